@@ -22,7 +22,7 @@ from muster.observability.configfile import ConfigError
 KUBELET: Final = Path("/var/lib/kubelet")
 
 
-class Kubelet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class KubeletSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """``root``: the kubelet's --root-dir.
 
     ``registration``: how it learns of a resource. "kubelet-sock" is what every kubelet knows;
@@ -60,7 +60,7 @@ class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     faults: Path | None = None
 
 
-class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class DeviceSources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where devices are found.
 
     ``nvml``: NVIDIA's GPUs; "auto" where the driver is there. ``nvml_library``: the folder of
@@ -107,8 +107,8 @@ class DevicePluginConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         default="muster.dev/v1alpha1", name="apiVersion"
     )
     kind: Literal["DevicePluginConfiguration"] = "DevicePluginConfiguration"
-    kubelet: Kubelet = Kubelet()
-    sources: Sources = Sources()
+    kubelet: KubeletSettings = KubeletSettings()
+    sources: DeviceSources = DeviceSources()
     simulation: Simulation = Simulation()
     resources: ResourceSettings = ResourceSettings()
     node_configs: NodeConfigs = NodeConfigs()

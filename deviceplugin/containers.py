@@ -1,9 +1,9 @@
-"""What containers get, and the CDI specs behind it: the handshake's ``Answers``."""
+"""What containers get, and the CDI specs behind it: the handshake's ``ContainerAnswers``."""
 
 import logging
 from pathlib import Path
 
-from deviceplugin.allocation.answers import Answers
+from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC, Writer
 from deviceplugin.model.answers import ContainerAnswer
@@ -18,13 +18,13 @@ def containers(settings: AllocationSettings, root: Path) -> "Containers":
     by_cdi = settings.device_list_strategy == "cdi-cri"
     others = (root / STATIC.relative_to("/"),)
     writer = Writer(Path(settings.cdi_folder), others) if by_cdi else None
-    return Containers(Answers(settings), writer)
+    return Containers(ContainerAnswers(settings), writer)
 
 
 class Containers:
     """``writer``: None where devices do not reach containers by CDI."""
 
-    def __init__(self, answers: Answers, writer: Writer | None) -> None:
+    def __init__(self, answers: ContainerAnswers, writer: Writer | None) -> None:
         self._answers = answers
         self._writer = writer
         self._inventory: Inventory | None = None

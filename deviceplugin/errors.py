@@ -11,7 +11,7 @@ class BackendError(DevicePluginError):
     """A backend cannot tell now (library missing, driver gone, device lost); asked again later."""
 
 
-class Cause(Enum):
+class RefusalCause(Enum):
     """Why the kubelet is refused; each is one gRPC status code (``deviceplugin.serving``)."""
 
     UNKNOWN_DEVICE = "unknown device"  # NOT_FOUND
@@ -21,9 +21,9 @@ class Cause(Enum):
     NOT_WRITABLE = "cannot write"  # RESOURCE_EXHAUSTED: the disk for CDI specs is full
 
 
-class Refused(DevicePluginError):
+class AllocationRefused(DevicePluginError):
     """The kubelet asked for what cannot be given. ``cause`` says which kind."""
 
-    def __init__(self, cause: Cause, message: str) -> None:
+    def __init__(self, cause: RefusalCause, message: str) -> None:
         super().__init__(message)
         self.cause = cause

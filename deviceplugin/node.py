@@ -12,17 +12,22 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.health import reports
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
-from deviceplugin.health.reports import Change, Standing
+from deviceplugin.health.reports import Change, DeviceStanding
 from deviceplugin.model.answers import ContainerAnswer, ResourceView, ShownDevice
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import Reading, Signal
-from deviceplugin.publication.nodecontent import HELD, Known
-from deviceplugin.resources.advertisements import Advertised, AdvertisedDevice, Advertisement, Kind
+from deviceplugin.publication.nodecontent import HELD, KnownDevices
+from deviceplugin.resources.advertisements import (
+    Advertised,
+    AdvertisedDevice,
+    AdvertisedKind,
+    Advertisement,
+)
 from deviceplugin.resources.advertising import advertise, resource_of
 from deviceplugin.resources.oldids import outlived
 from deviceplugin.resources.settings import ResourceSettings
@@ -55,11 +60,11 @@ class Giver(Protocol):
         ...
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what a container gets with these. Raises ``Refused``."""
+        """Return what a container gets with these. Raises ``AllocationRefused``."""
         ...
 
     def starting(self, resource: str, ids: tuple[str, ...]) -> None:
-        """Hear that a container with these starts. Raises ``Refused``."""
+        """Hear that a container with these starts. Raises ``AllocationRefused``."""
         ...
 
 
@@ -77,13 +82,13 @@ class NodeState:
     """Whether it is known what the node has."""
     held: frozenset[str] = frozenset()
     """UUIDs that are given to nobody: they are about to be cut anew."""
-    holdings: tuple[Holding, ...] = ()
+    holdings: tuple[ContainerHolding, ...] = ()
     """Who has what, as the kubelet said last."""
     outlived: frozenset[str] = frozenset()
     """Devices that others are not given as long as somebody has them (``outlived.py``)."""
     _shown: Collection[str] = ()
     """Devices that some resource has."""
-    _views: dict[str, "DeviceView"] = field(default_factory=dict)
+    _views: dict[str, "LiveResourceView"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.monitor = Monitor(self.health)
@@ -117,12 +122,12 @@ class NodeState:
     def views(self) -> Mapping[str, ResourceView]:
         """Return a view for each resource; for the same resource always the same object."""
         for each in self.advertisement.resources:
-            self._views.setdefault(each.resource, DeviceView(self, each.resource))
+            self._views.setdefault(each.resource, LiveResourceView(self, each.resource))
         return {each.resource: self._views[each.resource] for each in self.advertisement.resources}
 
-    def known(self, allocations: str) -> Known:
+    def known(self, allocations: str) -> KnownDevices:
         """Return all that the Node may say; ``allocations``: text of who was given what."""
-        return Known(
+        return KnownDevices(
             self.inventory,
             self.advertisement,
             self.settings,
@@ -137,7 +142,7 @@ class NodeState:
             self.held = uuids
             self.refresh()
 
-    def have(self, holdings: tuple[Holding, ...]) -> bool:
+    def have(self, holdings: tuple[ContainerHolding, ...]) -> bool:
         """Hear who has what; return whether that changes what may be given to pods."""
         self.holdings, before = holdings, self.outlived
         self.outlived = outlived(self.advertisement, holdings)
@@ -149,7 +154,7 @@ class NodeState:
         """Have the giver look again at what there is and what of it is usable."""
         self.giver.see(self.inventory, self.advertisement, self.usable)
 
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[DeviceStanding, ...]:
         """Return how all devices stand that matter to pods.
 
         NICs that no resource has do not: many have no cable, and nobody misses them.
@@ -157,7 +162,7 @@ class NodeState:
         return tuple(
             one
             for one in self.monitor.standings()
-            if one.kind is not reports.Kind.NIC or one.device in self._shown
+            if one.kind is not reports.DeviceKind.NIC or one.device in self._shown
         )
 
     def usable(self, found: Advertised, device: AdvertisedDevice) -> bool:
@@ -169,7 +174,7 @@ class NodeState:
             return False
         if device.device in self.outlived:
             return False
-        names = device.parents if found.kind is Kind.NIC else (device.device,)
+        names = device.parents if found.kind is AdvertisedKind.NIC else (device.device,)
         return any(self.monitor.state(name).usable for name in names)
 
     def _advertise(self) -> None:
@@ -185,7 +190,7 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceView:
+class LiveResourceView:
     """A ``ResourceView`` of one resource, as the node stands when it is asked."""
 
     node: NodeState
@@ -220,22 +225,26 @@ class DeviceView:
         return self.node.giver.preferred(self.resource, available, must_include, size)
 
     def allocate(self, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what the container gets. Raises ``Refused``."""
+        """Return what the container gets. Raises ``AllocationRefused``."""
         found = self._advertised()
         for device in found.asked(ids):
             if not self.node.usable(found, device):
-                raise Refused(Cause.UNHEALTHY, f"{self.resource}: {device.id}: {self._why(device)}")
+                raise AllocationRefused(
+                    RefusalCause.UNHEALTHY, f"{self.resource}: {device.id}: {self._why(device)}"
+                )
         return self.node.giver.give(self.resource, ids)
 
     def starting(self, ids: tuple[str, ...]) -> None:
-        """Tell the giver. Raises ``Refused``."""
+        """Tell the giver. Raises ``AllocationRefused``."""
         self._advertised().asked(ids)
         self.node.giver.starting(self.resource, ids)
 
     def _advertised(self) -> Advertised:
         found = self.node.advertisement.of(self.resource)
         if found is None:
-            raise Refused(Cause.UNKNOWN_DEVICE, f"{self.resource}: the node has none any more")
+            raise AllocationRefused(
+                RefusalCause.UNKNOWN_DEVICE, f"{self.resource}: the node has none any more"
+            )
         return found
 
     def _why(self, device: AdvertisedDevice) -> str:

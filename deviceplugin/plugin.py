@@ -17,11 +17,11 @@ from typing import Final, NoReturn
 
 from deviceplugin.backends.backend import Backend
 from deviceplugin.errors import BackendError
-from deviceplugin.exporter.board import Board
+from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.health.alerts import AlertChange, Alerts
 from deviceplugin.health.reports import Change, by_state, event
 from deviceplugin.metrics import DevicePluginMetrics
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.signals import BackendDown, BackendUp, InventoryChanged, Signal, Xid
 from deviceplugin.node import NodeState
 from deviceplugin.resources.settings import ResourceSettings
@@ -49,7 +49,7 @@ class Plugin:
     backend: Backend
     node: NodeState
     servers: Servers
-    board: Board
+    board: MetricsBoard
     metrics: DevicePluginMetrics
     alerts: Alerts
     reading_s: float
@@ -73,7 +73,7 @@ class Plugin:
         """Return why devices are not known, None when they are."""
         return self._problem or None
 
-    def have(self, holdings: tuple[Holding, ...]) -> None:
+    def have(self, holdings: tuple[ContainerHolding, ...]) -> None:
         """Hear who has what."""
         if self.node.have(holdings):
             self.servers.changed()

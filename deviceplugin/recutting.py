@@ -25,9 +25,9 @@ from deviceplugin.mig.reconfiguration import (
     STATE_LABEL,
     CuttingBackend,
     Hold,
-    Progress,
+    LayoutProgress,
+    LayoutState,
     Reconfigurer,
-    State,
 )
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication.nodepatch import NodeSays, owned
@@ -59,7 +59,7 @@ class Recutting:
     take_over: tuple[str, ...] = ()
     ask: Callable[[], Awaitable[None]] = _nothing
     retry_s: float = RETRY_S
-    progress: Progress | None = None
+    progress: LayoutProgress | None = None
     _wanted: str = ""
     _left: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -79,7 +79,7 @@ class Recutting:
 
     def released(self, _: object = None) -> None:
         """Hear that devices are with others than before: what failed may now be had."""
-        if self.progress is not None and self.progress.state is State.FAILED:
+        if self.progress is not None and self.progress.state is LayoutState.FAILED:
             self._wake.set()
 
     async def run(self) -> NoReturn:
@@ -96,7 +96,7 @@ class Recutting:
         return STATE_LABEL not in owned(NodeSays(meta.labels, meta.annotations))
 
     async def _wait(self) -> None:
-        failed = self.progress is not None and self.progress.state is State.FAILED
+        failed = self.progress is not None and self.progress.state is LayoutState.FAILED
         try:
             async with asyncio.timeout(self.retry_s if failed and self._wanted else None):
                 await self._wake.wait()
@@ -131,19 +131,19 @@ class Recutting:
             raise LayoutError(f"{self.file}: cannot be read: {error.strerror}") from error
         return made | layouts.parse(text, source=str(self.file))
 
-    async def _told(self, progress: Progress) -> None:
+    async def _told(self, progress: LayoutProgress) -> None:
         before = self.progress
         again = before is not None and before.layout == progress.layout
-        if again and progress.state is State.PENDING:
+        if again and progress.state is LayoutState.PENDING:
             return  # the label keeps what the last attempt came to until this one ends
         self._tell(progress)
 
-    def _tell(self, progress: Progress | None) -> None:
+    def _tell(self, progress: LayoutProgress | None) -> None:
         if progress == self.progress:
             return
         self.progress = progress
         if progress is not None:
-            level = logging.WARNING if progress.state is State.FAILED else logging.INFO
+            level = logging.WARNING if progress.state is LayoutState.FAILED else logging.INFO
             about = {"layout": progress.layout, "state": progress.state, "reason": progress.reason}
             log.log(level, "MIG layout", extra=about)
         self.changed()

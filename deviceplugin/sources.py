@@ -7,11 +7,11 @@ from typing import Final
 
 from deviceplugin.backends import amd, rdma
 from deviceplugin.backends.backend import Backend
-from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.backends.nvml.backend import NvmlBackend
 from deviceplugin.backends.simulated import machine as simulatedmachine
 from deviceplugin.backends.simulated.backend import Simulated
-from deviceplugin.config import DevicePluginConfig, Sources
+from deviceplugin.config import DevicePluginConfig, DeviceSources
 from muster.observability.configfile import ConfigError
 
 _PCI: Final = Path("bus/pci/devices")
@@ -28,10 +28,10 @@ def backend(config: DevicePluginConfig, node: str) -> Backend:
     found = [make() for wanted, make in _real(config.sources) if wanted]
     if not found:
         raise ConfigError("sources: nvml, rdma and amd are all switched off; leave one on")
-    return found[0] if len(found) == 1 else Together(found)
+    return found[0] if len(found) == 1 else JointBackend(found)
 
 
-def _real(sources: Sources) -> list[tuple[bool, Callable[[], Backend]]]:
+def _real(sources: DeviceSources) -> list[tuple[bool, Callable[[], Backend]]]:
     sys = sources.root / "sys"
     # By the hardware, not by the driver: that may be loaded minutes after this starts.
     nvidia = sources.nvml == "always" or (sources.nvml == "auto" and _has_nvidia(sys / _PCI))

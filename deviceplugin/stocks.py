@@ -13,16 +13,16 @@ Pure.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from deviceplugin.allocation.pairs import Topology
+from deviceplugin.allocation.pairs import PairScores
 from deviceplugin.allocation.picking import Picker
-from deviceplugin.allocation.values import Kind, Offer, Stock
+from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
 from deviceplugin.model.inventory import Inventory, MigInstance
 from deviceplugin.resources import advertisements
 from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
     Advertisement,
-    Sharing,
+    SharingMode,
 )
 
 Usable = Callable[[Advertised, AdvertisedDevice], bool]
@@ -30,7 +30,7 @@ Usable = Callable[[Advertised, AdvertisedDevice], bool]
 
 def stocks(
     inventory: Inventory, found: Advertisement, usable: Usable, *, packed: bool = False
-) -> list[Stock]:
+) -> list[IdStock]:
     """Return a stock for each resource. ``packed``: shares fill one device after the other."""
     instances = dict(_instances(inventory))
     places = {one.uuid: name for name, one in instances.items()}
@@ -41,14 +41,14 @@ def stocks(
 
 def picker(inventory: Inventory) -> Picker:
     """Return what picks on the node's topology."""
-    return Picker(Topology.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
+    return Picker(PairScores.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
 
 
 def _stock(
     each: Advertised, places: Mapping[str, str], slices: Mapping[str, int], usable: Usable
-) -> Stock:
+) -> IdStock:
     offers = tuple(
-        Offer(
+        OfferedId(
             device.id,
             device.parents[0] if device.parents else device.device,
             places.get(device.device, device.device),
@@ -58,21 +58,21 @@ def _stock(
     )
     kind = _kind(each)
     named = {offer.name: slices[offer.name] for offer in offers if offer.name in slices}
-    return Stock(
+    return IdStock(
         each.resource,
         kind,
         offers,
-        nics=each.kind is advertisements.Kind.NIC,
-        slices=named if kind is Kind.MIG else {},
+        nics=each.kind is advertisements.AdvertisedKind.NIC,
+        slices=named if kind is IdKind.MIG else {},
     )
 
 
-def _kind(each: Advertised) -> Kind:
-    if each.sharing is Sharing.MEMORY:
-        return Kind.UNIT
+def _kind(each: Advertised) -> IdKind:
+    if each.sharing is SharingMode.MEMORY:
+        return IdKind.UNIT
     if any(device.share is not None for device in each.devices):
-        return Kind.REPLICA
-    return Kind.MIG if each.kind is advertisements.Kind.MIG else Kind.WHOLE
+        return IdKind.REPLICA
+    return IdKind.MIG if each.kind is advertisements.AdvertisedKind.MIG else IdKind.WHOLE
 
 
 def _instances(inventory: Inventory) -> Iterator[tuple[str, MigInstance]]:

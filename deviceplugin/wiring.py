@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.backends.backend import Backend
-from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.cluster.incluster import InCluster
 from deviceplugin.cluster.nodeconfig import NodeConfig
 from deviceplugin.cluster.nodesettings import NodeSettings
 from deviceplugin.config import DevicePluginConfig
 from deviceplugin.containers import containers
-from deviceplugin.exporter.board import Board
+from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.handshake.handshake import Handshake
 from deviceplugin.handshake.holders import Holders
 from deviceplugin.handshake.podresources import PodResources
@@ -34,7 +34,7 @@ from deviceplugin.plugin import Plugin
 from deviceplugin.recutting import Recutting
 from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.serving import sockets
-from deviceplugin.serving.resource import Place
+from deviceplugin.serving.resource import SocketPlace
 from deviceplugin.serving.servers import Servers
 from muster.kube.client import KubeClient
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Parts:
+class NodeParts:
     """What is at work on a node."""
 
     plugin: Plugin
@@ -58,9 +58,9 @@ def parts(
     metrics: DevicePluginMetrics,
     *,
     follows: bool,
-) -> Parts:
+) -> NodeParts:
     """Make all that works without an API server."""
-    board = Board(node, config.exporter.stale_seconds)
+    board = MetricsBoard(node, config.exporter.stale_seconds)
     kubelet = PodResources(config.kubelet.pod_resources)
     asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     asked.listen(board.hold)
@@ -89,14 +89,14 @@ def parts(
         held=lambda: holders(asked.last or ()),
     )
     asked.listen(plugin.have)
-    return Parts(plugin, asked, state, handshake)
+    return NodeParts(plugin, asked, state, handshake)
 
 
 def in_cluster(
     config: DevicePluginConfig,
     client: KubeClient,
     node: str,
-    made: Parts,
+    made: NodeParts,
     metrics: DevicePluginMetrics,
 ) -> InCluster:
     """Make the cluster's side, and tie it to the rest."""
@@ -117,7 +117,7 @@ def in_cluster(
     return cluster
 
 
-def _recutting(config: DevicePluginConfig, made: Parts) -> Recutting | None:
+def _recutting(config: DevicePluginConfig, made: NodeParts) -> Recutting | None:
     """Return what cuts GPUs, None where that is not wanted.
 
     Where no backend can cut any, a label fails with that as its reason.
@@ -125,7 +125,7 @@ def _recutting(config: DevicePluginConfig, made: Parts) -> Recutting | None:
     if not config.mig.reconfigure:
         return None
     plugin, only = made.plugin, made.plugin.backend
-    backend = only if isinstance(only, CuttingBackend) else Together([only])
+    backend = only if isinstance(only, CuttingBackend) else JointBackend([only])
 
     async def ask() -> None:
         """Have the kubelet say who has what now: a pod may have ended since it was asked last."""
@@ -151,7 +151,7 @@ def _recutting(config: DevicePluginConfig, made: Parts) -> Recutting | None:
     return recutting
 
 
-def _settings(config: DevicePluginConfig, made: Parts) -> NodeSettings | None:
+def _settings(config: DevicePluginConfig, made: NodeParts) -> NodeSettings | None:
     folder = config.node_configs.folder
     if folder is None:
         return None
@@ -168,14 +168,14 @@ def _settings(config: DevicePluginConfig, made: Parts) -> NodeSettings | None:
     return settings
 
 
-def place(config: DevicePluginConfig) -> Place:
+def place(config: DevicePluginConfig) -> SocketPlace:
     """Return where this process's sockets are; those of dead ones are removed."""
     kubelet = config.kubelet
     registry = kubelet.plugins_registry if kubelet.registration == "plugins-registry" else None
     for folder in (kubelet.device_plugins, kubelet.plugins_registry):
         for left in sockets.remove_dead(folder):
             log.info("removed what a dead instance left", extra={"socket": str(left)})
-    return Place(kubelet.device_plugins, start_id(), registry)
+    return SocketPlace(kubelet.device_plugins, start_id(), registry)
 
 
 def start_id() -> str:

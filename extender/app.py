@@ -31,7 +31,7 @@ READ_BUFFER_BYTES: Final = 1 << 18  # measured with 3 MB bodies: fewer pauses, s
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ExtenderParts:
     """What the application is made of."""
 
     config: ExtenderConfig
@@ -47,10 +47,10 @@ class Parts:
     drain: Job
 
 
-PARTS: Final = web.AppKey("PARTS", Parts)
+PARTS: Final = web.AppKey("PARTS", ExtenderParts)
 
 
-def make_app(parts: Parts) -> web.Application:
+def make_app(parts: ExtenderParts) -> web.Application:
     """Return the application; its tasks start with it."""
     app = web.Application(client_max_size=parts.config.body_limit_bytes)
     app[PARTS] = parts

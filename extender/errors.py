@@ -5,7 +5,7 @@ class ExtenderError(Exception):
     """Base of the errors of this package."""
 
 
-class BadRequest(ExtenderError):
+class MalformedCall(ExtenderError):
     """The body is not what the wire says (HTTP 400)."""
 
 

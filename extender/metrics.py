@@ -21,7 +21,7 @@ class Verb(StrEnum):
     BIND = "bind"
 
 
-class Outcome(StrEnum):
+class RequestOutcome(StrEnum):
     """How a request ended."""
 
     OK = "ok"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     ERROR = "error"  # an error in the wire's own field, or not ready
 
 
-class Answer(StrEnum):
+class FilterAnswer(StrEnum):
     """What ``filter`` said."""
 
     PLANNED = "planned"
@@ -56,9 +56,11 @@ class ExtenderMetrics:
             ("verb", "outcome"),
         )
         # Children are looked up once: on the filter path a look-up costs more than the answer.
-        self.requests = {(v, o): requests.labels(v.value, o.value) for v in Verb for o in Outcome}
+        self.requests = {
+            (v, o): requests.labels(v.value, o.value) for v in Verb for o in RequestOutcome
+        }
         answers = counter("muster_filter_answers_total", "Answers of filter by kind.", "answer")
-        self.answers = {answer: answers.labels(answer.value) for answer in Answer}
+        self.answers = {answer: answers.labels(answer.value) for answer in FilterAnswer}
         self.decisions = histogram(
             registry,
             "muster_plan_duration_seconds",

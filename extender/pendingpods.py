@@ -8,7 +8,7 @@ sight of a managed pod until it is bound or gone.
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from extender.config.settings import Pin
+from extender.config.settings import PinSetting
 from muster.cluster.ids import PodUid
 from muster.cluster.specs.podconstraints import PodClass
 from muster.kube.kinds import multus
@@ -54,18 +54,18 @@ class PendingPod:
     #: its annotation for Multus as it was read
     networks: str = ""
 
-    def pin(self, configured: Pin) -> podwrites.Pin:
+    def pin(self, configured: PinSetting) -> podwrites.PinKind:
         """Return how to tie this pod to its plan.
 
         The spec of a pod that is not gated any more cannot be changed. A pinned pod whose
         node is lost can only be replaced, which needs a controller; and a pin is wrong for
         a pod whose constraints are not all known.
         """
-        if not self.gated or configured is Pin.NOMINATE:
-            return podwrites.Pin.NOMINATE
-        if configured is Pin.AFFINITY or (self.owned and not self.soft):
-            return podwrites.Pin.AFFINITY
-        return podwrites.Pin.NOMINATE
+        if not self.gated or configured is PinSetting.NOMINATE:
+            return podwrites.PinKind.NOMINATE
+        if configured is PinSetting.AFFINITY or (self.owned and not self.soft):
+            return podwrites.PinKind.AFFINITY
+        return podwrites.PinKind.NOMINATE
 
 
 def suffers_from_pin(pod_class: PodClass) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from muster.kube import names
 from muster.observability import configfile
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 from webhook.review.injectionmode import Early, Mode
 from webhook.review.validation import ADMINISTRATORS, MUSTER_USERS
 
@@ -26,14 +26,14 @@ class _Section(
     """Base of all sections; carries the decoding rules only."""
 
 
-class Listen(_Section, frozen=True):
+class WebhookListen(_Section, frozen=True):
     """Where to listen. Port 0 lets the operating system choose."""
 
     host: str = "127.0.0.1"
     port: int = 0
 
 
-class Trusted(_Section, frozen=True):
+class TrustedSettings(_Section, frozen=True):
     """Who is Muster (``users``, ``groups``), and who may lift its gate by hand.
 
     ``opt_out_groups``: who may label namespaces ``muster.dev/managed``; empty for whoever may label
@@ -96,7 +96,7 @@ class Registration(_Section, frozen=True):
     every_pod: bool = False
 
 
-class Injection(_Section, frozen=True):
+class InjectionSettings(_Section, frozen=True):
     """What pods get in this cluster.
 
     ``cluster_profile``: a file in place of the cluster's own objects; nothing is watched then.
@@ -125,7 +125,7 @@ class CallersConfig(_Section, frozen=True):
     token_file: Path | None = None
 
 
-class Limits(_Section, frozen=True):
+class ClientLimits(_Section, frozen=True):
     """What clients can take of the process.
 
     ``connections`` at a time; ``head_seconds``: for the head of a request; ``deciding``: reviews
@@ -172,15 +172,15 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     kind: Literal["WebhookConfiguration"] = "WebhookConfiguration"
     certificates: DirectorySource | SecretSource | FilesSource
     cluster: str = "default"
-    listen: Listen = Listen()
+    listen: WebhookListen = WebhookListen()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
-    trusted: Trusted = Trusted()
+    trusted: TrustedSettings = TrustedSettings()
     registration: Registration | None = None
-    injection: Injection | None = None
+    injection: InjectionSettings | None = None
     callers: CallersConfig | None = None
     reservations: ReservationsConfig | None = None
-    limits: Limits = Limits()
+    limits: ClientLimits = ClientLimits()
     body_limit_bytes: int = 7 * MIB
     body_seconds: float = 5.0
     drain_seconds: float = 5.0
@@ -229,7 +229,7 @@ def _lifetime_bounds(made: _SelfSigned) -> list[tuple[str, float, float, float]]
 def _name_problems(config: WebhookConfig) -> list[str]:
     found = []
     try:
-        Policy.of(config.managed)
+        ManagedPolicy.of(config.managed)
     except ValueError as error:
         found.append(str(error))
     found += _caller_problems(config.callers)

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.registry import Collector
 
 from muster.injection.overrides.application import Overridden
-from muster.injection.overrides.policy import Dialect, Policies
+from muster.injection.overrides.policy import Policies, PolicyDialect
 from muster.injection.run import Injection
 from muster.observability.metrics import histogram
 from webhook.review.gate import Mutation
@@ -269,7 +269,7 @@ class Metrics:
     def policies_are(self, policies: Policies) -> None:
         """Note which override policies there are now."""
         counts = policies.counts()
-        for dialect in Dialect:
+        for dialect in PolicyDialect:
             for state in ("usable", "broken"):
                 self.policies.labels(dialect, state).set(counts.get((dialect, state), 0))
 

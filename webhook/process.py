@@ -31,7 +31,7 @@ from muster.kube.http.transport import Transport
 from muster.kube.writing.events import EventRecorder
 from muster.observability.health import Health
 from muster.observability.metrics import new_registry
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.certificates.clusterapi import ClusterApi, TransportApi
 from webhook.certificates.servingcertificate import Certificates, create, keep
 from webhook.config import Registration, WebhookConfig
@@ -39,19 +39,19 @@ from webhook.errors import CertificateError
 from webhook.facts.extenderclient import ask
 from webhook.facts.livecluster import LiveFacts
 from webhook.facts.owners import OwnerLookup
-from webhook.facts.profileevents import CONTROLLER, Reporter
-from webhook.facts.profilestatuses import StatusWriter
+from webhook.facts.profileevents import CONTROLLER, ProfileReporter
+from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.facts.sources import follows, knowledge, live_facts
 from webhook.http.bodybudget import PIECE_BYTES
-from webhook.http.callers import Callers
+from webhook.http.callers import TokenCallers
 from webhook.http.idleconnections import HANDSHAKE_S, Door, busy
-from webhook.http.server import Admittance, Owners, Reviewing, Server
+from webhook.http.server import Admittance, Owners, Reviewing, ReviewServer
 from webhook.metrics import Metrics
 from webhook.registration.configurations import Configuration, Target, configurations
 from webhook.registration.creation import register
 from webhook.review.injectionmode import Early, Mode
-from webhook.review.reservedplaces import Reservations
-from webhook.review.validation import Rules, planned_by
+from webhook.review.reservedplaces import ReservedPlaces
+from webhook.review.validation import ValidationRules, planned_by
 
 KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
 GC_THRESHOLDS: Final = (20_000, 20, 100)
@@ -121,8 +121,10 @@ class _Facts:
         recorder = EventRecorder(
             cluster.client, controller=CONTROLLER, instance=socket.gethostname()
         )
-        statuses = StatusWriter(cluster.client)
-        live = live_facts(config, policy, cluster.client, Reporter(recorder, statuses, metrics))
+        statuses = ProfileStatusWriter(cluster.client)
+        live = live_facts(
+            config, policy, cluster.client, ProfileReporter(recorder, statuses, metrics)
+        )
         keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
         owners = OwnerLookup(cluster.transport.send).facts
         return cls(knowledge(config, policy, live), live, owners, keepers)
@@ -132,11 +134,11 @@ class _Facts:
         return [group.create_task(run(), name=name) for name, run in self.keepers.items()]
 
 
-def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
+def policy_and_rules(config: WebhookConfig) -> tuple[ManagedPolicy, ValidationRules]:
     """Return the two decisions of a configuration."""
     trusted = config.trusted
-    policy = Policy.of(config.managed)
-    return policy, Rules(
+    policy = ManagedPolicy.of(config.managed)
+    return policy, ValidationRules(
         levels=config.levels,
         users=frozenset(trusted.users),
         groups=frozenset(trusted.groups),
@@ -217,7 +219,7 @@ async def _listening(
         await runner.cleanup()
 
 
-def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> Server:
+def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> ReviewServer:
     policy, rules = policy_and_rules(config)
     reviewing = Reviewing(
         policy,
@@ -231,14 +233,14 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         config.body_limit_bytes,
         config.body_seconds,
         limits=config.limits,
-        callers=Callers(config.callers) if config.callers is not None else None,
+        callers=TokenCallers(config.callers) if config.callers is not None else None,
     )
-    return Server(reviewing, admittance, metrics, health)
+    return ReviewServer(reviewing, admittance, metrics, health)
 
 
-def _reservations(config: WebhookConfig) -> Reservations | None:
+def _reservations(config: WebhookConfig) -> ReservedPlaces | None:
     asked = config.reservations
-    return None if asked is None else Reservations(partial(ask, asked), time.monotonic)
+    return None if asked is None else ReservedPlaces(partial(ask, asked), time.monotonic)
 
 
 def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:

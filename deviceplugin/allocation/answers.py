@@ -23,9 +23,9 @@ from deviceplugin.model.inventory import Gpu, Inventory, Vendor
 from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
+    AdvertisedKind,
     Advertisement,
-    Kind,
-    Sharing,
+    SharingMode,
 )
 
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
@@ -37,8 +37,8 @@ _MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root
 _SHM: Final = "/dev/shm"  # noqa: S108  # where CUDA looks for the daemon's shared memory
 
 
-class Answers:
-    """A ``deviceplugin.handshake.handshake.Answers`` on one node."""
+class ContainerAnswers:
+    """A ``deviceplugin.handshake.handshake.AnswerMaker`` on one node."""
 
     def __init__(self, settings: AllocationSettings) -> None:
         self._settings = settings
@@ -57,7 +57,7 @@ class Answers:
         if found is None:
             return ContainerAnswer()
         devices = sorted(found.asked(ids), key=list(found.devices).index)
-        if found.kind is Kind.NIC:
+        if found.kind is AdvertisedKind.NIC:
             return self._nics(devices)
         if all(self._vendor(device) is Vendor.AMD for device in devices):
             return self._amd(devices)
@@ -82,10 +82,10 @@ class Answers:
             case "device-specs":
                 envs[VISIBLE] = VOID
                 files = self._nvidia_files(devices)
-        if found.sharing is Sharing.MPS:
+        if found.sharing is SharingMode.MPS:
             envs["CUDA_MPS_PIPE_DIRECTORY"] = f"{_MPS}/{found.resource}/pipe"
             mounts += self._mps(found.resource)
-        if found.sharing is Sharing.MEMORY:
+        if found.sharing is SharingMode.MEMORY:
             envs |= _limits(found, devices, self._gpus)
         if self._settings.nccl_topology_file:
             file = self._settings.nccl_topology_file

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deviceplugin.allocation.claims import Claim
+from deviceplugin.allocation.claims import ContainerClaim
 from deviceplugin.allocation.tablestate import Book
-from deviceplugin.allocation.values import ContainerAsk, NodePod, Offer, Stock
+from deviceplugin.allocation.values import ContainerAsk, IdStock, NodePod, OfferedId
 
 
 class Turn(NamedTuple):
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
     sure: bool
 
 
-class Turns:
+class PodAttribution:
     """``current``: who got something last. ``offered``: to whom what was, by resource.
 
     ``known``: pods that the kubelet knows, (namespace, name), if it was heard just now.
@@ -47,7 +47,7 @@ class Turns:
         self.offered: dict[str, tuple[str, frozenset[str]]] = {}
         self.known: frozenset[tuple[str, str]] | None = None
 
-    def given(self, claim: Claim) -> None:
+    def given(self, claim: ContainerClaim) -> None:
         """Take note of what was given."""
         self.current = claim.owner
         self.known = None
@@ -66,7 +66,7 @@ class Turns:
         return sorted(found, key=lambda pod: (pod.uid != self.current, pod.order))
 
     def whose(
-        self, stock: Stock, size: int, must: Sequence[Offer], have: Sequence[Offer]
+        self, stock: IdStock, size: int, must: Sequence[OfferedId], have: Sequence[OfferedId]
     ) -> NodePod | None:
         """Return for whom the kubelet asks, as far as can be told."""
         owner_of = self._book.claims.owner_of
@@ -82,7 +82,7 @@ class Turns:
         fitting = (pod for pod in alike if kept.of(stock.resource, pod.uid) <= there)
         return next(fitting, asking[0])
 
-    def recognise(self, stock: Stock, ids: frozenset[str]) -> Turn:
+    def recognise(self, stock: IdStock, ids: frozenset[str]) -> Turn:
         """Return to whom ids are given."""
         passed = self._passed_on(stock.resource, ids)
         if passed is not None:
@@ -106,7 +106,7 @@ class Turns:
                 return Turn(claim.owner, None, sure=False)
         return None
 
-    def _by_set(self, stock: Stock, asking: list[NodePod], ids: frozenset[str]) -> NodePod | None:
+    def _by_set(self, stock: IdStock, asking: list[NodePod], ids: frozenset[str]) -> NodePod | None:
         """Return the pod that these ids were offered to, or are kept for."""
         uid, offered = self.offered.get(stock.resource, ("", frozenset()))
         if offered == ids and any(pod.uid == uid for pod in asking):

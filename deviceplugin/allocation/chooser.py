@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from deviceplugin.allocation import beam
-from deviceplugin.allocation.exact import MOST, Exact
+from deviceplugin.allocation.exact import MOST, ExactChooser
 from deviceplugin.allocation.pairs import Pairs
 
 
-class Chooser:
+class DeviceChooser:
     """Answers for one matrix of pairs and keeps what it found out about it."""
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
-        self._exact = Exact(pairs) if len(pairs.names) <= MOST else None
+        self._exact = ExactChooser(pairs) if len(pairs.names) <= MOST else None
 
     def choose(self, available: Sequence[str], must: Sequence[str], size: int) -> tuple[str, ...]:
         """Return ``size`` names of ``available`` and ``must``, all of ``must`` among them.

@@ -37,7 +37,7 @@ def unknown(namespace: str, name: str) -> str:
     return f"{UNKNOWN}{namespace}/{name}"
 
 
-class Stage(Enum):
+class ClaimStage(Enum):
     """See the drawing."""
 
     ALLOCATED = "allocated"
@@ -45,7 +45,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Claim:
+class ContainerClaim:
     """``owner``: a pod's uid. ``sure``: that it is this pod's, and no other's that is alike.
 
     ``container``: its name, "" where it is not known. ``serial``: claims are numbered as made.
@@ -59,7 +59,7 @@ class Claim:
     container: str
     serial: int
     passes_on: bool = False
-    stage: Stage = Stage.ALLOCATED
+    stage: ClaimStage = ClaimStage.ALLOCATED
     sure: bool = False
     guessed: bool = False
     heard: bool = False
@@ -75,24 +75,24 @@ class Claims:
 
     def __init__(self) -> None:
         self.serial = 0
-        self._of: dict[str, list[Claim]] = {}
-        self._by_id: dict[tuple[str, str], list[Claim]] = {}
+        self._of: dict[str, list[ContainerClaim]] = {}
+        self._by_id: dict[tuple[str, str], list[ContainerClaim]] = {}
 
-    def __iter__(self) -> Iterator[Claim]:
+    def __iter__(self) -> Iterator[ContainerClaim]:
         return iter([claim for claims in self._of.values() for claim in claims])
 
     def make(
         self, resource: str, ids: frozenset[str], owner: str, container: str, *, passes_on: bool
-    ) -> Claim:
+    ) -> ContainerClaim:
         """Return a new claim; without ``owner`` it gets one of its own."""
         self.serial += 1
-        claim = Claim(
+        claim = ContainerClaim(
             resource, ids, owner or f"{UNKNOWN}{self.serial}", container, self.serial, passes_on
         )
         self._add(claim)
         return claim
 
-    def drop(self, claim: Claim) -> None:
+    def drop(self, claim: ContainerClaim) -> None:
         """Release one claim."""
         mine = self._of[claim.owner]
         mine.remove(claim)
@@ -109,13 +109,13 @@ class Claims:
         for claim in list(self._of.get(owner, ())):
             self.drop(claim)
 
-    def move(self, claim: Claim, owner: str, container: str) -> None:
+    def move(self, claim: ContainerClaim, owner: str, container: str) -> None:
         """Give a claim to another pod; its stage stays."""
         self.drop(claim)
         claim.owner, claim.container = owner or f"{UNKNOWN}{claim.serial}", container
         self._add(claim)
 
-    def of(self, owner: str, resource: str = "") -> list[Claim]:
+    def of(self, owner: str, resource: str = "") -> list[ContainerClaim]:
         """Return a pod's claims, of one resource or of all, in the order they were made."""
         mine = self._of.get(owner, ())
         return [claim for claim in mine if not resource or claim.resource == resource]
@@ -124,9 +124,9 @@ class Claims:
         """Return all ids that a pod has of a resource."""
         return frozenset().union(*(claim.ids for claim in self.of(owner, resource)))
 
-    def holding(self, resource: str, ids: Iterable[str]) -> list[Claim]:
+    def holding(self, resource: str, ids: Iterable[str]) -> list[ContainerClaim]:
         """Return the claims on any of some ids, each once."""
-        found: dict[int, Claim] = {}
+        found: dict[int, ContainerClaim] = {}
         for each in ids:
             found |= {claim.serial: claim for claim in self._by_id.get((resource, each), ())}
         return list(found.values())
@@ -136,18 +136,18 @@ class Claims:
         holders = self._by_id.get((resource, device))
         return holders[0].owner if holders else ""
 
-    def exactly(self, resource: str, ids: frozenset[str]) -> list[Claim]:
+    def exactly(self, resource: str, ids: frozenset[str]) -> list[ContainerClaim]:
         """Return the claims on just these ids."""
         return [claim for claim in self.holding(resource, ids) if claim.ids == ids]
 
-    def _add(self, claim: Claim) -> None:
+    def _add(self, claim: ContainerClaim) -> None:
         self._of.setdefault(claim.owner, []).append(claim)
         for each in claim.ids:
             self._by_id.setdefault((claim.resource, each), []).append(claim)
 
     def validate(self) -> None:
         """Raise ``AssertionError`` where the two views differ or an id has two owners."""
-        seen: dict[tuple[str, str], list[Claim]] = {}
+        seen: dict[tuple[str, str], list[ContainerClaim]] = {}
         for owner, claims in self._of.items():
             for claim in claims:
                 if claim.owner != owner or not claim.ids:

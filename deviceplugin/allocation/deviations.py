@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from deviceplugin.allocation.tablestate import Book
-from deviceplugin.allocation.values import Deviation, Life, NodePod, Why
+from deviceplugin.allocation.values import Deviation, DeviationKind, NodePod, PodStage
 
 
 def deviations(book: Book) -> tuple[Deviation, ...]:
@@ -13,7 +13,7 @@ def deviations(book: Book) -> tuple[Deviation, ...]:
 
 
 def _of(book: Book, pod: NodePod) -> Iterator[Deviation]:
-    if pod.life is Life.OVER:
+    if pod.life is PodStage.OVER:
         return
     means = book.meaning(pod)
     for resource, why, detail in means.problems:
@@ -21,11 +21,16 @@ def _of(book: Book, pod: NodePod) -> Iterator[Deviation]:
     for resource, wanted in means.wanted.items():
         if not book.held(pod.uid, resource) <= wanted:
             expected = tuple(wanted.elements())
-            yield _deviation(book, pod, resource, expected, Why.OTHER_DEVICES)
+            yield _deviation(book, pod, resource, expected, DeviationKind.OTHER_DEVICES)
 
 
 def _deviation(
-    book: Book, pod: NodePod, resource: str, expected: tuple[str, ...], why: Why, detail: str = ""
+    book: Book,
+    pod: NodePod,
+    resource: str,
+    expected: tuple[str, ...],
+    why: DeviationKind,
+    detail: str = "",
 ) -> Deviation:
     claims = book.claims.of(pod.uid, resource)
     return Deviation(
@@ -36,6 +41,6 @@ def _deviation(
         expected=tuple(sorted(expected)),
         given=tuple(sorted(book.held(pod.uid, resource).elements())) if resource else (),
         why=why,
-        sure=pod.life is Life.RUNNING or all(claim.sure for claim in claims),
+        sure=pod.life is PodStage.RUNNING or all(claim.sure for claim in claims),
         detail=detail,
     )

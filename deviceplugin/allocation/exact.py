@@ -32,7 +32,7 @@ class _Shape(NamedTuple):
     score: int
 
 
-class Exact:
+class ExactChooser:
     """Answers for one matrix of pairs; several thousand integers of memory at most."""
 
     def __init__(self, pairs: Pairs) -> None:

@@ -89,7 +89,7 @@ def _are_twins(rows: tuple[tuple[int, ...], ...], one: int, other: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class PairScores:
     """What choices are made by. ``between``: (NIC, GPU) → PCIe score."""
 
     gpus: Pairs
@@ -97,7 +97,7 @@ class Topology:
     between: dict[tuple[str, str], int]
 
     @classmethod
-    def of(cls, inventory: Inventory) -> "Topology":
+    def of(cls, inventory: Inventory) -> "PairScores":
         """Return the topology of a node; about n² steps."""
         return cls(
             _gpu_pairs(inventory),
@@ -110,7 +110,7 @@ class Topology:
         )
 
 
-EMPTY: Final = Topology(Pairs((), ()), Pairs((), ()), {})
+EMPTY: Final = PairScores(Pairs((), ()), Pairs((), ()), {})
 
 
 def _gpu_pairs(inventory: Inventory) -> Pairs:

@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deviceplugin.allocation.chooser import Chooser
-from deviceplugin.allocation.pairs import EMPTY, Topology
-from deviceplugin.allocation.values import Kind, Offer, Stock
+from deviceplugin.allocation.chooser import DeviceChooser
+from deviceplugin.allocation.pairs import EMPTY, PairScores
+from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
 from deviceplugin.model.inventory import Gpu
 
 
@@ -27,24 +27,24 @@ from deviceplugin.model.inventory import Gpu
 class Picker:
     """Picks on one node's topology. ``gpus``: those that are cut, for their MIG profiles."""
 
-    topology: Topology = EMPTY
+    topology: PairScores = EMPTY
     gpus: Mapping[str, Gpu] = field(default_factory=dict)
-    _gpu_chooser: Chooser = field(init=False)
-    _nic_chooser: Chooser = field(init=False)
+    _gpu_chooser: DeviceChooser = field(init=False)
+    _nic_chooser: DeviceChooser = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the choosers, which remember."""
-        self._gpu_chooser = Chooser(self.topology.gpus)
-        self._nic_chooser = Chooser(self.topology.nics)
+        self._gpu_chooser = DeviceChooser(self.topology.gpus)
+        self._nic_chooser = DeviceChooser(self.topology.nics)
 
     def pick(
         self,
-        stock: Stock,
-        have: Sequence[Offer],
-        must: Sequence[Offer],
+        stock: IdStock,
+        have: Sequence[OfferedId],
+        must: Sequence[OfferedId],
         size: int,
         near: Sequence[str] = (),
-    ) -> list[Offer]:
+    ) -> list[OfferedId]:
         """Return ``size`` offers, ``must`` first, the others of ``have``; fewer if there are.
 
         ``have`` holds nothing of ``must``. ``near``: GPUs that NICs should be near to.
@@ -58,39 +58,43 @@ class Picker:
 
     def _pick(
         self,
-        stock: Stock,
-        have: Sequence[Offer],
-        must: Sequence[Offer],
+        stock: IdStock,
+        have: Sequence[OfferedId],
+        must: Sequence[OfferedId],
         missing: int,
         near: Sequence[str],
-    ) -> list[Offer]:
+    ) -> list[OfferedId]:
         if stock.nics and near:
             return self._beside(have, must, missing, near)
-        if stock.kind is Kind.WHOLE:
+        if stock.kind is IdKind.WHOLE:
             return self._best_set(stock, have, must, missing)
-        if stock.kind is Kind.MIG:
+        if stock.kind is IdKind.MIG:
             return self._least_spoiling(stock, have, missing)
-        if stock.kind is Kind.UNIT:
+        if stock.kind is IdKind.UNIT:
             return _from_one(have, must, missing)
         return _packed(have, missing) if stock.packed else _spread(have, must, missing)
 
     def _best_set(
-        self, stock: Stock, have: Sequence[Offer], must: Sequence[Offer], missing: int
-    ) -> list[Offer]:
+        self, stock: IdStock, have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int
+    ) -> list[OfferedId]:
         chooser = self._nic_chooser if stock.nics else self._gpu_chooser
         fixed = [offer.parent for offer in must]
         chosen = set(chooser.choose([o.parent for o in have], fixed, len(fixed) + missing))
         return [offer for offer in have if offer.parent in chosen][:missing]
 
     def _beside(
-        self, have: Sequence[Offer], must: Sequence[Offer], missing: int, near: Sequence[str]
-    ) -> list[Offer]:
+        self,
+        have: Sequence[OfferedId],
+        must: Sequence[OfferedId],
+        missing: int,
+        near: Sequence[str],
+    ) -> list[OfferedId]:
         """Pair NICs with GPUs; those that are taken already have the GPUs they are nearest to."""
         between = self.topology.between
         served = Counter[str]()
         for offer in must:
             served[max(near, key=lambda gpu: (-served[gpu], _near(between, offer, gpu)))] += 1
-        chosen: list[Offer] = []
+        chosen: list[OfferedId] = []
         left = list(have)
         used = Counter(offer.parent for offer in must)
         while left and len(chosen) < missing:
@@ -111,14 +115,16 @@ class Picker:
             used[best.parent] += 1
         return chosen
 
-    def _least_spoiling(self, stock: Stock, have: Sequence[Offer], missing: int) -> list[Offer]:
+    def _least_spoiling(
+        self, stock: IdStock, have: Sequence[OfferedId], missing: int
+    ) -> list[OfferedId]:
         """Take instances one by one; what is not to be had counts as used."""
         free = {offer.name for offer in have}
         used = Counter[str]()
         for offer in stock.offers:
             if offer.name not in free:
                 used[offer.parent] |= stock.slices.get(offer.name, 0)
-        chosen: list[Offer] = []
+        chosen: list[OfferedId] = []
         left = list(have)
         for _ in range(missing):
             best = min(left, key=lambda o: self._spoiled(stock, o, used))
@@ -127,7 +133,9 @@ class Picker:
             chosen.append(best)
         return chosen
 
-    def _spoiled(self, stock: Stock, offer: Offer, used: Mapping[str, int]) -> tuple[int, int, int]:
+    def _spoiled(
+        self, stock: IdStock, offer: OfferedId, used: Mapping[str, int]
+    ) -> tuple[int, int, int]:
         """Return the slices of other profiles' places that go; fuller GPUs, then high up."""
         bits, taken = stock.slices.get(offer.name, 0), used.get(offer.parent, 0)
         gpu = self.gpus.get(offer.parent)
@@ -141,22 +149,22 @@ class Picker:
         return (spoiled, -taken.bit_count(), -bits)
 
 
-def _near(between: Mapping[tuple[str, str], int], offer: Offer, gpu: str) -> int:
+def _near(between: Mapping[tuple[str, str], int], offer: OfferedId, gpu: str) -> int:
     return between.get((offer.parent, gpu), 0)
 
 
-def _by_parent(have: Iterable[Offer]) -> dict[str, list[Offer]]:
-    found: dict[str, list[Offer]] = {}
+def _by_parent(have: Iterable[OfferedId]) -> dict[str, list[OfferedId]]:
+    found: dict[str, list[OfferedId]] = {}
     for offer in have:
         found.setdefault(offer.parent, []).append(offer)
     return found
 
 
-def _spread(have: Sequence[Offer], must: Sequence[Offer], missing: int) -> list[Offer]:
+def _spread(have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int) -> list[OfferedId]:
     """Take shares of different devices, of those with most left first."""
     free = _by_parent(have)
     mine = Counter(offer.parent for offer in must)
-    chosen: list[Offer] = []
+    chosen: list[OfferedId] = []
     for _ in range(missing):
         parent = min(free, key=lambda each: (mine[each], -len(free[each])))
         chosen.append(free[parent].pop(0))
@@ -166,13 +174,15 @@ def _spread(have: Sequence[Offer], must: Sequence[Offer], missing: int) -> list[
     return chosen
 
 
-def _packed(have: Sequence[Offer], missing: int) -> list[Offer]:
+def _packed(have: Sequence[OfferedId], missing: int) -> list[OfferedId]:
     """Fill one device after the other, the fullest first."""
     rows = sorted(_by_parent(have).values(), key=len)
     return [offer for row in rows for offer in row][:missing]
 
 
-def _from_one(have: Sequence[Offer], must: Sequence[Offer], missing: int) -> list[Offer]:
+def _from_one(
+    have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int
+) -> list[OfferedId]:
     """Take all units of one device: the one that has some taken, or the fullest with enough."""
     mine = {offer.parent for offer in must}
     rows = sorted(
@@ -182,6 +192,6 @@ def _from_one(have: Sequence[Offer], must: Sequence[Offer], missing: int) -> lis
     return [offer for _, row in rows for offer in row][:missing]
 
 
-def _fill(row: Sequence[Offer], missing: int) -> int:
+def _fill(row: Sequence[OfferedId], missing: int) -> int:
     """Return what would be left; of rows that are too short, the longest comes first."""
     return len(row) - missing if len(row) >= missing else -len(row)

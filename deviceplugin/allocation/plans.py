@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deviceplugin.allocation.values import Kind, NodePod, Stock, Why
+from deviceplugin.allocation.values import DeviationKind, IdKind, IdStock, NodePod
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Meaning:
     """``wanted``: resource → names with numbers of ids; ``problems``: (resource, why, detail)."""
 
     wanted: Mapping[str, Counter[str]] = field(default_factory=dict)
-    problems: tuple[tuple[str, Why, str], ...] = ()
+    problems: tuple[tuple[str, DeviationKind, str], ...] = ()
 
 
 def needed(pod: NodePod, resource: str) -> int:
@@ -45,14 +45,14 @@ def needed(pod: NodePod, resource: str) -> int:
     return held
 
 
-def meaning(pod: NodePod, stocks: Mapping[str, Stock]) -> Meaning:
+def meaning(pod: NodePod, stocks: Mapping[str, IdStock]) -> Meaning:
     """Return what a pod's plan says of this node's resources."""
     if pod.problem:
-        return Meaning(problems=(("", Why.UNREADABLE, pod.problem),))
+        return Meaning(problems=(("", DeviationKind.UNREADABLE, pod.problem),))
     if pod.plan is None:
         return Meaning()
     wanted: dict[str, Counter[str]] = {}
-    problems: list[tuple[str, Why, str]] = []
+    problems: list[tuple[str, DeviationKind, str]] = []
     known: set[str] = set()
     for resource, stock in stocks.items():
         if not pod.asks(resource):
@@ -65,11 +65,11 @@ def meaning(pod: NodePod, stocks: Mapping[str, Stock]) -> Meaning:
             wanted[resource] = found
         elif names:
             detail = f"{len(names)} named, {needed(pod, resource)} needed"
-            problems.append((resource, Why.WRONG_NUMBER, detail))
+            problems.append((resource, DeviationKind.WRONG_NUMBER, detail))
         else:
-            problems.append((resource, Why.NOT_OURS, "none of it named"))
+            problems.append((resource, DeviationKind.NOT_OURS, "none of it named"))
     strange = [name for name in pod.plan if name not in known]
-    lacking = [p for p in problems if p[1] is Why.NOT_OURS]
+    lacking = [p for p in problems if p[1] is DeviationKind.NOT_OURS]
     if strange and not lacking and wanted:
         return Meaning(wanted, tuple(problems))  # of resources that others serve
     if not strange:
@@ -77,12 +77,12 @@ def meaning(pod: NodePod, stocks: Mapping[str, Stock]) -> Meaning:
     return Meaning(wanted, tuple((r, w, ", ".join(strange) or d) for r, w, d in problems))
 
 
-def _counted(pod: NodePod, stock: Stock, names: list[str]) -> Counter[str] | None:
+def _counted(pod: NodePod, stock: IdStock, names: list[str]) -> Counter[str] | None:
     """Return ids per name; ``None`` where the names are none, too few or too many."""
     least = needed(pod, stock.resource)
     if not names:
         return None
-    if stock.kind is Kind.UNIT:
+    if stock.kind is IdKind.UNIT:
         return _shared_out(pod, stock.resource, names, least)
     most = sum(amount for _, amount in pod.asks(stock.resource))
     return Counter(names) if least <= len(names) <= most else None

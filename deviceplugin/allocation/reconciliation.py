@@ -17,9 +17,9 @@ Each row names a container and all it has of a resource. Against the claims::
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from deviceplugin.allocation.claims import Claim, Stage, unknown
+from deviceplugin.allocation.claims import ClaimStage, ContainerClaim, unknown
 from deviceplugin.allocation.tablestate import Book
-from deviceplugin.allocation.values import Life, Listed, NodePod
+from deviceplugin.allocation.values import ListedDevices, NodePod, PodStage
 
 
 class _Row(NamedTuple):
@@ -39,14 +39,14 @@ class Hearing:
         self._since = since
         self._uids = _by_name(book.pods.values())
 
-    def take(self, listing: Sequence[Listed]) -> None:
+    def take(self, listing: Sequence[ListedDevices]) -> None:
         """Change the claims to what is listed."""
         rows = self._rows(listing)
         listed = {self._owner(each) for each in listing}
         claims = self._book.claims
         newer = {(c.resource, each) for c in claims if c.serial > self._since for each in c.ids}
         rows = [row for row in rows if not any((row.resource, i) in newer for i in row.ids)]
-        stages: dict[tuple[str, frozenset[str]], Stage] = {}
+        stages: dict[tuple[str, frozenset[str]], ClaimStage] = {}
         for claim in [each for each in claims if each.serial <= self._since]:
             self._compare(claim, rows, listed, stages)
         for row in rows:
@@ -54,10 +54,10 @@ class Hearing:
 
     def _compare(
         self,
-        claim: Claim,
+        claim: ContainerClaim,
         rows: list[_Row],
         listed: set[str],
-        stages: dict[tuple[str, frozenset[str]], Stage],
+        stages: dict[tuple[str, frozenset[str]], ClaimStage],
     ) -> None:
         """Keep, move or drop one claim."""
         touching = [r for r in rows if r.resource == claim.resource and r.ids & claim.ids]
@@ -73,11 +73,11 @@ class Hearing:
         elif not self._stays(claim, listed):
             self._book.claims.drop(claim)
 
-    def _is_inits(self, claim: Claim, row: _Row) -> bool:
+    def _is_inits(self, claim: ContainerClaim, row: _Row) -> bool:
         """Tell whether a claim is an init container's, of which the row is silent."""
         return claim.passes_on and claim.container != row.container
 
-    def _along(self, claim: Claim, touching: list[_Row]) -> None:
+    def _along(self, claim: ContainerClaim, touching: list[_Row]) -> None:
         """Have an init container's claim where the containers are that use its devices."""
         owners = {row.owner for row in touching}
         if not claim.passes_on or len(owners) > 1:
@@ -93,14 +93,17 @@ class Hearing:
         names = (ask.name for ask, _ in asks if ask.passes_on and ask.name not in served)
         self._book.claims.move(claim, owner, next(names, claim.container))
 
-    def _stays(self, claim: Claim, listed: set[str]) -> bool:
+    def _stays(self, claim: ContainerClaim, listed: set[str]) -> bool:
         pod = self._book.pods.get(claim.owner)
         if pod is None or claim.owner not in listed:
             return False
-        started = claim.stage is Stage.CONFIRMED and pod.life in (Life.WAITING, Life.RUNNING)
+        started = claim.stage is ClaimStage.CONFIRMED and pod.life in (
+            PodStage.WAITING,
+            PodStage.RUNNING,
+        )
         return claim.passes_on or started
 
-    def _ensure(self, row: _Row, stage: Stage | None) -> None:
+    def _ensure(self, row: _Row, stage: ClaimStage | None) -> None:
         """Have a claim for a row; whatever the pod seemed to have there instead is dropped."""
         claims = self._book.claims
         held = claims.holding(row.resource, row.ids)
@@ -114,15 +117,15 @@ class Hearing:
             claims.drop(claim)
         made = claims.make(row.resource, row.ids, row.owner, row.container, passes_on=False)
         pod = self._book.pods.get(row.owner)
-        running = pod is not None and pod.life is Life.RUNNING
+        running = pod is not None and pod.life is PodStage.RUNNING
         made.sure = made.heard = True
-        made.stage = Stage.CONFIRMED if running else stage or Stage.ALLOCATED
+        made.stage = ClaimStage.CONFIRMED if running else stage or ClaimStage.ALLOCATED
         if pod is not None:
             made.passes_on = any(
                 ask.passes_on and ask.name == row.container for ask, _ in pod.asks(row.resource)
             )
 
-    def _rows(self, listing: Iterable[Listed]) -> list[_Row]:
+    def _rows(self, listing: Iterable[ListedDevices]) -> list[_Row]:
         """Return one row per container and resource: kubelets list each device by itself."""
         found: dict[tuple[str, str, str], frozenset[str]] = {}
         for each in listing:
@@ -131,12 +134,12 @@ class Hearing:
                 found[key] = found.get(key, frozenset()) | each.ids
         return [_Row(r, ids, owner, container) for (r, owner, container), ids in found.items()]
 
-    def _owner(self, each: Listed) -> str:
+    def _owner(self, each: ListedDevices) -> str:
         key = each.namespace, each.pod
         return self._uids.get(key, unknown(*key))
 
 
 def _by_name(pods: Iterable[NodePod]) -> dict[tuple[str, str], str]:
     """Return the uid behind each name: of the youngest pod, and of one that is over the last."""
-    ordered = sorted(pods, key=lambda pod: (pod.life is not Life.OVER, pod.order))
+    ordered = sorted(pods, key=lambda pod: (pod.life is not PodStage.OVER, pod.order))
     return {(pod.namespace, pod.name): pod.uid for pod in ordered}

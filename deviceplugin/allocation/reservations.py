@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.plans import needed
-from deviceplugin.allocation.values import NodePod, Offer, Stock
+from deviceplugin.allocation.values import IdStock, NodePod, OfferedId
 
 Names = Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DeviceWish:
     """What one pod should still get of one resource: ``names``, ``missing`` ids in all."""
 
     names: Names
@@ -30,7 +30,7 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Reservations:
+class DeviceReservations:
     """By resource, then by pod: names that are kept for it beside what it has."""
 
     kept: dict[str, dict[str, Names]]
@@ -49,13 +49,13 @@ class Reservations:
 
 
 def reserve(
-    stocks: Iterable[Stock],
+    stocks: Iterable[IdStock],
     pods: Sequence[NodePod],
-    wish: Callable[[NodePod, Stock], Wish | None],
-    free: Callable[[Stock], list[Offer]],
+    wish: Callable[[NodePod, IdStock], DeviceWish | None],
+    free: Callable[[IdStock], list[OfferedId]],
     gpus_of: Callable[[str, Mapping[str, dict[str, Names]]], list[str]],
     picker: Picker,
-) -> Reservations:
+) -> DeviceReservations:
     """Return all reservations.
 
     ``pods``: those that are still to come, in order. ``free``: a stock's healthy offers that
@@ -78,11 +78,16 @@ def reserve(
             again = _anew(stock, one, left, free(stock), near, picker)
             left -= again
             mine[pod.uid] = again
-    return Reservations(kept)
+    return DeviceReservations(kept)
 
 
 def _anew(
-    stock: Stock, one: Wish, left: Names, free: list[Offer], near: Sequence[str], picker: Picker
+    stock: IdStock,
+    one: DeviceWish,
+    left: Names,
+    free: list[OfferedId],
+    near: Sequence[str],
+    picker: Picker,
 ) -> Names:
     """Keep what can be kept of a plan and choose the rest."""
     keep = one.names & left
@@ -92,7 +97,9 @@ def _anew(
     return Names(offer.name for offer in picker.pick(stock, have, must, one.missing, near))
 
 
-def _take(free: list[Offer], keep: Names, left: Names) -> tuple[list[Offer], list[Offer]]:
+def _take(
+    free: list[OfferedId], keep: Names, left: Names
+) -> tuple[list[OfferedId], list[OfferedId]]:
     """Split free offers into those that are kept and those that may be chosen."""
     keep, left = Names(keep), Names(left)
     must, have = [], []

@@ -28,16 +28,23 @@ Every call takes time in proportion to the node's devices and waiting pods. Not 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from deviceplugin.allocation.attribution import Turns
-from deviceplugin.allocation.claims import Claim, Stage, unknown
+from deviceplugin.allocation.attribution import PodAttribution
+from deviceplugin.allocation.claims import ClaimStage, ContainerClaim, unknown
 from deviceplugin.allocation.deviations import deviations
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.plans import needed
 from deviceplugin.allocation.reconciliation import Hearing
 from deviceplugin.allocation.reservations import Names
 from deviceplugin.allocation.tablestate import Book, counted
-from deviceplugin.allocation.values import ContainerAsk, Deviation, Life, Listed, NodePod, Stock
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.allocation.values import (
+    ContainerAsk,
+    Deviation,
+    IdStock,
+    ListedDevices,
+    NodePod,
+    PodStage,
+)
+from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
 class Table:
@@ -45,11 +52,11 @@ class Table:
 
     def __init__(self) -> None:
         self._book = Book()
-        self._turns = Turns(self._book)
+        self._turns = PodAttribution(self._book)
 
     # --- what happens on the node -----------------------------------------------------------
 
-    def stock(self, stocks: Iterable[Stock], picker: Picker | None = None) -> None:
+    def stock(self, stocks: Iterable[IdStock], picker: Picker | None = None) -> None:
         """Take over what is offered now; ``picker`` where the inventory has changed."""
         self._book.stocks = {stock.resource: stock for stock in stocks}
         self._book.picker = picker or self._book.picker
@@ -64,12 +71,12 @@ class Table:
             for claim in book.claims.of(unknown(pod.namespace, pod.name)):
                 book.claims.move(claim, pod.uid, claim.container)
         book.pods[pod.uid] = pod
-        if pod.life is Life.OVER:
+        if pod.life is PodStage.OVER:
             book.claims.drop_owner(pod.uid)
-        elif pod.life is Life.RUNNING:
+        elif pod.life is PodStage.RUNNING:
             _confirm(book.claims.of(pod.uid))
         replanned = before is not None and before.plan != pod.plan
-        book.changed(pod.uid, anew=replanned or pod.life is not Life.WAITING)
+        book.changed(pod.uid, anew=replanned or pod.life is not PodStage.WAITING)
 
     def gone(self, uid: str) -> None:
         """Forget a pod; releases what it has."""
@@ -77,7 +84,7 @@ class Table:
         self._book.claims.drop_owner(uid)
         self._book.changed(uid, anew=True)
 
-    def heard(self, listing: Iterable[Listed], since: int) -> None:
+    def heard(self, listing: Iterable[ListedDevices], since: int) -> None:
         """Take over what the kubelet says who has what.
 
         ``since``: ``serial`` when it was asked; what was made later it cannot know. The pods it
@@ -96,7 +103,7 @@ class Table:
         where it is less than the pod needs.
         """
         claims, pod = self._book.claims, self._book.pods.get(uid)
-        if pod is None or pod.life is Life.OVER:
+        if pod is None or pod.life is PodStage.OVER:
             return
         for resource, names in devices.items():
             stock = self._book.stocks.get(resource)
@@ -109,7 +116,7 @@ class Table:
                 made = claims.make(resource, ids, uid, "", passes_on=first)
                 shared = len({offer.name for offer in stock.offers}) < len(stock.offers)
                 made.guessed = shared or len(ids) < needed(pod, resource)
-                _confirm([made] if pod.life is Life.RUNNING else [])
+                _confirm([made] if pod.life is PodStage.RUNNING else [])
         self._book.changed()
 
     # --- what the kubelet asks --------------------------------------------------------------
@@ -147,11 +154,13 @@ class Table:
         """Tell whether ``heard`` might show that ids which seem to be in use are free."""
         return any(map(self._book.in_use, self._book.claims.holding(resource, ids)))
 
-    def allocate(self, resource: str, ids: Sequence[str]) -> Claim:
-        """Give ids to the pod whose they are. Raises ``Refused``, and nothing has changed then."""
+    def allocate(self, resource: str, ids: Sequence[str]) -> ContainerClaim:
+        """Give ids to the pod that owns them. Raises ``AllocationRefused``; nothing has changed then."""
         stock = self._book.stocks.get(resource)
         if stock is None:
-            raise Refused(Cause.UNKNOWN_DEVICE, f"{resource}: not a resource of this node")
+            raise AllocationRefused(
+                RefusalCause.UNKNOWN_DEVICE, f"{resource}: not a resource of this node"
+            )
         wanted = _checked(stock, ids)
         turn = self._turns.recognise(stock, wanted)
         self._make_way(resource, wanted, turn.owner, turn.ask)
@@ -168,7 +177,7 @@ class Table:
         return claim
 
     def starting(self, resource: str, ids: Sequence[str]) -> None:
-        """Hear that a container with these ids starts. Raises ``Refused`` if they are others'.
+        """Note that a container with these ids starts. Raises ``AllocationRefused`` for ids of others.
 
         The same container starts again and again; one that had devices before the next ones got
         them has part of what they have. Ids that nobody has are taken as they are, as this
@@ -183,8 +192,8 @@ class Table:
         missed = not all(claims.owner_of(resource, each) for each in wanted)
         ask = self._first(owners, resource) if missed else None
         if len(owners) > 1 or (missed and found and ask is None and not found[0].anonymous):
-            raise Refused(
-                Cause.TAKEN,
+            raise AllocationRefused(
+                RefusalCause.TAKEN,
                 f"{resource}: {_list(wanted)}: {self._held_by(found[0])}; the container that "
                 "starts was given them before that: delete its pod",
             )
@@ -242,15 +251,15 @@ class Table:
     def _make_way(
         self, resource: str, ids: frozenset[str], owner: str, ask: ContainerAsk | None
     ) -> None:
-        """Release what stands in the way of a new claim. Raises ``Refused``."""
+        """Release what stands in the way of a new claim. Raises ``AllocationRefused``."""
         stale = []
         for claim in self._book.claims.holding(resource, ids):
             another = ask is None or ask.name != claim.container
             if claim.passes_on and another and claim.owner == owner:
                 continue
             if self._book.in_use(claim):
-                raise Refused(
-                    Cause.TAKEN,
+                raise AllocationRefused(
+                    RefusalCause.TAKEN,
                     f"{resource}: {_list(claim.ids & ids)}: {self._held_by(claim)}; if the "
                     "kubelet has lost its checkpoint, restart the pods of this node",
                 )
@@ -258,34 +267,36 @@ class Table:
         for claim in stale:
             self._book.claims.drop(claim)
 
-    def _held_by(self, claim: Claim) -> str:
+    def _held_by(self, claim: ContainerClaim) -> str:
         pod = self._book.pods.get(claim.owner)
         who = "a container" if pod is None else f"pod {pod.namespace}/{pod.name}"
         return f"in use by {who}" + (f", container {claim.container}" if claim.container else "")
 
 
-def _confirm(claims: Iterable[Claim]) -> None:
+def _confirm(claims: Iterable[ContainerClaim]) -> None:
     for claim in claims:
-        claim.stage = Stage.CONFIRMED
+        claim.stage = ClaimStage.CONFIRMED
 
 
-def _checked(stock: Stock, ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids as a set. Raises ``Refused`` for what nobody can be given."""
+def _checked(stock: IdStock, ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids as a set. Raises ``AllocationRefused`` for what nobody can be given."""
     wanted = frozenset(ids)
     if not wanted or len(wanted) < len(ids):
-        raise Refused(
-            Cause.BAD_REQUEST,
+        raise AllocationRefused(
+            RefusalCause.BAD_REQUEST,
             f"{stock.resource}: {list(ids)}: ids must be given, and each once",
         )
     unknown = wanted - stock.by_id.keys()
     if unknown:
-        raise Refused(
-            Cause.UNKNOWN_DEVICE, f"{stock.resource}: {_list(unknown)}: not offered by this node"
+        raise AllocationRefused(
+            RefusalCause.UNKNOWN_DEVICE,
+            f"{stock.resource}: {_list(unknown)}: not offered by this node",
         )
     ill = [each for each in wanted if not stock.by_id[each].healthy]
     if ill:
-        raise Refused(
-            Cause.UNHEALTHY, f"{stock.resource}: {_list(ill)}: unhealthy since it was offered"
+        raise AllocationRefused(
+            RefusalCause.UNHEALTHY,
+            f"{stock.resource}: {_list(ill)}: unhealthy since it was offered",
         )
     return wanted
 

@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from deviceplugin.allocation.claims import Claim, Claims, Stage
+from deviceplugin.allocation.claims import Claims, ClaimStage, ContainerClaim
 from deviceplugin.allocation.pairs import EMPTY
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.plans import Meaning, meaning
-from deviceplugin.allocation.reservations import Names, Reservations, Wish, missing, reserve
-from deviceplugin.allocation.values import ContainerAsk, Life, NodePod, Offer, Stock
+from deviceplugin.allocation.reservations import (
+    DeviceReservations,
+    DeviceWish,
+    Names,
+    missing,
+    reserve,
+)
+from deviceplugin.allocation.values import ContainerAsk, IdStock, NodePod, OfferedId, PodStage
 
 
 class Book:
@@ -18,11 +24,11 @@ class Book:
 
     def __init__(self) -> None:
         self.claims = Claims()
-        self.stocks: Mapping[str, Stock] = {}
+        self.stocks: Mapping[str, IdStock] = {}
         self.pods: dict[str, NodePod] = {}
         self.picker = Picker(EMPTY)
         self._chosen: dict[str, Mapping[str, Names]] = {}  # for pods without a plan
-        self._reserved: Reservations | None = None
+        self._reserved: DeviceReservations | None = None
 
     def changed(self, uid: str = "", *, anew: bool = False) -> None:
         """Derive reservations again; ``anew``: what was chosen for a pod, or for all, is void."""
@@ -42,14 +48,14 @@ class Book:
         """
         claims = self.claims.of(pod.uid, resource)
         served = {claim.container for claim in claims}
-        if "" in served or pod.life is not Life.WAITING:
+        if "" in served or pod.life is not PodStage.WAITING:
             return None
         rows = list(pod.asks(resource))
         named = {claim.container for claim in claims if claim.heard}
         begin = 1 + max((i for i, (ask, _) in enumerate(rows) if ask.name in named), default=-1)
         return next((row for row in rows[begin:] if row[0].name not in served), None)
 
-    def free(self, stock: Stock) -> list[Offer]:
+    def free(self, stock: IdStock) -> list[OfferedId]:
         """Return the healthy ids that nobody has."""
         owner_of = self.claims.owner_of
         return [o for o in stock.offers if o.healthy and not owner_of(stock.resource, o.id)]
@@ -58,14 +64,14 @@ class Book:
         """Return the names of what a pod has."""
         return self.stocks[resource].names_of(self.claims.ids_of(uid, resource))
 
-    def in_use(self, claim: Claim) -> bool:
+    def in_use(self, claim: ContainerClaim) -> bool:
         """Tell whether a started container of a living pod has it, by the kubelet's own words.
 
         Without these a claim may be another pod's, and ids of shares are guessed after a start.
         """
         pod = self.pods.get(claim.owner)
-        living = pod is None or pod.life in (Life.WAITING, Life.RUNNING)
-        return living and claim.heard and claim.stage is Stage.CONFIRMED
+        living = pod is None or pod.life in (PodStage.WAITING, PodStage.RUNNING)
+        return living and claim.heard and claim.stage is ClaimStage.CONFIRMED
 
     def meaning(self, pod: NodePod) -> Meaning:
         """Return what a pod's plan says."""
@@ -73,10 +79,10 @@ class Book:
 
     # --- reservations -----------------------------------------------------------------------
 
-    def reservations(self) -> Reservations:
+    def reservations(self) -> DeviceReservations:
         """Return what is kept for the pods that are still to come."""
         if self._reserved is None:
-            waiting = [pod for pod in self.pods.values() if pod.life is Life.WAITING]
+            waiting = [pod for pod in self.pods.values() if pod.life is PodStage.WAITING]
             waiting.sort(key=lambda pod: pod.order)
             means = {pod.uid: self.meaning(pod).wanted for pod in waiting}
             self._reserved = reserve(
@@ -89,7 +95,7 @@ class Book:
             )
         return self._reserved
 
-    def _wish(self, pod: NodePod, stock: Stock, means: Mapping[str, Names]) -> Wish | None:
+    def _wish(self, pod: NodePod, stock: IdStock, means: Mapping[str, Names]) -> DeviceWish | None:
         resource = stock.resource
         if self.next(pod, resource) is None:
             return None
@@ -97,8 +103,8 @@ class Book:
         still = missing(pod, resource, len(held))
         wanted = means.get(resource, self._chosen.get(pod.uid, {}).get(resource))
         if wanted is not None:
-            return Wish(wanted - stock.names_of(held), still, planned=resource in means)
-        return Wish(Names(), still, planned=False) if _has_plan(pod) else None
+            return DeviceWish(wanted - stock.names_of(held), still, planned=resource in means)
+        return DeviceWish(Names(), still, planned=False) if _has_plan(pod) else None
 
     def gpus_of(self, uid: str, kept: Mapping[str, Mapping[str, Names]]) -> list[str]:
         """Return the GPUs that a pod has or that are kept for it, in the order of the stock."""
@@ -116,8 +122,14 @@ class Book:
     # --- choosing ---------------------------------------------------------------------------
 
     def pick(
-        self, stock: Stock, uid: str, near_to: str, have: list[Offer], must: list[Offer], size: int
-    ) -> list[Offer]:
+        self,
+        stock: IdStock,
+        uid: str,
+        near_to: str,
+        have: list[OfferedId],
+        must: list[OfferedId],
+        size: int,
+    ) -> list[OfferedId]:
         """Take what is kept for a pod, then what is kept for nobody, then anything.
 
         ``near_to``: whose GPUs NICs should be near to. ``have`` holds nothing of ``must``.
@@ -132,7 +144,7 @@ class Book:
         chosen = self.picker.pick(stock, open_, chosen, size, near)
         return self.picker.pick(stock, _without(rest, chosen), chosen, size, near)
 
-    def choose_for(self, pod: NodePod, stock: Stock, have: list[Offer]) -> None:
+    def choose_for(self, pod: NodePod, stock: IdStock, have: list[OfferedId]) -> None:
         """Choose for a pod without a plan, all its resources at once, so that they fit together.
 
         Of the resource that is asked for it gets something of ``have``; a choice that was made
@@ -155,8 +167,8 @@ class Book:
         self.changed()
 
     def _choose(
-        self, pod: NodePod, stock: Stock, have: list[Offer], chosen: Mapping[str, Names]
-    ) -> list[Offer]:
+        self, pod: NodePod, stock: IdStock, have: list[OfferedId], chosen: Mapping[str, Names]
+    ) -> list[OfferedId]:
         theirs = self.reservations().others(stock.resource, pod.uid)
         held = self.claims.ids_of(pod.uid, stock.resource)
         number = missing(pod, stock.resource, len(held))
@@ -177,7 +189,7 @@ def _has_plan(pod: NodePod) -> bool:
     return pod.plan is not None or bool(pod.problem)
 
 
-def counted(have: Iterable[Offer], wanted: Names) -> list[Offer]:
+def counted(have: Iterable[OfferedId], wanted: Names) -> list[OfferedId]:
     """Return the first offers of each name, as many as wanted."""
     left, found = Names(wanted), []
     for offer in have:
@@ -187,6 +199,6 @@ def counted(have: Iterable[Offer], wanted: Names) -> list[Offer]:
     return found
 
 
-def _without(have: Iterable[Offer], chosen: Sequence[Offer]) -> list[Offer]:
+def _without(have: Iterable[OfferedId], chosen: Sequence[OfferedId]) -> list[OfferedId]:
     taken = {offer.id for offer in chosen}
     return [offer for offer in have if offer.id not in taken]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 
-class Kind(Enum):
+class IdKind(Enum):
     """What one id of a resource is, which says how a plan counts it and how it is picked."""
 
     WHOLE = "whole"
@@ -20,7 +20,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedId:
     """One id. ``parent``: the GPU or NIC it is of; ``name``: what plans call it."""
 
     id: str
@@ -30,7 +30,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class IdStock:
     """All ids of one resource, in the order in which ties are broken.
 
     ``nics``: NICs, GPUs otherwise. ``packed``: shares fill one device after the other instead
@@ -38,12 +38,12 @@ class Stock:
     """
 
     resource: str
-    kind: Kind
-    offers: tuple[Offer, ...]
+    kind: IdKind
+    offers: tuple[OfferedId, ...]
     nics: bool = False
     packed: bool = False
     slices: Mapping[str, int] = field(default_factory=dict)
-    by_id: Mapping[str, Offer] = field(init=False, repr=False, compare=False)
+    by_id: Mapping[str, OfferedId] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Look up the ids."""
@@ -63,7 +63,7 @@ class ContainerAsk:
     passes_on: bool = False
 
 
-class Life(Enum):
+class PodStage(Enum):
     """How far a pod is, as far as devices go."""
 
     WAITING = "waiting"
@@ -92,7 +92,7 @@ class NodePod:
     containers: tuple[ContainerAsk, ...]
     plan: tuple[str, ...] | None = None
     problem: str = ""
-    life: Life = Life.WAITING
+    life: PodStage = PodStage.WAITING
 
     @property
     def order(self) -> tuple[int, float, str]:
@@ -106,7 +106,7 @@ class NodePod:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedDevices:
     """What the kubelet says a container has of a resource (pod-resources List).
 
     A pod without devices is listed with an empty ``resource``.
@@ -119,7 +119,7 @@ class Listed:
     ids: frozenset[str] = frozenset()
 
 
-class Why(StrEnum):
+class DeviationKind(StrEnum):
     """What kind of disagreement there is."""
 
     OTHER_DEVICES = "the kubelet gave it other devices than its plan says"
@@ -142,6 +142,6 @@ class Deviation:
     resource: str
     expected: tuple[str, ...]
     given: tuple[str, ...]
-    why: Why
+    why: DeviationKind
     sure: bool = True
     detail: str = ""

@@ -37,7 +37,7 @@ class _One:
     waiting: "asyncio.Task[Signal] | None" = None
 
 
-class Together:
+class JointBackend:
     """A ``Backend`` and ``MigBackend`` of backends. What two of them have is the first one's."""
 
     def __init__(self, backends: Sequence[Backend]) -> None:

@@ -43,7 +43,7 @@ class Look:
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-class Reader(Protocol):
+class SysfsReader(Protocol):
     """Plain reads, without state: several threads may be in them. ``OSError`` is an answer."""
 
     @property
@@ -69,7 +69,7 @@ class Sysfs:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: SysfsReader,
         *,
         poll_seconds: float = POLL_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,

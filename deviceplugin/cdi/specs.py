@@ -41,7 +41,7 @@ _STRANGE: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 Allowed = Callable[[str], bool]
 
 
-class Node(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class DeviceFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A device file."""
 
     path: str
@@ -52,10 +52,10 @@ class Edits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What is done to a container."""
 
     env: tuple[str, ...] = ()
-    device_nodes: tuple[Node, ...] = ()
+    device_nodes: tuple[DeviceFile, ...] = ()
 
 
-class Device(msgspec.Struct, frozen=True, rename="camel"):
+class CdiDevice(msgspec.Struct, frozen=True, rename="camel"):
     """One name."""
 
     name: str
@@ -67,7 +67,7 @@ class Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     cdi_version: str
     kind: str
-    devices: tuple[Device, ...]
+    devices: tuple[CdiDevice, ...]
     container_edits: Edits = Edits()
 
 
@@ -135,10 +135,10 @@ class _Named(msgspec.Struct, frozen=True):
 def _spec(
     kind: str, devices: dict[str, tuple[str, ...]], shared: tuple[str, ...], without: Allowed
 ) -> Spec:
-    listed = [Device(device_name(name), _edits(files)) for name, files in devices.items()]
+    listed = [CdiDevice(device_name(name), _edits(files)) for name, files in devices.items()]
     if not without(f"{kind}={ALL}"):
         everything = tuple(dict.fromkeys(file for files in devices.values() for file in files))
-        listed.append(Device(ALL, _edits(everything)))
+        listed.append(CdiDevice(ALL, _edits(everything)))
     env = (_VOID,) if kind == NVIDIA else ()
     return Spec(VERSION, kind, tuple(listed), Edits(env, _nodes(shared)))
 
@@ -147,8 +147,8 @@ def _edits(files: tuple[str, ...]) -> Edits:
     return Edits(device_nodes=_nodes(files)) if files else Edits(env=(_NO_FILES,))
 
 
-def _nodes(files: Iterable[str]) -> tuple[Node, ...]:
-    return tuple(Node(path, "rw") for path in files)
+def _nodes(files: Iterable[str]) -> tuple[DeviceFile, ...]:
+    return tuple(DeviceFile(path, "rw") for path in files)
 
 
 def _gpus(inventory: Inventory, vendor: Vendor) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from deviceplugin.cdi.specs import KINDS, NVIDIA, Spec, encode, file_name, names, qualified, specs
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.inventory import Inventory, Vendor
 
 STATIC: Final = Path("/etc/cdi")  # beside /var/run/cdi the folder that runtimes read by default
@@ -68,11 +68,11 @@ class Writer:
         return tuple(f.stat().st_mtime_ns if f.is_dir() else 0 for f in folders)
 
     def check(self, wanted: Iterable[str]) -> None:
-        """Raise ``Refused`` for a name that no spec on disk has."""
+        """Raise ``AllocationRefused`` for a name that no spec on disk has."""
         lacking = sorted(set(wanted) - self._names)
         if lacking:
-            raise Refused(
-                Cause.NOT_WRITABLE,
+            raise AllocationRefused(
+                RefusalCause.NOT_WRITABLE,
                 f"{', '.join(lacking)}: no CDI spec in {self._folder} names it: "
                 f"{self.problem or 'it was removed'}; make room there, or choose another "
                 "allocation.deviceListStrategy",

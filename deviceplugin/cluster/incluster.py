@@ -15,11 +15,11 @@ from deviceplugin.allocation.values import Deviation
 from deviceplugin.cluster.nodeobject import NodeObject
 from deviceplugin.cluster.nodesettings import NodeSettings
 from deviceplugin.cluster.position import LLDP, Position
-from deviceplugin.cluster.publisher import Publisher
+from deviceplugin.cluster.publisher import NodePublisher
 from deviceplugin.handshake.handshake import Handshake
 from deviceplugin.health.reports import Change, event
 from deviceplugin.metrics import DevicePluginMetrics
-from deviceplugin.mig.reconfiguration import State
+from deviceplugin.mig.reconfiguration import LayoutState
 from deviceplugin.node import NodeState
 from deviceplugin.publication.nodecontent import PublicationSettings
 from deviceplugin.recutting import Recutting
@@ -49,7 +49,7 @@ class InCluster:
     recutting: Recutting | None = None
     settings: NodeSettings | None = None
     watched: NodeObject = field(init=False)
-    publisher: Publisher = field(init=False)
+    publisher: NodePublisher = field(init=False)
     recorder: EventRecorder = field(init=False)
     _generation: int = 0
     _given: Sequence[tuple[str, Mapping[str, tuple[str, ...]]]] | None = None
@@ -61,7 +61,7 @@ class InCluster:
         told = self.publication
         self.watched = NodeObject(self.client, self.node, told.take_over)
         position = Position(self.node, told.topology_file, LLDP if told.lldp else None)
-        self.publisher = Publisher(self.watched, position, told)
+        self.publisher = NodePublisher(self.watched, position, told)
         self.recorder = EventRecorder(self.client, controller=CONTROLLER, instance=self.node)
         self.handshake.told, self.handshake.changed = self._deviated, self.publish
         self.watched.listen(self._recall)
@@ -127,9 +127,9 @@ class InCluster:
         """Tell how far MIG's layout is; the label alone cannot say why it failed."""
         self.publish()
         progress = None if self.recutting is None else self.recutting.progress
-        if progress is None or progress.state is State.PENDING:
+        if progress is None or progress.state is LayoutState.PENDING:
             return
-        failed = progress.state is State.FAILED
+        failed = progress.state is LayoutState.FAILED
         note = f"{progress.layout}: {progress.reason if failed else 'GPUs are cut so'}"
         reason = "MigConfigFailed" if failed else "MigConfigApplied"
         self._event(reason, note, "CutGpus", warning=failed)

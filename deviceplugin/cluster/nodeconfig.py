@@ -16,20 +16,20 @@ from pathlib import Path
 
 from deviceplugin.cluster import nvidiaconfig
 from deviceplugin.resources import choice
-from deviceplugin.resources.nvidia import Taken
+from deviceplugin.resources.nvidia import AppliedFields
 from deviceplugin.resources.settings import ResourceSettings
 from muster.observability.configfile import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenConfiguration:
     """What holds now. ``name``: of the file; empty: the plugin's own settings.
 
     ``problems``: what is to be told loudly, among it each field of the file without effect.
     """
 
     name: str
-    taken: Taken
+    taken: AppliedFields
     problems: tuple[str, ...] = ()
 
 
@@ -40,9 +40,9 @@ class NodeConfig:
         self._folder = folder
         self._own = own
         self._default = default
-        self._last = Chosen("", Taken(own))
+        self._last = ChosenConfiguration("", AppliedFields(own))
 
-    def look(self, label: str) -> Chosen:
+    def look(self, label: str) -> ChosenConfiguration:
         """Return what holds for a node with this value of the label (empty: without it)."""
         try:
             names = [entry.name for entry in self._folder.iterdir() if entry.name[0] != "."]
@@ -57,11 +57,11 @@ class NodeConfig:
             return self._stays(str(error))
         return self._last
 
-    def _read(self, name: str) -> Chosen:
+    def _read(self, name: str) -> ChosenConfiguration:
         if not name:
-            return Chosen("", Taken(self._own))
+            return ChosenConfiguration("", AppliedFields(self._own))
         taken = nvidiaconfig.load(self._folder / name, self._own)
-        return Chosen(name, taken, tuple(f"{name}: {line}" for line in taken.ignored))
+        return ChosenConfiguration(name, taken, tuple(f"{name}: {line}" for line in taken.ignored))
 
-    def _stays(self, problem: str) -> Chosen:
-        return Chosen(self._last.name, self._last.taken, (problem,))
+    def _stays(self, problem: str) -> ChosenConfiguration:
+        return ChosenConfiguration(self._last.name, self._last.taken, (problem,))

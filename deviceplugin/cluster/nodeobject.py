@@ -28,7 +28,7 @@ from deviceplugin.health.reports import Condition
 from deviceplugin.publication.condition import condition_body
 from deviceplugin.publication.nodepatch import NodeSays, patch
 from muster.kube import wire
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import MERGE, STRATEGIC, Body, KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.resources import NODES
@@ -98,7 +98,7 @@ class NodeObject:
                     self.node = node
                     for listener in self._listeners:
                         listener(node)
-                case Gone():
+                case ObjectGone():
                     self.node, self._written = None, 0
                 case Synced():
                     if self.node is None:

@@ -14,9 +14,9 @@ from typing import Final, NoReturn
 import msgspec
 
 from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Strategy
-from deviceplugin.cluster.nodeconfig import Chosen, NodeConfig
+from deviceplugin.cluster.nodeconfig import ChosenConfiguration, NodeConfig
 from deviceplugin.resources.choice import LABEL
-from deviceplugin.resources.nvidia import Taken
+from deviceplugin.resources.nvidia import AppliedFields
 from deviceplugin.resources.settings import ResourceSettings
 from muster.kube import wire
 
@@ -38,7 +38,7 @@ class NodeSettings:
     apply: Callable[[ResourceSettings, AllocationSettings], None]
     tell: Callable[[str], None] = lambda _problem: None
     _label: str | None = None
-    _last: Chosen | None = None
+    _last: ChosenConfiguration | None = None
     _told: tuple[str, ...] = field(default=())
     _known: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -84,7 +84,7 @@ class NodeSettings:
         self._known.set()
 
 
-def _unheard(chosen: Chosen) -> Iterator[str]:
+def _unheard(chosen: ChosenConfiguration) -> Iterator[str]:
     """Yield what of a file counts in the plugin's own configuration only."""
     if chosen.taken.ignored_xids:
         yield (
@@ -95,7 +95,7 @@ def _unheard(chosen: Chosen) -> Iterator[str]:
         yield f"{chosen.name}: flags.plugin.deviceIDStrategy: index has no effect: ids are UUIDs"
 
 
-def allocation(own: AllocationSettings, taken: Taken) -> AllocationSettings:
+def allocation(own: AllocationSettings, taken: AppliedFields) -> AllocationSettings:
     """Return how containers get devices: as the file says, where it does, else as the plugin's."""
     strategy: Strategy | None = "device-specs" if taken.specs and not taken.lists else None
     strategy = strategy or next((each for each in STRATEGIES if each in taken.lists), None)

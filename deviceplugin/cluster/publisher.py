@@ -13,10 +13,10 @@ from typing import Final, NoReturn
 
 from deviceplugin.cluster.nodeobject import NodeObject
 from deviceplugin.cluster.position import Position
-from deviceplugin.publication.levels import Sources
+from deviceplugin.publication.levels import LevelSources
 from deviceplugin.publication.nodecontent import (
     DevicesSay,
-    Known,
+    KnownDevices,
     PublicationSettings,
     devices_say,
     says,
@@ -28,22 +28,22 @@ LOOK_S: Final = 30.0  # at the files: a mounted ConfigMap takes a minute to chan
 
 
 @dataclass(slots=True)
-class Publisher:
+class NodePublisher:
     """One node's. Nothing is said before the Node has been read and the devices are known."""
 
     node: NodeObject
     position: Position
     settings: PublicationSettings
     look_s: float = LOOK_S
-    _known: Known | None = None
+    _known: KnownDevices | None = None
     _devices: DevicesSay | None = None
-    _sources: Sources | None = None
+    _sources: LevelSources | None = None
 
     def __post_init__(self) -> None:
         """Hear of every change of the Node: the cloud may write its labels late."""
         self.node.listen(self._heard)
 
-    def tell(self, known: Known) -> None:
+    def tell(self, known: KnownDevices) -> None:
         """Say what is known now; ``known.sources`` are this publisher's to fill in."""
         if self._known is None or not known.has_devices_of(self._known):
             self._devices = devices_say(known, self.settings)
@@ -71,7 +71,7 @@ class Publisher:
         self._say()
 
     def _read(self, node: wire.Node) -> None:
-        self._sources = Sources(_others(node), self.position.told(), self.position.neighbors())
+        self._sources = LevelSources(_others(node), self.position.told(), self.position.neighbors())
 
     def _say(self) -> None:
         if self._known is None or self._devices is None or self._sources is None:

@@ -9,11 +9,11 @@ from typing import Final
 
 from deviceplugin.exporter import names, text
 from deviceplugin.exporter.fields import FIELDS, MEMORY_FIELDS, XID, MemoryField
-from deviceplugin.exporter.names import Named
+from deviceplugin.exporter.names import GpuSeries
 from deviceplugin.health.alerts import Alert
-from deviceplugin.health.reports import Kind, Standing
-from deviceplugin.health.states import State
-from deviceplugin.model.holdings import Holding
+from deviceplugin.health.reports import DeviceKind, DeviceStanding
+from deviceplugin.health.states import HealthState
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import GpuReading, InstanceReading, Reading, Xid
 
@@ -24,7 +24,7 @@ a GPU that hangs must not look alive for longer than a few scrapes."""
 _Sample = tuple[str, float]
 
 
-class Board:
+class MetricsBoard:
     """One node's. ``host``: its name, the label ``Hostname``."""
 
     def __init__(self, host: str, stale_s: float = STALE_S) -> None:
@@ -32,11 +32,11 @@ class Board:
         self._stale_s = stale_s
         self._inventory = Inventory()
         self._pods: names.Pods = {}
-        self._named: tuple[Named, ...] = ()
+        self._named: tuple[GpuSeries, ...] = ()
         self._readings: dict[str, tuple[float, GpuReading]] = {}
         self._last_xid: dict[str, int] = {}
         self._xids: dict[tuple[str, int], int] = {}
-        self._standings: tuple[Standing, ...] = ()
+        self._standings: tuple[DeviceStanding, ...] = ()
         self._alerts: frozenset[tuple[str, Alert]] = frozenset()
 
     def see(self, inventory: Inventory) -> None:
@@ -60,14 +60,16 @@ class Board:
         key = (error.uuid, error.code)
         self._xids[key] = self._xids.get(key, 0) + 1
 
-    def hold(self, holdings: Iterable[Holding]) -> None:
+    def hold(self, holdings: Iterable[ContainerHolding]) -> None:
         """Show which pods have what."""
         given = names.pods(holdings)
         if given != self._pods:
             self._pods = given
             self._name()
 
-    def judge(self, standings: tuple[Standing, ...], alerts: frozenset[tuple[str, Alert]]) -> None:
+    def judge(
+        self, standings: tuple[DeviceStanding, ...], alerts: frozenset[tuple[str, Alert]]
+    ) -> None:
         """Show how devices stand and what is to be looked at."""
         self._standings, self._alerts = standings, alerts
 
@@ -123,7 +125,7 @@ class Board:
                     int(one.state is state),
                 )
                 for one in self._standings
-                for state in State
+                for state in HealthState
             ),
         )
         yield from text.family(
@@ -136,7 +138,7 @@ class Board:
                     int((one.device, alert) in self._alerts),
                 )
                 for one in self._standings
-                if one.kind is Kind.GPU
+                if one.kind is DeviceKind.GPU
                 for alert in Alert
             ),
         )

@@ -7,7 +7,7 @@ import msgspec
 DCGM_PORT = 9400  # where dcgm-exporter listens, and scrape configurations look
 
 
-class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class ExporterTls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory."""
 
     cert_file: str
@@ -22,7 +22,7 @@ class ExporterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
     host: str = "0.0.0.0"  # noqa: S104 - of the pod's own network; Prometheus comes from outside
     port: int = DCGM_PORT
-    tls: Tls | None = None
+    tls: ExporterTls | None = None
     stale_seconds: float = 60.0
 
 

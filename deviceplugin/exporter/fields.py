@@ -14,7 +14,7 @@ Value = float | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class GpuMetric:
     """One metric of a GPU. ``kind``: as Prometheus calls it."""
 
     name: str
@@ -33,48 +33,48 @@ class MemoryField:
 
 
 FIELDS: Final = (
-    Field("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock, MHz.", lambda r: r.sm_clock),
-    Field("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature, C.", lambda r: r.temperature),
-    Field(
+    GpuMetric("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock, MHz.", lambda r: r.sm_clock),
+    GpuMetric("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature, C.", lambda r: r.temperature),
+    GpuMetric(
         "DCGM_FI_DEV_SLOWDOWN_TEMP",
         "gauge",
         "Temperature at which the GPU slows itself down, C.",
         lambda r: r.slowdown_at,
     ),
-    Field("DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw, W.", lambda r: r.power),
-    Field("DCGM_FI_DEV_POWER_MGMT_LIMIT", "gauge", "Power limit, W.", lambda r: r.power_limit),
-    Field("DCGM_FI_DEV_GPU_UTIL", "gauge", "Utilisation, per cent.", lambda r: r.utilisation),
-    Field(
+    GpuMetric("DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw, W.", lambda r: r.power),
+    GpuMetric("DCGM_FI_DEV_POWER_MGMT_LIMIT", "gauge", "Power limit, W.", lambda r: r.power_limit),
+    GpuMetric("DCGM_FI_DEV_GPU_UTIL", "gauge", "Utilisation, per cent.", lambda r: r.utilisation),
+    GpuMetric(
         "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL",
         "counter",
         "Corrected ECC errors over the GPU's life.",
         lambda r: r.ecc_corrected,
     ),
-    Field(
+    GpuMetric(
         "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
         "counter",
         "Uncorrectable ECC errors since the driver was loaded.",
         lambda r: r.ecc_uncorrected,
     ),
-    Field(
+    GpuMetric(
         "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
         "counter",
         "Rows of memory remapped for uncorrectable errors.",
         lambda r: r.rows_remapped_uncorrectable,
     ),
-    Field(
+    GpuMetric(
         "DCGM_FI_DEV_ROW_REMAP_PENDING",
         "gauge",
         "1 while rows wait for the next reset to be remapped.",
         lambda r: r.remap_pending,
     ),
-    Field(
+    GpuMetric(
         "DCGM_FI_DEV_ROW_REMAP_FAILURE",
         "gauge",
         "1 where rows could not be remapped.",
         lambda r: r.remap_failed,
     ),
-    Field(
+    GpuMetric(
         "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
         "gauge",
         "What the driver asks for: 0 nothing, 1 reset the GPU, 2 reboot the node.",

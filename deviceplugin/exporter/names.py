@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from deviceplugin.exporter.text import labels
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.inventory import Gpu, Inventory, MigInstance
 
 Pods = Mapping[str, tuple[Mapping[str, str], ...]]
@@ -18,7 +18,7 @@ Pods = Mapping[str, tuple[Mapping[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class GpuSeries:
     """The series of one GPU: ``labels`` and, of a MIG instance, its UUID."""
 
     gpu: str
@@ -26,7 +26,7 @@ class Named:
     instance: str = ""
 
 
-def pods(holdings: Iterable[Holding]) -> Pods:
+def pods(holdings: Iterable[ContainerHolding]) -> Pods:
     """Return who has what, of every resource."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for held in holdings:
@@ -43,7 +43,7 @@ def pods(holdings: Iterable[Holding]) -> Pods:
     return {device: tuple(each) for device, each in found.items()}
 
 
-def named(inventory: Inventory, given: Pods, host: str) -> Iterator[Named]:
+def named(inventory: Inventory, given: Pods, host: str) -> Iterator[GpuSeries]:
     """Yield every series of every GPU."""
     for gpu in inventory.gpus:
         instances = gpu.mig.instances if gpu.mig and gpu.mig.enabled else ()
@@ -55,7 +55,7 @@ def named(inventory: Inventory, given: Pods, host: str) -> Iterator[Named]:
             }
             for pod in given.get(device) or ({},):
                 uuid = instance.uuid if instance else ""
-                yield Named(gpu.uuid, labels({**base, **pod}), uuid)
+                yield GpuSeries(gpu.uuid, labels({**base, **pod}), uuid)
 
 
 def _base(gpu: Gpu, instance: MigInstance | None) -> dict[str, str]:

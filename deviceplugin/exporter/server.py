@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
-from deviceplugin.exporter.board import Board
+from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.metrics import DevicePluginMetrics
 from muster.observability.health import Health
@@ -19,7 +19,7 @@ from muster.observability.servingcert import ServingCertificate
 @asynccontextmanager
 async def serving(
     config: ExporterConfig,
-    board: Board,
+    board: MetricsBoard,
     metrics: DevicePluginMetrics,
     *,
     live: Health,
@@ -49,7 +49,7 @@ async def serving(
 
 
 def _app(
-    board: Board,
+    board: MetricsBoard,
     metrics: DevicePluginMetrics,
     live: Health,
     ready: Health,
@@ -67,7 +67,9 @@ def _app(
     return app
 
 
-def _metrics(board: Board, metrics: DevicePluginMetrics, clock: Callable[[], float]) -> Answer:
+def _metrics(
+    board: MetricsBoard, metrics: DevicePluginMetrics, clock: Callable[[], float]
+) -> Answer:
     async def answer(_request: web.Request) -> web.Response:
         with metrics.exporter_seconds.time():
             body = board.render(clock()).encode() + render(metrics.registry)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, assert_never
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Deviation, Listed, NodePod
+from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
 from deviceplugin.handshake.nodepods import node_pod
 from deviceplugin.handshake.podresources import PodResourcesError
 from deviceplugin.model.answers import ContainerAnswer
@@ -36,7 +36,7 @@ from deviceplugin.model.inventory import Inventory
 from deviceplugin.resources.advertisements import Advertisement
 from deviceplugin.stocks import Usable, picker, stocks
 from muster.kube import wire
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +51,15 @@ Given = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Pod UID → resource → names of devices."""
 
 
-class Kubelet(Protocol):
+class KubeletListing(Protocol):
     """What is needed of ``deviceplugin.handshake.podresources.PodResources``."""
 
-    async def known(self) -> tuple[Listed, ...]:
+    async def known(self) -> tuple[ListedDevices, ...]:
         """See there."""
         ...
 
 
-class Answers(Protocol):
+class AnswerMaker(Protocol):
     """Makes what a container gets with its devices."""
 
     def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
@@ -80,8 +80,8 @@ class Handshake:
     """
 
     node: str
-    answers: Answers
-    kubelet: Kubelet
+    answers: AnswerMaker
+    kubelet: KubeletListing
     follows: bool = True
     packed: bool = False
     told: Callable[[Deviation], None] = lambda _deviation: None
@@ -116,7 +116,7 @@ class Handshake:
         self._recall()
         self._tell()
 
-    def answer_by(self, answers: Answers, *, packed: bool) -> None:
+    def answer_by(self, answers: AnswerMaker, *, packed: bool) -> None:
         """Have containers answered, and shares chosen, by other settings from now on."""
         self.answers, self.packed = answers, packed
         if self._inventory is not None:
@@ -132,7 +132,7 @@ class Handshake:
                 case Upserted(object=pod):
                     self._pods[pod.metadata.uid] = pod
                     self._put(pod)
-                case Gone(meta=meta):
+                case ObjectGone(meta=meta):
                     self._drop(meta.uid)
                 case Synced(seen=seen):
                     for uid in self._pods.keys() - seen if seen is not None else ():

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final
 
 from deviceplugin.handshake.podresources import PodResources, PodResourcesError
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ NUDGE_S: Final = 0.2
 """From a nudge to the question: an allocation is seen only after Allocate has returned, and a
 gang's pods come together."""
 
-Listener = Callable[[tuple[Holding, ...]], None]
+Listener = Callable[[tuple[ContainerHolding, ...]], None]
 
 
 class Holders:
@@ -42,7 +42,7 @@ class Holders:
         self._period_s = period_s
         self._listeners: list[Listener] = []
         self._nudged = asyncio.Event()
-        self.last: tuple[Holding, ...] | None = None
+        self.last: tuple[ContainerHolding, ...] | None = None
         """What was heard last, in a stable order; None before the first answer."""
         self.problem: str | None = "not asked yet"
         self._told = True  # that the kubelet answers, until it does not
@@ -94,10 +94,10 @@ class Holders:
             log.warning("not known who has which devices", extra={"problem": problem})
 
 
-def _ordered(holdings: Iterable[Holding]) -> tuple[Holding, ...]:
+def _ordered(holdings: Iterable[ContainerHolding]) -> tuple[ContainerHolding, ...]:
     """Sort: the kubelet lists pods in random order, and each one's devices too."""
     same = (
-        Holding(
+        ContainerHolding(
             held.namespace,
             held.pod,
             held.container,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from deviceplugin.allocation.values import ContainerAsk, Life, NodePod
+from deviceplugin.allocation.values import ContainerAsk, NodePod, PodStage
 from muster.kube import quantity, wire
 from muster.kube.names import PLAN
 from muster.kube.translation.planannotation import plan_note
@@ -52,9 +52,9 @@ def _amounts(container: wire.Container, resources: Collection[str]) -> dict[str,
     return {name: quantity.to_units(value) for name, value in asked if name in resources}
 
 
-def _life(pod: wire.Pod) -> Life:
+def _life(pod: wire.Pod) -> PodStage:
     if pod.status.phase in _OVER:
-        return Life.OVER
+        return PodStage.OVER
     if pod.metadata.deletion_timestamp is not None:
-        return Life.ENDING
-    return Life.RUNNING if pod.status.phase == "Running" else Life.WAITING
+        return PodStage.ENDING
+    return PodStage.RUNNING if pod.status.phase == "Running" else PodStage.WAITING

@@ -22,9 +22,9 @@ from typing import Final
 import grpc
 from grpc import aio
 
-from deviceplugin.allocation.values import Listed
+from deviceplugin.allocation.values import ListedDevices
 from deviceplugin.errors import DevicePluginError
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from muster.protogen import podresources_v1_pb2 as pb
 from muster.protogen.podresources_v1_pb2_grpc import PodResourcesListerStub
 
@@ -51,18 +51,18 @@ class PodResources:
         self._channel: aio.Channel | None = None
         self._dialled: os.stat_result | None = None
 
-    async def list(self) -> tuple[Holding, ...]:
+    async def list(self) -> tuple[ContainerHolding, ...]:
         """Return what every container with devices has. Raises ``PodResourcesError``."""
         return tuple(held for pod in await self._list() for held in _holdings(pod))
 
-    async def known(self) -> tuple[Listed, ...]:
+    async def known(self) -> tuple[ListedDevices, ...]:
         """Return what ``allocation`` wants to hear: a row for each resource of each container.
 
         A pod without devices has one row without a resource. Raises ``PodResourcesError``.
         """
         return tuple(row for pod in await self._list() for row in _rows(pod))
 
-    async def get(self, namespace: str, pod: str) -> tuple[Holding, ...]:
+    async def get(self, namespace: str, pod: str) -> tuple[ContainerHolding, ...]:
         """Return what one pod's containers have, nothing where the kubelet does not know it.
 
         Raises ``PodResourcesError``.
@@ -130,16 +130,16 @@ def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return os.path.samestat(one, other) and one.st_ctime_ns == other.st_ctime_ns
 
 
-def _rows(pod: pb.PodResources) -> list[Listed]:
+def _rows(pod: pb.PodResources) -> list[ListedDevices]:
     rows = [
-        Listed(held.namespace, held.pod, held.container, resource, frozenset(ids))
+        ListedDevices(held.namespace, held.pod, held.container, resource, frozenset(ids))
         for held in _holdings(pod)
         for resource, ids in held.devices.items()
     ]
-    return rows or [Listed(pod.namespace, pod.name)]
+    return rows or [ListedDevices(pod.namespace, pod.name)]
 
 
-def _holdings(pod: pb.PodResources) -> list[Holding]:
+def _holdings(pod: pb.PodResources) -> list[ContainerHolding]:
     """Return the pod's containers that have devices, their entries merged by resource."""
     found = []
     for container in pod.containers:
@@ -148,5 +148,5 @@ def _holdings(pod: pb.PodResources) -> list[Holding]:
             known = devices.get(entry.resource_name, ())
             devices[entry.resource_name] = (*known, *entry.device_ids)
         if devices:
-            found.append(Holding(pod.namespace, pod.name, container.name, devices))
+            found.append(ContainerHolding(pod.namespace, pod.name, container.name, devices))
     return found

@@ -46,7 +46,7 @@ SUSPICIONS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class HealthCause:
     """One thing that is wrong now. ``figure``: what was measured ("92 C, limit 85 C")."""
 
     reason: Reason
@@ -62,6 +62,6 @@ class Cause:
         return f"{self.reason} ({self.figure})" if self.figure else str(self.reason)
 
 
-def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+def ranked(causes: Iterable[HealthCause]) -> tuple[HealthCause, ...]:
     """Return ``causes`` with the fatal ones first, in a stable order."""
     return tuple(sorted(causes, key=lambda cause: (not cause.fatal, cause.reason, cause.figure)))

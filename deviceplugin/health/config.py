@@ -14,7 +14,7 @@ from deviceplugin.health.xids import Effect
 DAY_S: Final = 86400.0
 
 
-class Temperature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class TemperatureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A GPU is hot at ``limit_celsius``, or ``margin_celsius`` below where it slows itself down.
 
     Whichever is lower; a limit of null leaves the latter alone. Hot is suspect; hot for
@@ -85,7 +85,7 @@ class AlertThresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 class HealthConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The section ``health``."""
 
-    temperature: Temperature = Temperature()
+    temperature: TemperatureLimits = TemperatureLimits()
     ecc_growth: EccGrowth = EccGrowth()
     xids: Xids = Xids()
     recovery: Recovery = Recovery()

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from deviceplugin.health.causes import Cause, Reason
+from deviceplugin.health.causes import HealthCause, Reason
 from deviceplugin.health.config import EccGrowth
 
 
@@ -23,7 +23,7 @@ class Growth:
         if not self._seen or count != self._seen[-1][1]:
             self._seen.append((now, count))
 
-    def cause(self, now: float) -> Cause | None:
+    def cause(self, now: float) -> HealthCause | None:
         """Return the suspicion, if there were too many within the window."""
         start = now - self.rules.window_seconds
         while len(self._seen) > 1 and self._seen[1][0] <= start:
@@ -31,4 +31,4 @@ class Growth:
         if not self._seen or self._seen[-1][1] - self._seen[0][1] < self.rules.errors:
             return None
         limit = f"{self.rules.errors} or more within {self.rules.window_seconds:g} s"
-        return Cause(Reason.ECC_GROWTH, limit)
+        return HealthCause(Reason.ECC_GROWTH, limit)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from deviceplugin.health.causes import Cause, Reason
+from deviceplugin.health.causes import HealthCause, Reason
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.ecc import Growth
 from deviceplugin.health.incidents import Incidents
@@ -58,7 +58,7 @@ class GpuWatch:
             return
         fatal = verdict.effect is Effect.UNHEALTHY
         figure = f"{error.code}: {verdict.means}" if verdict.means else str(error.code)
-        cause = Cause(Reason.XID if fatal else Reason.XID_SUSPECT, figure)
+        cause = HealthCause(Reason.XID if fatal else Reason.XID_SUSPECT, figure)
         instance = self._named(error) if verdict.confined else None
         self._incidents.note(cause, instance.uuid if instance else "", now)
 
@@ -71,11 +71,11 @@ class GpuWatch:
         self._now = now
         self._incidents.forget(now)
 
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[HealthCause, ...]:
         """Return what is wrong with the whole GPU, and so with each of its instances."""
         return (*self._incidents.causes(), *self._standing())
 
-    def instance_causes(self, uuid: str) -> tuple[Cause, ...]:
+    def instance_causes(self, uuid: str) -> tuple[HealthCause, ...]:
         """Return what is wrong with one MIG instance alone."""
         return tuple(self._incidents.causes(uuid))
 
@@ -93,31 +93,31 @@ class GpuWatch:
         if count < known:
             self._incidents.reset()
         if count > known:
-            self._incidents.note(Cause(Reason.ECC_UNCORRECTABLE), "", now)
+            self._incidents.note(HealthCause(Reason.ECC_UNCORRECTABLE), "", now)
         self._uncorrected = count
 
-    def _standing(self) -> Iterator[Cause]:
+    def _standing(self) -> Iterator[HealthCause]:
         reading = self._reading
         if self._lost is not None:
-            yield Cause(Reason.LOST, self._lost)
+            yield HealthCause(Reason.LOST, self._lost)
         if reading.recovery_action:
-            yield Cause(Reason.RECOVERY_DUE, _action(reading.recovery_action))
+            yield HealthCause(Reason.RECOVERY_DUE, _action(reading.recovery_action))
         if reading.remap_failed:
-            yield Cause(Reason.REMAP_FAILED)
+            yield HealthCause(Reason.REMAP_FAILED)
         if reading.remap_pending:
-            yield Cause(Reason.REMAP_PENDING)
+            yield HealthCause(Reason.REMAP_PENDING)
         yield from self._fabric()
         yield from filter(None, (self._heat.cause(), self._growth.cause(self._now)))
 
-    def _fabric(self) -> Iterator[Cause]:
+    def _fabric(self) -> Iterator[HealthCause]:
         fabric = self.gpu.fabric
         if fabric.state in _NOT_READY:
-            yield Cause(Reason.FABRIC_NOT_READY, fabric.state.name)
+            yield HealthCause(Reason.FABRIC_NOT_READY, fabric.state.name)
         elif not fabric.healthy:
-            yield Cause(Reason.FABRIC_UNHEALTHY)
+            yield HealthCause(Reason.FABRIC_UNHEALTHY)
         # MIG instances do not talk over NVLink (MIG User Guide: no GPU-to-GPU P2P).
         if self._reading.links_down and not (self.gpu.mig and self.gpu.mig.enabled):
-            yield Cause(Reason.LINKS_DOWN, f"{self._reading.links_down}")
+            yield HealthCause(Reason.LINKS_DOWN, f"{self._reading.links_down}")
 
     def _named(self, error: Xid) -> MigInstance | None:
         """Return the MIG instance that an error names, if it is one that stands."""

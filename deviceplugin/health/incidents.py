@@ -11,7 +11,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from deviceplugin.health.causes import Cause, Reason
+from deviceplugin.health.causes import HealthCause, Reason
 from deviceplugin.health.config import Recovery
 
 _Key = tuple[Reason, str, str]  # of one kind of error: reason, figure, instance
@@ -27,7 +27,7 @@ class Incidents:
     _well_at: float = 0.0  # when the driver last said that nothing is to be done
     _speaks: bool = False  # whether the driver tells the recovery action at all
 
-    def note(self, cause: Cause, instance: str, now: float) -> None:
+    def note(self, cause: HealthCause, instance: str, now: float) -> None:
         """Hear of an error, or of one of the same kind again."""
         self._last[cause.reason, cause.figure, instance] = now
 
@@ -49,11 +49,11 @@ class Incidents:
         """Drop what is over."""
         self._last = {key: at for key, at in self._last.items() if not self._over(key, at, now)}
 
-    def causes(self, instance: str = "") -> Iterator[Cause]:
+    def causes(self, instance: str = "") -> Iterator[HealthCause]:
         """Yield what stands for the whole GPU, or for one instance of its own."""
         for reason, figure, of in self._last:
             if of == instance:
-                yield Cause(reason, figure)
+                yield HealthCause(reason, figure)
 
     def _over(self, key: _Key, at: float, now: float) -> bool:
         if key[0] is Reason.XID_SUSPECT:

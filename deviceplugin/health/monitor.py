@@ -21,12 +21,12 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from deviceplugin.health import xids
-from deviceplugin.health.causes import Cause, Reason, ranked
+from deviceplugin.health.causes import HealthCause, Reason, ranked
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.gpuwatch import GpuWatch
 from deviceplugin.health.nicwatch import NicWatch
-from deviceplugin.health.reports import Change, Kind, Standing
-from deviceplugin.health.states import Life, State, step
+from deviceplugin.health.reports import Change, DeviceKind, DeviceStanding
+from deviceplugin.health.states import DeviceLife, HealthState, step
 from deviceplugin.model.inventory import Gpu, Inventory, Nic, Vendor
 from deviceplugin.model.signals import (
     BackendDown,
@@ -51,9 +51,9 @@ _USUAL: Final = frozenset({*USUAL_OWNERS.values(), NIC_OWNER})
 class _Device:
     """``owner``: the backend that answers for it."""
 
-    kind: Kind
+    kind: DeviceKind
     owner: str
-    causes: Callable[[], tuple[Cause, ...]]
+    causes: Callable[[], tuple[HealthCause, ...]]
     parent: str = ""
 
     def down_with(self, backend: str) -> bool:
@@ -73,7 +73,7 @@ class Monitor:
         self._down: dict[str, str] = {}
         self._devices: dict[str, _Device] = {}
         self._early: list[Xid | DeviceLost] = []
-        self._lives: dict[str, Life] = {}  # of devices that went away too: they may come back
+        self._lives: dict[str, DeviceLife] = {}  # of devices that went away too: they may come back
         self._now = 0.0
 
     def see(
@@ -138,15 +138,15 @@ class Monitor:
         """Let time pass."""
         return self._judged(now)
 
-    def state(self, device: str) -> State:
+    def state(self, device: str) -> HealthState:
         """Return a device's or replica's state; one that is not there is Unhealthy."""
         name = device.partition("::")[0]
-        return self._lives[name].state if name in self._devices else State.UNHEALTHY
+        return self._lives[name].state if name in self._devices else HealthState.UNHEALTHY
 
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[DeviceStanding, ...]:
         """Return how each device stands: GPUs, each with its instances after it, then NICs."""
         return tuple(
-            Standing(
+            DeviceStanding(
                 name,
                 device.kind,
                 self._lives[name].state,
@@ -169,12 +169,12 @@ class Monitor:
         owners = self._owners
         for uuid, watch in self._gpus.items():
             owner = owners.get(uuid, USUAL_OWNERS[watch.gpu.vendor])
-            yield uuid, _Device(Kind.GPU, owner, watch.causes)
+            yield uuid, _Device(DeviceKind.GPU, owner, watch.causes)
             for instance in watch.gpu.mig.instances if watch.gpu.mig else ():
                 part = _both(watch, instance.uuid)
-                yield instance.uuid, _Device(Kind.MIG, owner, part, uuid)
+                yield instance.uuid, _Device(DeviceKind.MIG, owner, part, uuid)
         for name, nic in self._nics.items():
-            yield name, _Device(Kind.NIC, owners.get(name, NIC_OWNER), nic.causes)
+            yield name, _Device(DeviceKind.NIC, owners.get(name, NIC_OWNER), nic.causes)
 
     def _read(self, reading: Reading, now: float) -> Iterator[str]:
         """Tell the watch; yield the devices that answered by this reading."""
@@ -189,10 +189,10 @@ class Monitor:
         if nic is not None and nic.read(reading):
             yield reading.name
 
-    def _causes(self, name: str) -> tuple[Cause, ...]:
+    def _causes(self, name: str) -> tuple[HealthCause, ...]:
         device = self._devices[name]
         down = (
-            Cause(Reason.BACKEND_DOWN, text)
+            HealthCause(Reason.BACKEND_DOWN, text)
             for backend, text in self._down.items()
             if device.down_with(backend)
         )
@@ -207,7 +207,7 @@ class Monitor:
         return tuple(filter(None, found))
 
     def _step(self, name: str, now: float, *, measured: bool) -> Change | None:
-        was = self._lives.get(name, Life(since=now, calm_since=now))
+        was = self._lives.get(name, DeviceLife(since=now, calm_since=now))
         causes = self._causes(name)
         parent = self._devices[name].parent
         wait = parent != "" and not self._lives[parent].state.usable
@@ -231,5 +231,5 @@ class Monitor:
         return self._now
 
 
-def _both(watch: GpuWatch, uuid: str) -> Callable[[], tuple[Cause, ...]]:
+def _both(watch: GpuWatch, uuid: str) -> Callable[[], tuple[HealthCause, ...]]:
     return lambda: (*watch.causes(), *watch.instance_causes(uuid))

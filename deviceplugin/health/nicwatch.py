@@ -1,6 +1,6 @@
 """One NIC: its ports."""
 
-from deviceplugin.health.causes import Cause, Reason
+from deviceplugin.health.causes import HealthCause, Reason
 from deviceplugin.model.inventory import Nic
 from deviceplugin.model.signals import NicReading
 
@@ -25,16 +25,16 @@ class NicWatch:
         """Hear that it does not answer."""
         self._lost = why
 
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[HealthCause, ...]:
         """Return what is wrong: without any port it reaches nobody."""
-        gone = () if self._lost is None else (Cause(Reason.LOST, self._lost),)
+        gone = () if self._lost is None else (HealthCause(Reason.LOST, self._lost),)
         down = [number for number, active in sorted(self._ports.items()) if not active]
         if not down:
             return gone
         if len(down) == len(self._ports):
-            return (*gone, Cause(Reason.PORTS_DOWN, _listed(down)))
+            return (*gone, HealthCause(Reason.PORTS_DOWN, _listed(down)))
         fell = [number for number in down if number in self._were_up]
-        return (*gone, Cause(Reason.PORT_DOWN, _listed(fell))) if fell else gone
+        return (*gone, HealthCause(Reason.PORT_DOWN, _listed(fell))) if fell else gone
 
 
 def _listed(ports: list[int]) -> str:

@@ -32,11 +32,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from deviceplugin.health.causes import Cause
+from deviceplugin.health.causes import HealthCause
 from deviceplugin.health.config import Recovery
 
 
-class State(StrEnum):
+class HealthState(StrEnum):
     """See the module's drawing."""
 
     HEALTHY = "Healthy"
@@ -47,25 +47,25 @@ class State(StrEnum):
     @property
     def usable(self) -> bool:
         """Whether pods may be given the device."""
-        return self in {State.HEALTHY, State.SUSPECT}
+        return self in {HealthState.HEALTHY, HealthState.SUSPECT}
 
 
 ALLOWED: Final = frozenset(
     {
-        (State.HEALTHY, State.SUSPECT),
-        (State.HEALTHY, State.UNHEALTHY),
-        (State.SUSPECT, State.HEALTHY),
-        (State.SUSPECT, State.UNHEALTHY),
-        (State.UNHEALTHY, State.RECOVERING),
-        (State.RECOVERING, State.UNHEALTHY),
-        (State.RECOVERING, State.HEALTHY),
-        (State.RECOVERING, State.SUSPECT),
+        (HealthState.HEALTHY, HealthState.SUSPECT),
+        (HealthState.HEALTHY, HealthState.UNHEALTHY),
+        (HealthState.SUSPECT, HealthState.HEALTHY),
+        (HealthState.SUSPECT, HealthState.UNHEALTHY),
+        (HealthState.UNHEALTHY, HealthState.RECOVERING),
+        (HealthState.RECOVERING, HealthState.UNHEALTHY),
+        (HealthState.RECOVERING, HealthState.HEALTHY),
+        (HealthState.RECOVERING, HealthState.SUSPECT),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class DeviceLife:
     """Where a device stands. Times in seconds, of the clock that ``step`` is given.
 
     ``since``: when the state began; ``calm_since``: when the last suspicion went, None while one
@@ -73,7 +73,7 @@ class Life:
     when the last began or ended; ``measured``: whether it was measured in this state.
     """
 
-    state: State = State.HEALTHY
+    state: HealthState = HealthState.HEALTHY
     since: float = 0.0
     calm_since: float | None = 0.0
     failures: int = 0
@@ -81,27 +81,27 @@ class Life:
     measured: bool = False
 
 
-def hold(life: Life, rules: Recovery) -> float:
+def hold(life: DeviceLife, rules: Recovery) -> float:
     """Return for how long the device must be well, in seconds."""
     doublings = min(max(life.failures - 1, 0), 32)  # 2**32 of anything is beyond every maximum
     return float(min(rules.hold_seconds * 2**doublings, rules.max_hold_seconds))
 
 
 def step(
-    life: Life,
-    causes: Sequence[Cause],
+    life: DeviceLife,
+    causes: Sequence[HealthCause],
     now: float,
     rules: Recovery,
     *,
     measured: bool = False,
     wait: bool = False,
-) -> Life:
+) -> DeviceLife:
     """Return the device's life at ``now``, with what is wrong then; at most one state further.
 
     ``measured``: it has just answered; a device is not taken for well unasked. ``wait``: what it
     is a part of is not usable, so neither is it, whether or not its own hold is over.
     """
-    if not causes and life.state is State.HEALTHY and life.calm_since is not None:
+    if not causes and life.state is HealthState.HEALTHY and life.calm_since is not None:
         return life  # as nearly always
     life = replace(
         life,
@@ -110,11 +110,11 @@ def step(
     )
     fatal = any(cause.fatal for cause in causes)
     match life.state:
-        case State.HEALTHY | State.SUSPECT:
+        case HealthState.HEALTHY | HealthState.SUSPECT:
             return _fail(life, now, rules) if fatal else _judged(life, now, rules)
-        case State.UNHEALTHY:
-            return life if fatal else _enter(replace(life, failed=now), State.RECOVERING, now)
-        case State.RECOVERING:
+        case HealthState.UNHEALTHY:
+            return life if fatal else _enter(replace(life, failed=now), HealthState.RECOVERING, now)
+        case HealthState.RECOVERING:
             if fatal:
                 return _fail(life, now, rules)
             return life if wait else _held(life, now, rules)
@@ -124,28 +124,30 @@ def _first(known: float | None, now: float) -> float:
     return now if known is None else known
 
 
-def _enter(life: Life, state: State, now: float) -> Life:
+def _enter(life: DeviceLife, state: HealthState, now: float) -> DeviceLife:
     return replace(life, state=state, since=now, measured=False)
 
 
-def _fail(life: Life, now: float, rules: Recovery) -> Life:
+def _fail(life: DeviceLife, now: float, rules: Recovery) -> DeviceLife:
     """Count a failure; one long after the last is the first again."""
     again = life.failures > 0 and now - life.failed <= rules.flap_window_seconds
     failures = life.failures + 1 if again else 1
-    return _enter(replace(life, failures=failures, failed=now), State.UNHEALTHY, now)
+    return _enter(replace(life, failures=failures, failed=now), HealthState.UNHEALTHY, now)
 
 
-def _judged(life: Life, now: float, rules: Recovery) -> Life:
+def _judged(life: DeviceLife, now: float, rules: Recovery) -> DeviceLife:
     """Return a usable device as Suspect while something is suspected and until it is calm."""
     if life.calm_since is None:
-        suspected = life.state is State.SUSPECT
-        return life if suspected else _enter(life, State.SUSPECT, now)
-    if life.state is State.SUSPECT and now - life.calm_since >= rules.calm_seconds:
-        return _enter(life, State.HEALTHY, now)
+        suspected = life.state is HealthState.SUSPECT
+        return life if suspected else _enter(life, HealthState.SUSPECT, now)
+    if life.state is HealthState.SUSPECT and now - life.calm_since >= rules.calm_seconds:
+        return _enter(life, HealthState.HEALTHY, now)
     return life
 
 
-def _held(life: Life, now: float, rules: Recovery) -> Life:
+def _held(life: DeviceLife, now: float, rules: Recovery) -> DeviceLife:
     if now - life.since < hold(life, rules) or not life.measured:
         return life
-    return _enter(life, State.HEALTHY if life.calm_since is not None else State.SUSPECT, now)
+    return _enter(
+        life, HealthState.HEALTHY if life.calm_since is not None else HealthState.SUSPECT, now
+    )

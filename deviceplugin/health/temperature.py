@@ -9,15 +9,15 @@
 
 from dataclasses import dataclass
 
-from deviceplugin.health.causes import Cause, Reason
-from deviceplugin.health.config import Temperature
+from deviceplugin.health.causes import HealthCause, Reason
+from deviceplugin.health.config import TemperatureLimits
 
 
 @dataclass(slots=True)
 class Heat:
     """Of one GPU. ``_figure``: what was measured when it became as hot as it is said to be."""
 
-    rules: Temperature
+    rules: TemperatureLimits
     junction: bool = False
     """Whether what is measured is the hottest spot."""
     _hot_since: float | None = None
@@ -32,11 +32,11 @@ class Heat:
         elif celsius >= limit or self._hot_since is not None:
             self._warm(celsius, limit, slowdown_at, now)
 
-    def cause(self) -> Cause | None:
+    def cause(self) -> HealthCause | None:
         """Return what is wrong."""
         if self._hot_since is None:
             return None
-        return Cause(Reason.OVERHEATED if self._overheated else Reason.HOT, self._figure)
+        return HealthCause(Reason.OVERHEATED if self._overheated else Reason.HOT, self._figure)
 
     def _limit(self, slowdown_at: int | None) -> int | None:
         rules = self.rules

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 
-class Action(StrEnum):
+class XidAction(StrEnum):
     """What the catalogue asks for at once."""
 
     IGNORE = "ignore"
@@ -28,12 +28,12 @@ class Effect(StrEnum):
     UNHEALTHY = "unhealthy"
 
 
-_EFFECTS: Final[Mapping[Action, Effect]] = {
-    Action.IGNORE: Effect.NONE,
-    Action.RESTART_APP: Effect.NONE,  # a program failed, or was to blame: the device is well
-    Action.LOOK_INTO: Effect.SUSPECT,
-    Action.RESET_GPU: Effect.UNHEALTHY,
-    Action.RESTART_NODE: Effect.UNHEALTHY,
+_EFFECTS: Final[Mapping[XidAction, Effect]] = {
+    XidAction.IGNORE: Effect.NONE,
+    XidAction.RESTART_APP: Effect.NONE,  # a program failed, or was to blame: the device is well
+    XidAction.LOOK_INTO: Effect.SUSPECT,
+    XidAction.RESET_GPU: Effect.UNHEALTHY,
+    XidAction.RESTART_NODE: Effect.UNHEALTHY,
 }
 
 
@@ -43,7 +43,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class XidVerdict:
     """Of one code. ``confined``: an error that names a MIG instance is that instance's alone."""
 
     effect: Effect
@@ -55,25 +55,25 @@ class Verdict:
 class XidTable:
     """The catalogue with an operator's ``overrides``."""
 
-    actions: Mapping[int, Action]
+    actions: Mapping[int, XidAction]
     means: Mapping[int, str]
     overrides: Mapping[int, Effect] = field(default_factory=lambda: MappingProxyType({}))
 
-    def verdict(self, code: int) -> Verdict:
+    def verdict(self, code: int) -> XidVerdict:
         """Return what ``code`` means; one that is not in the catalogue is looked into.
 
         What only asks to restart the program is confined to the MIG instance it ran on; a reset
         is of the GPU as a whole, whatever instance the error names.
         """
-        action = self.actions.get(code, Action.LOOK_INTO)
+        action = self.actions.get(code, XidAction.LOOK_INTO)
         effect = self.overrides.get(code, _EFFECTS[action])
-        return Verdict(effect, self.means.get(code, ""), action is Action.RESTART_APP)
+        return XidVerdict(effect, self.means.get(code, ""), action is XidAction.RESTART_APP)
 
 
 def load(overrides: Mapping[int, Effect]) -> XidTable:
     """Return the table that is shipped, with ``overrides``."""
     data = resources.files("deviceplugin.health").joinpath("xids.yaml").read_bytes()
-    groups = msgspec.yaml.decode(data, type=dict[Action, _Group])
+    groups = msgspec.yaml.decode(data, type=dict[XidAction, _Group])
     return XidTable(
         {code: action for action, group in groups.items() for code in group.codes},
         {code: text for group in groups.values() for code, text in group.means.items()},

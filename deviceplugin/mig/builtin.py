@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from deviceplugin.mig.layouts import Layout, LayoutError, Rule
+from deviceplugin.mig.layouts import Layout, LayoutError, LayoutRule
 from deviceplugin.mig.placing import most_that_fit, place
-from deviceplugin.model.inventory import Gpu, MigProfile
+from deviceplugin.model.inventory import Gpu, GpuMigProfile
 
 # mig-parted, deployments/systemd/config-default.yaml: by compute slices, tried in this order
 # (an A30 and an RTX PRO 6000 have no 3g).
@@ -20,17 +20,17 @@ _BALANCED: Final = ({1: 2, 2: 1, 3: 1}, {1: 2, 2: 1})
 
 def layouts(gpus: Iterable[Gpu]) -> dict[str, Layout]:
     """Return the layouts of these GPUs by name."""
-    made: dict[str, Layout] = {"all-disabled": (Rule(enabled=False),)}
-    rules: dict[str, list[Rule]] = defaultdict(list)
+    made: dict[str, Layout] = {"all-disabled": (LayoutRule(enabled=False),)}
+    rules: dict[str, list[LayoutRule]] = defaultdict(list)
     for indices, profiles in _kinds(gpus):
-        rules["all-enabled"].append(Rule(enabled=True, devices=indices))
+        rules["all-enabled"].append(LayoutRule(enabled=True, devices=indices))
         for profile in profiles:
             if count := most_that_fit(profile):
                 rules[layout_name(profile.name)].append(
-                    Rule(enabled=True, counts={profile.name: count}, devices=indices)
+                    LayoutRule(enabled=True, counts={profile.name: count}, devices=indices)
                 )
         if balanced := _balanced(profiles):
-            rules["all-balanced"].append(Rule(enabled=True, counts=balanced, devices=indices))
+            rules["all-balanced"].append(LayoutRule(enabled=True, counts=balanced, devices=indices))
     return made | {name: tuple(of) for name, of in rules.items()}
 
 
@@ -39,16 +39,16 @@ def layout_name(profile: str) -> str:
     return f"all-{profile.replace('+', '.')}"
 
 
-def _kinds(gpus: Iterable[Gpu]) -> list[tuple[frozenset[int], tuple[MigProfile, ...]]]:
+def _kinds(gpus: Iterable[Gpu]) -> list[tuple[frozenset[int], tuple[GpuMigProfile, ...]]]:
     """Return the indices of GPUs that can be cut alike, with what they can be cut into."""
-    alike: dict[tuple[MigProfile, ...], list[int]] = defaultdict(list)
+    alike: dict[tuple[GpuMigProfile, ...], list[int]] = defaultdict(list)
     for gpu in gpus:
         if gpu.mig is not None and gpu.mig.profiles:
             alike[gpu.mig.profiles].append(gpu.index)
     return [(frozenset(indices), profiles) for profiles, indices in alike.items()]
 
 
-def _balanced(profiles: Sequence[MigProfile]) -> Mapping[str, int]:
+def _balanced(profiles: Sequence[GpuMigProfile]) -> Mapping[str, int]:
     plain = _plain(profiles)
     for by_slices in _BALANCED:
         if not by_slices.keys() <= plain.keys():
@@ -59,9 +59,9 @@ def _balanced(profiles: Sequence[MigProfile]) -> Mapping[str, int]:
     return {}
 
 
-def _plain(profiles: Sequence[MigProfile]) -> dict[int, MigProfile]:
+def _plain(profiles: Sequence[GpuMigProfile]) -> dict[int, GpuMigProfile]:
     """Return, by compute slices, the profile with the least memory and nothing special."""
-    plain: dict[int, MigProfile] = {}
+    plain: dict[int, GpuMigProfile] = {}
     for profile in sorted(profiles, key=lambda p: (p.size, p.memory_mib)):
         slices, is_whole, rest = profile.name.partition("g.")
         if is_whole and rest.endswith("gb") and slices.isdecimal():
@@ -69,7 +69,7 @@ def _plain(profiles: Sequence[MigProfile]) -> dict[int, MigProfile]:
     return plain
 
 
-def _fits(profiles: Sequence[MigProfile], counts: Mapping[str, int]) -> bool:
+def _fits(profiles: Sequence[GpuMigProfile], counts: Mapping[str, int]) -> bool:
     try:
         place(profiles, counts)
     except LayoutError:

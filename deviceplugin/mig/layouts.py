@@ -31,7 +31,7 @@ class LayoutError(DevicePluginError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LayoutRule:
     """What some GPUs are to look like. ``counts``: instances by profile."""
 
     enabled: bool
@@ -47,7 +47,7 @@ class Rule:
         return here and (not self.filters or gpu.device_id.upper() in self.filters)
 
 
-Layout = tuple[Rule, ...]
+Layout = tuple[LayoutRule, ...]
 
 
 class _RuleFile(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -76,10 +76,10 @@ def parse(data: bytes | str, *, source: str) -> dict[str, Layout]:
     }
 
 
-def _rule(told: _RuleFile, where: str) -> Rule:
+def _rule(told: _RuleFile, where: str) -> LayoutRule:
     filters = [told.device_filter] if isinstance(told.device_filter, str) else told.device_filter
     _check(told, where)
-    return Rule(
+    return LayoutRule(
         enabled=told.mig_enabled,
         counts=MappingProxyType({p: n for p, n in told.mig_devices.items() if n}),
         devices=None if told.devices == "all" else frozenset(told.devices),
@@ -105,6 +105,6 @@ def _check(told: _RuleFile, where: str) -> None:
             )
 
 
-def rule_for(gpu: Gpu, layout: Layout) -> Rule | None:
+def rule_for(gpu: Gpu, layout: Layout) -> LayoutRule | None:
     """Return what a layout says of a GPU, None if nothing."""
     return next((rule for rule in reversed(layout) if rule.means(gpu)), None)

@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 from deviceplugin.mig.layouts import LayoutError
-from deviceplugin.model.inventory import MigProfile
+from deviceplugin.model.inventory import GpuMigProfile
 
 # A bit above all memory slices: the media engines beside those in the slices, of which a GPU has
 # one set; at most one instance of the profiles with +me has them.
@@ -25,7 +25,7 @@ _MEDIA: Final = 1 << 16
 _WITH_MEDIA: Final = "+me"
 
 
-class Slot(NamedTuple):
+class InstanceSlot(NamedTuple):
     """An instance and where it starts, in memory slices."""
 
     profile: str
@@ -33,11 +33,11 @@ class Slot(NamedTuple):
 
 
 def place(
-    profiles: Sequence[MigProfile],
+    profiles: Sequence[GpuMigProfile],
     counts: Mapping[str, int],
-    standing: AbstractSet[Slot] = frozenset(),
-    in_use: AbstractSet[Slot] = frozenset(),
-) -> tuple[Slot, ...]:
+    standing: AbstractSet[InstanceSlot] = frozenset(),
+    in_use: AbstractSet[InstanceSlot] = frozenset(),
+) -> tuple[InstanceSlot, ...]:
     """Return where the instances go, by start.
 
     ``standing``: what is there already; ``in_use``: those of them that must stay. Raises
@@ -56,7 +56,7 @@ def place(
     return tuple(sorted(best, key=lambda slot: slot.start))
 
 
-def most_that_fit(profile: MigProfile) -> int:
+def most_that_fit(profile: GpuMigProfile) -> int:
     """Return how many instances of one profile an empty GPU holds."""
     for count in range(len(profile.starts), 0, -1):
         if next(_choices([profile], {profile.name: count}, frozenset(), ()), None) is not None:
@@ -64,14 +64,14 @@ def most_that_fit(profile: MigProfile) -> int:
     return profile.most if not profile.starts else 0
 
 
-def mask(profile: MigProfile, start: int) -> int:
+def mask(profile: GpuMigProfile, start: int) -> int:
     """Return the slices that an instance takes, one bit each."""
     media = _MEDIA if _WITH_MEDIA in profile.name else 0
     return (1 << profile.size) - 1 << start | media
 
 
 def _check_known(
-    known: Mapping[str, MigProfile], counts: Mapping[str, int], in_use: AbstractSet[Slot]
+    known: Mapping[str, GpuMigProfile], counts: Mapping[str, int], in_use: AbstractSet[InstanceSlot]
 ) -> None:
     for name in counts:
         if name not in known:
@@ -86,16 +86,16 @@ def _check_known(
             )
 
 
-def _larger_first(profile: MigProfile) -> tuple[int, int, str]:
+def _larger_first(profile: GpuMigProfile) -> tuple[int, int, str]:
     return (-profile.size, len(profile.starts), profile.name)
 
 
 def _choices(
-    wanted: Sequence[MigProfile],
+    wanted: Sequence[GpuMigProfile],
     counts: Mapping[str, int],
-    in_use: AbstractSet[Slot],
-    chosen: tuple[tuple[Slot, int], ...],
-) -> Iterator[tuple[Slot, ...]]:
+    in_use: AbstractSet[InstanceSlot],
+    chosen: tuple[tuple[InstanceSlot, int], ...],
+) -> Iterator[tuple[InstanceSlot, ...]]:
     """Yield every way to place what is wanted beside what is chosen (slots and their masks)."""
     if not wanted:
         yield tuple(slot for slot, _ in chosen)
@@ -106,13 +106,13 @@ def _choices(
         return
     free = [start for start in profile.starts if not mask(profile, start) & taken]
     for starts in combinations(sorted(free, reverse=True), counts[profile.name]):
-        placed = tuple((Slot(profile.name, s), mask(profile, s)) for s in starts)
+        placed = tuple((InstanceSlot(profile.name, s), mask(profile, s)) for s in starts)
         kept = {slot for slot in in_use if slot.profile == profile.name}
         if _disjoint(placed) and kept <= {slot for slot, _ in placed}:
             yield from _choices(rest, counts, in_use, chosen + placed)
 
 
-def _disjoint(placed: Sequence[tuple[Slot, int]]) -> bool:
+def _disjoint(placed: Sequence[tuple[InstanceSlot, int]]) -> bool:
     taken = 0
     for _, bits in placed:
         if taken & bits:
@@ -122,7 +122,9 @@ def _disjoint(placed: Sequence[tuple[Slot, int]]) -> bool:
 
 
 def _cost(
-    slots: tuple[Slot, ...], standing: AbstractSet[Slot], profiles: Sequence[MigProfile]
+    slots: tuple[InstanceSlot, ...],
+    standing: AbstractSet[InstanceSlot],
+    profiles: Sequence[GpuMigProfile],
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Return what is best when it is least; see the module's docstring for its three parts."""
     by_name = {profile.name: profile for profile in profiles}
@@ -138,7 +140,7 @@ def _cost(
 
 
 def _why_not(
-    wanted: Sequence[MigProfile], counts: Mapping[str, int], in_use: AbstractSet[Slot]
+    wanted: Sequence[GpuMigProfile], counts: Mapping[str, int], in_use: AbstractSet[InstanceSlot]
 ) -> str:
     """Return which profile is the first that does not fit beside the larger ones."""
     beside: dict[str, int] = {}

@@ -22,7 +22,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from deviceplugin.backends.backend import Backend, MigBackend
 from deviceplugin.errors import BackendError
-from deviceplugin.mig.layouts import Layout, LayoutError, Rule, rule_for
+from deviceplugin.mig.layouts import Layout, LayoutError, LayoutRule, rule_for
 from deviceplugin.mig.steps import Recut, Step, SwitchMode, devices_of, next_step
 from deviceplugin.model.inventory import Gpu, Inventory
 
@@ -34,7 +34,7 @@ _MOST_STEPS: Final = 4  # a GPU needs two; more means that somebody else cuts it
 Hold = Callable[[frozenset[str]], Awaitable[None]]
 
 
-class State(StrEnum):
+class LayoutState(StrEnum):
     """Values of the state label, as mig-manager writes them."""
 
     PENDING = "pending"
@@ -43,11 +43,11 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LayoutProgress:
     """How far a layout is. ``reason``: why it failed, in words."""
 
     layout: str
-    state: State
+    state: LayoutState
     reason: str = ""
 
 
@@ -72,7 +72,7 @@ class Reconfigurer:
         layouts: Callable[[Inventory], Mapping[str, Layout]],
         in_use: Callable[[], Collection[str]],
         hold: Hold,
-        tell: Callable[[Progress], Awaitable[None]],
+        tell: Callable[[LayoutProgress], Awaitable[None]],
     ) -> None:
         self._backend = backend
         self._layouts = layouts
@@ -81,14 +81,14 @@ class Reconfigurer:
         self._tell = tell
         self._held: frozenset[str] = frozenset()
 
-    async def apply(self, name: str) -> Progress:
+    async def apply(self, name: str) -> LayoutProgress:
         """Cut the GPUs as the layout of this name says; return, and tell, how it ended."""
-        await self._tell(Progress(name, State.PENDING))
-        ended = Progress(name, State.SUCCESS)
+        await self._tell(LayoutProgress(name, LayoutState.PENDING))
+        ended = LayoutProgress(name, LayoutState.SUCCESS)
         try:
             await self._cut_all(name)
         except (LayoutError, BackendError) as error:
-            ended = Progress(name, State.FAILED, str(error))
+            ended = LayoutProgress(name, LayoutState.FAILED, str(error))
         # Not when it is cancelled: then the process ends, and what is held with it.
         self._held = frozenset()
         await self._hold(self._held)
@@ -106,14 +106,14 @@ class Reconfigurer:
         for uuid, rule in rules.items():
             await self._cut_one(uuid, rule)
 
-    def _rules(self, name: str, inventory: Inventory) -> dict[str, Rule]:
+    def _rules(self, name: str, inventory: Inventory) -> dict[str, LayoutRule]:
         known = self._layouts(inventory)
         if name not in known:
             raise LayoutError(f"{LABEL}: {name!r} is no layout; there are {', '.join(known)}")
         told = ((gpu.uuid, rule_for(gpu, known[name])) for gpu in inventory.gpus)
         return {uuid: rule for uuid, rule in told if rule is not None}
 
-    async def _cut_one(self, uuid: str, rule: Rule) -> None:
+    async def _cut_one(self, uuid: str, rule: LayoutRule) -> None:
         """Take steps until none is left. Raises ``LayoutError``, ``BackendError``."""
         for _ in range(_MOST_STEPS):
             gpu = await self._gpu(uuid)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from deviceplugin.mig.layouts import LayoutError, Rule
-from deviceplugin.mig.placing import Slot, place
-from deviceplugin.model.inventory import Gpu, Mig, MigInstance
+from deviceplugin.mig.layouts import LayoutError, LayoutRule
+from deviceplugin.mig.placing import InstanceSlot, place
+from deviceplugin.model.inventory import Gpu, GpuMig, MigInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def devices_of(ids: Iterable[str]) -> frozenset[str]:
     return frozenset(one.partition("::")[0] for one in ids)
 
 
-def next_step(gpu: Gpu, rule: Rule, in_use: AbstractSet[str]) -> Step | None:
+def next_step(gpu: Gpu, rule: LayoutRule, in_use: AbstractSet[str]) -> Step | None:
     """Return the next step of a GPU, None when it is as the rule says.
 
     ``in_use``: UUIDs of GPUs and MIG instances that a container has. Raises ``LayoutError`` when
@@ -53,7 +53,7 @@ def next_step(gpu: Gpu, rule: Rule, in_use: AbstractSet[str]) -> Step | None:
         raise LayoutError(f"{gpu.uuid} (index {gpu.index}, {gpu.model}): {error}") from error
 
 
-def _next_step(gpu: Gpu, rule: Rule, in_use: AbstractSet[str]) -> Step | None:
+def _next_step(gpu: Gpu, rule: LayoutRule, in_use: AbstractSet[str]) -> Step | None:
     mig = gpu.mig
     if mig is None:
         if rule.enabled:
@@ -77,7 +77,7 @@ def _switched(gpu: Gpu, in_use: AbstractSet[str], *, enabled: bool) -> SwitchMod
     return SwitchMode(gpu.uuid, enabled)
 
 
-def _check_fits(mig: Mig, rule: Rule) -> None:
+def _check_fits(mig: GpuMig, rule: LayoutRule) -> None:
     """See that a layout fits before MIG is switched on for it, as far as the driver tells."""
     if all(profile.starts for profile in mig.profiles):
         place(mig.profiles, rule.counts)
@@ -88,7 +88,7 @@ def _check_fits(mig: Mig, rule: Rule) -> None:
             raise LayoutError(f"{count} of {name} do not fit; it has at most {most.get(name, 0)}")
 
 
-def _recut(gpu: Gpu, mig: Mig, rule: Rule, in_use: AbstractSet[str]) -> Recut | None:
+def _recut(gpu: Gpu, mig: GpuMig, rule: LayoutRule, in_use: AbstractSet[str]) -> Recut | None:
     _check_told(mig)
     busy = in_use & {instance.uuid for instance in mig.instances}
     standing = {_slot(instance) for instance in mig.instances}
@@ -104,7 +104,7 @@ def _recut(gpu: Gpu, mig: Mig, rule: Rule, in_use: AbstractSet[str]) -> Recut | 
     return Recut(gpu.uuid, remove, make) if remove or make else None
 
 
-def _check_told(mig: Mig) -> None:
+def _check_told(mig: GpuMig) -> None:
     unknown = next((i for i in mig.instances if i.start < 0), None)
     if unknown is not None:
         raise LayoutError(
@@ -113,5 +113,5 @@ def _check_told(mig: Mig) -> None:
         )
 
 
-def _slot(instance: MigInstance) -> Slot:
-    return Slot(instance.profile, instance.start)
+def _slot(instance: MigInstance) -> InstanceSlot:
+    return InstanceSlot(instance.profile, instance.start)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class ContainerHolding:
     """One container's devices: resource → ids as they were advertised, in the kubelet's order."""
 
     namespace: str
@@ -19,9 +19,9 @@ def device_of(device_id: str) -> str:
     return device_id.partition("::")[0]
 
 
-def holders(holdings: Iterable[Holding]) -> dict[str, tuple[Holding, ...]]:
+def holders(holdings: Iterable[ContainerHolding]) -> dict[str, tuple[ContainerHolding, ...]]:
     """Return device → the containers that have it or a part of it, each once."""
-    found: dict[str, dict[tuple[str, str, str], Holding]] = {}
+    found: dict[str, dict[tuple[str, str, str], ContainerHolding]] = {}
     for one in holdings:
         for ids in one.devices.values():
             for device_id in ids:

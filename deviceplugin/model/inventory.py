@@ -45,7 +45,7 @@ class PciPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class MigProfile:
+class GpuMigProfile:
     """A profile that a GPU can be cut into: ``starts`` are memory slices, ``size`` how many.
 
     ``starts`` is empty where the driver tells the places only once MIG is on.
@@ -79,18 +79,18 @@ class MigInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class Mig:
+class GpuMig:
     """How a GPU that can be cut is cut. ``profiles``: what it could be cut into."""
 
     enabled: bool = False
     pending: bool = False
     """The mode after the next reset; differs from ``enabled`` while one is due."""
-    profiles: tuple[MigProfile, ...] = ()
+    profiles: tuple[GpuMigProfile, ...] = ()
     instances: tuple[MigInstance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class NvlinkFabric:
     """A GPU's membership in an NVLink fabric (nvmlGpuFabricInfoV_t)."""
 
     state: FabricState = FabricState.NOT_SUPPORTED
@@ -114,9 +114,9 @@ class Gpu:
     vendor: Vendor = Vendor.NVIDIA
     compute: tuple[int, int] = (0, 0)
     """CUDA compute capability; (0, 0) where there is none."""
-    mig: Mig | None = None
+    mig: GpuMig | None = None
     """None where it cannot be cut."""
-    fabric: Fabric = Fabric()
+    fabric: NvlinkFabric = NvlinkFabric()
     pci_class: str = ""
     """As sysfs writes it: "0x030200" for a 3D controller, "0x030000" with a display."""
     files: tuple[str, ...] = ()

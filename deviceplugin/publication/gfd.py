@@ -50,7 +50,7 @@ _FAMILIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedResource:
     """How a resource is shared out: so many ``replicas`` a device, under another name or not."""
 
     replicas: int = 1
@@ -58,15 +58,15 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LabelFacts:
     """What labels say beside the inventory: MIG strategy, and sharing by resource name."""
 
     strategy: MigStrategy = "none"
     kind: SharingKind = "none"
-    shared: Mapping[str, Shared] = field(default_factory=lambda: MappingProxyType({}))
+    shared: Mapping[str, SharedResource] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def labels(inventory: Inventory, offer: Offer) -> dict[str, str]:
+def labels(inventory: Inventory, offer: LabelFacts) -> dict[str, str]:
     """Return the labels of a node, without the timestamp; none where it has no NVIDIA GPU."""
     gpus = tuple(gpu for gpu in inventory.gpus if gpu.vendor is Vendor.NVIDIA)
     if not gpus:
@@ -161,7 +161,7 @@ def _clique(gpus: Sequence[Gpu]) -> dict[str, str]:
 # --- whole GPUs ---------------------------------------------------------------------------
 
 
-def _whole(gpus: Sequence[Gpu], offer: Offer) -> dict[str, str]:
+def _whole(gpus: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     counts = Counter(map(product, gpus))
     name, count = min(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     alike = [gpu for gpu in gpus if product(gpu) == name]
@@ -176,10 +176,10 @@ def _whole(gpus: Sequence[Gpu], offer: Offer) -> dict[str, str]:
 
 
 def _shared(
-    resource: str, offer: Offer, parts: tuple[str, ...], count: int, *, shares: bool = True
+    resource: str, offer: LabelFacts, parts: tuple[str, ...], count: int, *, shares: bool = True
 ) -> dict[str, str]:
     """Return product, count, replicas and strategy. GPUs that are cut share nothing whole."""
-    shared = offer.shared.get(resource, Shared())
+    shared = offer.shared.get(resource, SharedResource())
     replicas = shared.replicas if shares else 0
     words = [sanitised(part) for part in parts]
     if replicas > 1 and not shared.renamed:
@@ -212,7 +212,7 @@ def _models(gpus: Sequence[Gpu]) -> dict[str, str]:
 # --- MIG ----------------------------------------------------------------------------------
 
 
-def _mig(gpus: Sequence[Gpu], offer: Offer) -> dict[str, str]:
+def _mig(gpus: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     if offer.strategy == "none":
         return {}
     found = {PREFIX + "mig.strategy": offer.strategy}
@@ -222,7 +222,7 @@ def _mig(gpus: Sequence[Gpu], offer: Offer) -> dict[str, str]:
     return found | (_single(gpus, cut, offer) if cut else {})
 
 
-def _mixed(cut: Sequence[Gpu], offer: Offer) -> dict[str, str]:
+def _mixed(cut: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     found: dict[str, str] = {}
     for profile, (gpu, instance, count) in _profiles(cut).items():
         resource = f"{PREFIX}mig-{profile.replace('+', '.')}"
@@ -230,7 +230,7 @@ def _mixed(cut: Sequence[Gpu], offer: Offer) -> dict[str, str]:
     return found
 
 
-def _single(gpus: Sequence[Gpu], cut: Sequence[Gpu], offer: Offer) -> dict[str, str]:
+def _single(gpus: Sequence[Gpu], cut: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     """Return the labels of the one profile there is, or those that say it is not so."""
     profiles = _profiles(cut)
     empty = any(gpu.mig is not None and not gpu.mig.instances for gpu in cut)
@@ -254,7 +254,7 @@ def _profiles(cut: Iterable[Gpu]) -> dict[str, tuple[Gpu, MigInstance, int]]:
 
 
 def _instances(
-    resource: str, offer: Offer, gpu: Gpu, instance: MigInstance, count: int
+    resource: str, offer: LabelFacts, gpu: Gpu, instance: MigInstance, count: int
 ) -> dict[str, str]:
     profile = instance.profile.replace("+", ".")
     slices = _SLICES.match(profile)

@@ -61,7 +61,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class LevelSources:
     """What is known of one node. ``labels``: those of its Node object that are not ours."""
 
     labels: Mapping[str, str]
@@ -100,7 +100,7 @@ def _join(found: dict[str, str], levels: Mapping[str, str], where: str, node: st
             )
 
 
-def level_labels(levels: Iterable[str], sources: Sources) -> dict[str, str]:
+def level_labels(levels: Iterable[str], sources: LevelSources) -> dict[str, str]:
     """Return the labels to write. ``levels``: the cluster's, widest first, without the host."""
     found: dict[str, str] = {}
     keys = list(levels)

@@ -20,14 +20,14 @@ from typing import Final
 
 import msgspec
 
-from deviceplugin.health.reports import Condition, Standing, condition, ill
-from deviceplugin.mig.reconfiguration import STATE_LABEL, Progress
+from deviceplugin.health.reports import Condition, DeviceStanding, condition, ill
+from deviceplugin.mig.reconfiguration import STATE_LABEL, LayoutProgress
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication import gfd, nodetopology
-from deviceplugin.publication.levels import Sources, level_labels
+from deviceplugin.publication.levels import LevelSources, level_labels
 from deviceplugin.publication.nodepatch import NodeSays
 from deviceplugin.resources import names
-from deviceplugin.resources.advertisements import Advertisement, Sharing
+from deviceplugin.resources.advertisements import Advertisement, SharingMode
 from deviceplugin.resources.advertising import resource_of, shares_of
 from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.resources.sharing import way
@@ -55,20 +55,20 @@ HELD: Final = "is about to be cut anew"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDevices:
     """What is known of a node's devices; ``allocations`` is text of ``allocationsannotation``."""
 
     inventory: Inventory
     advertisement: Advertisement
     settings: ResourceSettings
-    standings: Sequence[Standing] = ()
+    standings: Sequence[DeviceStanding] = ()
     allocations: str = ""
-    progress: Progress | None = None
+    progress: LayoutProgress | None = None
     held: frozenset[str] = frozenset()
     """UUIDs that are given to nobody: they are about to be cut anew."""
-    sources: Sources = field(default_factory=lambda: Sources({}, {}))
+    sources: LevelSources = field(default_factory=lambda: LevelSources({}, {}))
 
-    def has_devices_of(self, other: "Known") -> bool:
+    def has_devices_of(self, other: "KnownDevices") -> bool:
         """Tell whether ``DevicesSay`` is the same; what is replaced whole is compared by `is`."""
         return (
             self.inventory is other.inventory
@@ -88,7 +88,7 @@ class DevicesSay:
     condition: Condition
 
 
-def devices_say(known: Known, publication: PublicationSettings) -> DevicesSay:
+def devices_say(known: KnownDevices, publication: PublicationSettings) -> DevicesSay:
     """Return the part that no pod and no other label changes."""
     return DevicesSay(
         _labels(known) if publication.labels else {},
@@ -98,7 +98,7 @@ def devices_say(known: Known, publication: PublicationSettings) -> DevicesSay:
 
 
 def says(
-    known: Known, publication: PublicationSettings, devices: DevicesSay | None = None
+    known: KnownDevices, publication: PublicationSettings, devices: DevicesSay | None = None
 ) -> tuple[NodeSays, Condition]:
     """Return labels and annotations, and the condition; ``devices``: of this ``known``, if kept."""
     devices = devices or devices_say(known, publication)
@@ -109,29 +109,29 @@ def says(
     return NodeSays(found, notes), devices.condition
 
 
-def _labels(known: Known) -> dict[str, str]:
+def _labels(known: KnownDevices) -> dict[str, str]:
     return gfd.labels(known.inventory, offer(known.settings))
 
 
-def offer(settings: ResourceSettings) -> gfd.Offer:
+def offer(settings: ResourceSettings) -> gfd.LabelFacts:
     """Return what labels say of MIG and sharing; of several rules for a resource the first."""
     chosen = way(settings.sharing)
     if chosen is None:
-        return gfd.Offer(settings.mig_strategy)
-    shared: dict[str, gfd.Shared] = {}
+        return gfd.LabelFacts(settings.mig_strategy)
+    shared: dict[str, gfd.SharedResource] = {}
     for rule in chosen.settings.resources:
         name = names.full(rule.name)
-        shared.setdefault(name, gfd.Shared(rule.replicas, chosen.name_of(rule) != name))
-    kind: gfd.SharingKind = "mps" if chosen.sharing is Sharing.MPS else "time-slicing"
-    return gfd.Offer(settings.mig_strategy, kind, MappingProxyType(shared))
+        shared.setdefault(name, gfd.SharedResource(rule.replicas, chosen.name_of(rule) != name))
+    kind: gfd.SharingKind = "mps" if chosen.sharing is SharingMode.MPS else "time-slicing"
+    return gfd.LabelFacts(settings.mig_strategy, kind, MappingProxyType(shared))
 
 
-def offered(known: Known) -> nodetopology.Offered:
+def offered(known: KnownDevices) -> nodetopology.Offered:
     """Return how the devices are offered. Units of memory are no replicas: memory is counted."""
     whole = {
         device.device
         for each in known.advertisement.resources
-        if each.sharing in {Sharing.TIME_SLICING, Sharing.MPS}
+        if each.sharing in {SharingMode.TIME_SLICING, SharingMode.MPS}
         for device in each.devices
     }
     replicas: Mapping[str, int] = {

@@ -18,14 +18,14 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 
 MOST_IDS: Final = 16_384
 """Of one resource. The kubelet takes messages up to gRPC's 4 MiB; so many ids are 1.1 MB."""
 LONGEST_ID: Final = 63  # api.proto of v1beta1 asks it of Device.ID
 
 
-class Kind(StrEnum):
+class AdvertisedKind(StrEnum):
     """What an id of a resource stands for."""
 
     GPU = "gpu"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
     NIC = "nic"
 
 
-class Sharing(StrEnum):
+class SharingMode(StrEnum):
     """How several containers come to the same device, in the words of GFD's labels."""
 
     NONE = "none"
@@ -68,9 +68,9 @@ class Advertised:
     """
 
     resource: str
-    kind: Kind
+    kind: AdvertisedKind
     devices: tuple[AdvertisedDevice, ...]
-    sharing: Sharing = Sharing.NONE
+    sharing: SharingMode = SharingMode.NONE
     profile: str = ""
     shares: int = 1
     most: int = 0
@@ -83,19 +83,25 @@ class Advertised:
         return MappingProxyType({device.id: device for device in self.devices})
 
     def asked(self, ids: tuple[str, ...]) -> tuple[AdvertisedDevice, ...]:
-        """Return what a container asks for. Raises ``Refused`` where it may not have it."""
+        """Return what a container asks for. Raises ``AllocationRefused`` for what it may not."""
         if not ids:
-            raise Refused(Cause.BAD_REQUEST, f"{self.resource}: no device was asked for")
+            raise AllocationRefused(
+                RefusalCause.BAD_REQUEST, f"{self.resource}: no device was asked for"
+            )
         if len(set(ids)) < len(ids):
             twice = next(one for one in ids if ids.count(one) > 1)
-            raise Refused(Cause.BAD_REQUEST, f"{self.resource}: {twice} was asked for twice")
+            raise AllocationRefused(
+                RefusalCause.BAD_REQUEST, f"{self.resource}: {twice} was asked for twice"
+            )
         for one in ids:
             if one not in self.by_id:
-                raise Refused(Cause.UNKNOWN_DEVICE, f"{self.resource}: {one} is not there")
+                raise AllocationRefused(
+                    RefusalCause.UNKNOWN_DEVICE, f"{self.resource}: {one} is not there"
+                )
         found = tuple(self.by_id[one] for one in ids)
         if self.most and len(ids) > self.most and any(d.share is not None for d in found):
-            raise Refused(
-                Cause.BAD_REQUEST,
+            raise AllocationRefused(
+                RefusalCause.BAD_REQUEST,
                 f"{self.resource}: {len(ids)} were asked for; of shared devices a container may "
                 f"have {self.most} (failRequestsGreaterThanOne)",
             )
@@ -103,7 +109,7 @@ class Advertised:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AdvertisementProblem:
     """Something that is not advertised as the settings say, and what to do about it."""
 
     resource: str
@@ -115,7 +121,7 @@ class Advertisement:
     """All resources of a node, by name, and what is to be told loudly."""
 
     resources: tuple[Advertised, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[AdvertisementProblem, ...] = ()
 
     def of(self, resource: str) -> Advertised | None:
         """Return a resource by its name."""

@@ -19,10 +19,10 @@ from deviceplugin.resources.advertisements import (
     LONGEST_ID,
     MOST_IDS,
     Advertised,
+    AdvertisedKind,
     Advertisement,
-    Kind,
-    Problem,
-    Sharing,
+    AdvertisementProblem,
+    SharingMode,
 )
 from deviceplugin.resources.settings import ResourceSettings
 
@@ -39,7 +39,7 @@ def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement
     return Advertisement(tuple(sorted(found, key=lambda each: each.resource)), tuple(problems))
 
 
-def _merged(found: Iterable[Advertised], problems: list[Problem]) -> list[Advertised]:
+def _merged(found: Iterable[Advertised], problems: list[AdvertisementProblem]) -> list[Advertised]:
     """Put together what has one name and means one thing; what means another is left out."""
     by_name: dict[str, Advertised] = {}
     for each in found:
@@ -50,12 +50,14 @@ def _merged(found: Iterable[Advertised], problems: list[Problem]) -> list[Advert
             by_name[each.resource] = _joined(first, each)
         else:
             text = f"stands for {_meaning(first)} and {_meaning(each)}; rename one of them"
-            problems.append(Problem(each.resource, f"{text}. Only the first are advertised"))
+            problems.append(
+                AdvertisementProblem(each.resource, f"{text}. Only the first are advertised")
+            )
     return list(by_name.values())
 
 
 def _alike(one: Advertised, other: Advertised) -> bool:
-    ways = {one.sharing, other.sharing} - {Sharing.NONE}
+    ways = {one.sharing, other.sharing} - {SharingMode.NONE}
     same = (one.kind, one.profile, one.unit_mib) == (other.kind, other.profile, other.unit_mib)
     return same and len(ways) <= 1
 
@@ -64,7 +66,7 @@ def _joined(one: Advertised, other: Advertised) -> Advertised:
     return replace(
         one,
         devices=(*one.devices, *other.devices),
-        sharing=one.sharing if one.sharing is not Sharing.NONE else other.sharing,
+        sharing=one.sharing if one.sharing is not SharingMode.NONE else other.sharing,
         shares=max(one.shares, other.shares),
         most=max(one.most, other.most),
         renamed=one.renamed or other.renamed,
@@ -72,25 +74,29 @@ def _joined(one: Advertised, other: Advertised) -> Advertised:
 
 
 def _meaning(each: Advertised) -> str:
-    what = {Kind.GPU: "GPUs", Kind.MIG: f"MIG instances {each.profile}", Kind.NIC: "NICs"}[
-        each.kind
-    ]
+    what = {
+        AdvertisedKind.GPU: "GPUs",
+        AdvertisedKind.MIG: f"MIG instances {each.profile}",
+        AdvertisedKind.NIC: "NICs",
+    }[each.kind]
     return f"memory of {what}" if each.unit_mib else what
 
 
-def _presentable(each: Advertised, problems: list[Problem]) -> bool:
+def _presentable(each: Advertised, problems: list[AdvertisementProblem]) -> bool:
     """Tell whether the kubelet can be shown a resource."""
     if len(each.devices) > MOST_IDS:
         devices = len({device.device for device in each.devices})
         text = f"replicas make {len(each.devices)} ids of {devices} devices"
         limit = f"the kubelet is told of at most {MOST_IDS}"
         advice = f"write replicas: {MOST_IDS // devices}"
-        problems.append(Problem(each.resource, f"{text}, and {limit}; {advice}"))
+        problems.append(AdvertisementProblem(each.resource, f"{text}, and {limit}; {advice}"))
         return False
     for device in each.devices:
         if len(device.id) > LONGEST_ID:
             text = f"id {device.id} is longer than the {LONGEST_ID} characters the kubelet takes"
-            problems.append(Problem(each.resource, f"{text}; the resource is not advertised"))
+            problems.append(
+                AdvertisementProblem(each.resource, f"{text}; the resource is not advertised")
+            )
             return False
     return True
 
@@ -106,7 +112,7 @@ def resource_of(advertisement: Advertisement) -> Mapping[str, str]:
 def _shown(advertisement: Advertisement) -> Iterator[tuple[str, str]]:
     for each in advertisement.resources:
         for device in each.devices:
-            for name in device.parents if each.kind is Kind.NIC else (device.device,):
+            for name in device.parents if each.kind is AdvertisedKind.NIC else (device.device,):
                 yield name, each.resource
 
 

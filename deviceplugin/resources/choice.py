@@ -13,14 +13,16 @@ LABEL: Final = "nvidia.com/device-plugin.config"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ConfigurationChoice:
     """The configuration to take; empty: the plugin's own. ``problem``: what to tell loudly."""
 
     name: str = ""
     problem: str = ""
 
 
-def choose(configs: Iterable[str], label: str, default: str = "", current: str = "") -> Choice:
+def choose(
+    configs: Iterable[str], label: str, default: str = "", current: str = ""
+) -> ConfigurationChoice:
     """Return the configuration of a node.
 
     ``current``: the one it has. It stays when the label names none that is there: a misspelt
@@ -29,12 +31,16 @@ def choose(configs: Iterable[str], label: str, default: str = "", current: str =
     known = sorted(configs)
     if label:
         if label in known:
-            return Choice(label)
+            return ConfigurationChoice(label)
         text = f"label {LABEL}: {label!r} is no configuration; allowed are {', '.join(known)}"
-        return Choice(current, f"{text}. {f'{current} stays' if current else 'None is taken'}")
+        return ConfigurationChoice(
+            current, f"{text}. {f'{current} stays' if current else 'None is taken'}"
+        )
     if default:
         if default in known:
-            return Choice(default)
+            return ConfigurationChoice(default)
         allowed = ", ".join(known)
-        return Choice(current, f"default configuration {default!r}: allowed are {allowed}")
-    return Choice(known[0] if len(known) == 1 else "")
+        return ConfigurationChoice(
+            current, f"default configuration {default!r}: allowed are {allowed}"
+        )
+    return ConfigurationChoice(known[0] if len(known) == 1 else "")

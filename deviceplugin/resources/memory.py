@@ -14,37 +14,43 @@ from deviceplugin.resources.advertisements import (
     MOST_IDS,
     Advertised,
     AdvertisedDevice,
-    Kind,
-    Problem,
-    Sharing,
+    AdvertisedKind,
+    AdvertisementProblem,
+    SharingMode,
 )
 from deviceplugin.resources.picking import pick
 from deviceplugin.resources.settings import MemorySlices
-from deviceplugin.resources.wholedevices import Candidate, Group
+from deviceplugin.resources.wholedevices import ResourceDevices, WholeDevice
 
 _MIB_PER_GIB: Final = 1024
 
 
 def sliced(
-    groups: Sequence[Group], slices: Sequence[MemorySlices]
-) -> tuple[tuple[Group, ...], tuple[Advertised, ...], tuple[Problem, ...]]:
+    groups: Sequence[ResourceDevices], slices: Sequence[MemorySlices]
+) -> tuple[tuple[ResourceDevices, ...], tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
     """Return what is left whole, the resources of memory, and what could not be done."""
-    free = [member for group in groups if group.kind is Kind.GPU for member in group.members]
+    free = [
+        member for group in groups if group.kind is AdvertisedKind.GPU for member in group.members
+    ]
     found: list[Advertised] = []
-    problems: list[Problem] = []
+    problems: list[AdvertisementProblem] = []
     for wanted in slices:
         members, lacking = pick(free, wanted.devices, wanted.models)
         if lacking:
-            problems.append(Problem(wanted.resource, f"devices: {lacking} not there, or taken"))
+            problems.append(
+                AdvertisementProblem(wanted.resource, f"devices: {lacking} not there, or taken")
+            )
         small = [member for member in members if not _count(member, wanted.unit_gib)]
         if small:
             text = (
                 f"unitGiB: {wanted.unit_gib} is more than {small[0].gpu.uuid} has; it stays whole"
             )
-            problems.append(Problem(wanted.resource, text))
+            problems.append(AdvertisementProblem(wanted.resource, text))
             members = tuple(member for member in members if member not in small)
         if _too_many(members, wanted.unit_gib):
-            problems.append(Problem(wanted.resource, _advice(members, wanted.unit_gib)))
+            problems.append(
+                AdvertisementProblem(wanted.resource, _advice(members, wanted.unit_gib))
+            )
             continue
         used = {member.device.id for member in members}
         free = [member for member in free if member.device.id not in used]
@@ -54,7 +60,7 @@ def sliced(
     return tuple(_without(groups, taken)), tuple(found), tuple(problems)
 
 
-def _without(groups: Sequence[Group], taken: set[str]) -> list[Group]:
+def _without(groups: Sequence[ResourceDevices], taken: set[str]) -> list[ResourceDevices]:
     left = (
         replace(group, members=tuple(m for m in group.members if m.device.device not in taken))
         for group in groups
@@ -62,13 +68,13 @@ def _without(groups: Sequence[Group], taken: set[str]) -> list[Group]:
     return [group for group in left if group.members]
 
 
-def _units(wanted: MemorySlices, members: Sequence[Candidate]) -> Advertised:
+def _units(wanted: MemorySlices, members: Sequence[WholeDevice]) -> Advertised:
     each = [(member.device, _count(member, wanted.unit_gib)) for member in members]
     return Advertised(
         wanted.resource,
-        Kind.GPU,
+        AdvertisedKind.GPU,
         tuple(_unit(device, number) for device, count in each for number in range(count)),
-        Sharing.MEMORY,
+        SharingMode.MEMORY,
         shares=max(count for _, count in each),
         unit_mib=wanted.unit_gib * _MIB_PER_GIB,
         renamed=True,
@@ -79,19 +85,19 @@ def _unit(device: AdvertisedDevice, number: int) -> AdvertisedDevice:
     return replace(device, id=names.unit(device.id, number), share=number)
 
 
-def _count(member: Candidate, unit_gib: int) -> int:
+def _count(member: WholeDevice, unit_gib: int) -> int:
     return member.gpu.memory_mib // (unit_gib * _MIB_PER_GIB)
 
 
-def _total(members: Sequence[Candidate], unit_gib: int) -> int:
+def _total(members: Sequence[WholeDevice], unit_gib: int) -> int:
     return sum(_count(member, unit_gib) for member in members)
 
 
-def _too_many(members: Sequence[Candidate], unit_gib: int) -> bool:
+def _too_many(members: Sequence[WholeDevice], unit_gib: int) -> bool:
     return _total(members, unit_gib) > MOST_IDS
 
 
-def _advice(members: Sequence[Candidate], unit_gib: int) -> str:
+def _advice(members: Sequence[WholeDevice], unit_gib: int) -> str:
     coarse = unit_gib
     while _too_many(members, coarse):
         coarse += 1

@@ -15,17 +15,17 @@ import msgspec
 from deviceplugin.resources import settings
 from deviceplugin.resources.settings import (
     MigStrategy,
-    Part,
     ResourceSettings,
     SharingSettings,
-    Ways,
+    SharingStruct,
+    SharingWays,
 )
 
 ListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
 Word = bool | int | float | str | None
 
 
-class PluginFlags(Part, frozen=True):
+class PluginFlags(SharingStruct, frozen=True):
     """``flags.plugin``."""
 
     pass_device_specs: bool | None = None
@@ -41,7 +41,7 @@ class PluginFlags(Part, frozen=True):
     mps_root: Word = None
 
 
-class Flags(Part, frozen=True):
+class Flags(SharingStruct, frozen=True):
     """``flags``."""
 
     mig_strategy: MigStrategy | None = None
@@ -59,21 +59,21 @@ class Flags(Part, frozen=True):
     gfd: dict[str, Word] = msgspec.field(default_factory=dict)
 
 
-class Imex(Part, frozen=True):
+class Imex(SharingStruct, frozen=True):
     """``imex``."""
 
     channel_ids: tuple[int, ...] = msgspec.field(name="channelIDs", default=())
     required: bool = False
 
 
-class Pattern(Part, frozen=True):
+class Pattern(SharingStruct, frozen=True):
     """A name for devices whose product or profile fits a pattern."""
 
     pattern: str
     name: str
 
 
-class Patterns(Part, frozen=True):
+class Patterns(SharingStruct, frozen=True):
     """``resources``."""
 
     gpus: tuple[Pattern, ...] = ()
@@ -86,14 +86,14 @@ class TimeSlicing(SharingSettings, frozen=True):
     strategy: Literal[""] = ""
 
 
-class Sharing(Part, frozen=True):
+class NvidiaSharing(SharingStruct, frozen=True):
     """``sharing``."""
 
     time_slicing: TimeSlicing | None = None
     mps: SharingSettings | None = None
 
 
-class Health(Part, frozen=True):
+class NvidiaHealth(SharingStruct, frozen=True):
     """``health``."""
 
     disabled: bool = False
@@ -102,22 +102,22 @@ class Health(Part, frozen=True):
     critical_xids: str | tuple[int, ...] | None = msgspec.field(name="criticalXIDs", default=None)
 
 
-class NvidiaConfig(Part, frozen=True):
+class NvidiaConfig(SharingStruct, frozen=True):
     """The whole file."""
 
     version: Literal["v1"]
     flags: Flags = Flags()
     resources: Patterns | None = None
-    sharing: Sharing = Sharing()
+    sharing: NvidiaSharing = NvidiaSharing()
     imex: Imex | None = None
-    health: Health | None = None
+    health: NvidiaHealth | None = None
 
 
 # --- what is done with it -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AppliedFields:
     """What of the file has an effect. ``lists``: device list strategies, in their order.
 
     ``None`` and empty: the file does not say. ``ignored``: a line for each field without effect.
@@ -132,7 +132,7 @@ class Taken:
     ignored: tuple[str, ...] = ()
 
 
-def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> Taken:
+def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> AppliedFields:
     """Return what is done with a file; ``own``: settings that it says nothing of."""
     base = own or ResourceSettings()
     flags, plugin = config.flags, config.flags.plugin
@@ -142,7 +142,7 @@ def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> Taken:
         mig_strategy=flags.mig_strategy or base.mig_strategy,
         sharing=_ways(config.sharing) or base.sharing,
     )
-    return Taken(
+    return AppliedFields(
         resources,
         lists=(listed,) if isinstance(listed, str) else listed or (),
         ids=plugin.device_id_strategy,
@@ -153,14 +153,16 @@ def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> Taken:
     )
 
 
-def _ways(sharing: Sharing) -> Ways | None:
+def _ways(sharing: NvidiaSharing) -> SharingWays | None:
     slices = sharing.time_slicing
     if slices is None and sharing.mps is None:
         return None
     if slices is None:
-        return Ways(mps=sharing.mps)
+        return SharingWays(mps=sharing.mps)
     fails = slices.fail_requests_greater_than_one
-    return Ways(SharingSettings(slices.resources, slices.rename_by_default, fails), sharing.mps)
+    return SharingWays(
+        SharingSettings(slices.resources, slices.rename_by_default, fails), sharing.mps
+    )
 
 
 def problems(config: NvidiaConfig) -> Iterator[str]:
@@ -204,11 +206,11 @@ def _ignored(config: NvidiaConfig) -> Iterator[str]:
             yield f"{field}: is accepted and has no effect: {_WHY[field]}"
 
 
-def _said(prefix: str, part: Part) -> Iterator[str]:
+def _said(prefix: str, part: SharingStruct) -> Iterator[str]:
     """Yield the fields that differ from their defaults, by their paths."""
     for info in msgspec.structs.fields(part):
         value, path = getattr(part, info.name), f"{prefix}{info.encode_name}"
-        if path not in _WHY and isinstance(value, Part):
+        if path not in _WHY and isinstance(value, SharingStruct):
             yield from _said(f"{path}.", value)
         elif value != info.default and value not in ((), {}):
             yield path

@@ -13,11 +13,11 @@ To the kubelet the new ids are free: it would hand out the same device twice.
 
 from collections.abc import Iterable
 
-from deviceplugin.model.holdings import Holding, device_of
+from deviceplugin.model.holdings import ContainerHolding, device_of
 from deviceplugin.resources.advertisements import Advertisement
 
 
-def outlived(found: Advertisement, holdings: Iterable[Holding]) -> frozenset[str]:
+def outlived(found: Advertisement, holdings: Iterable[ContainerHolding]) -> frozenset[str]:
     """Return the devices that must not be given to others while somebody has them."""
     offered = {each.resource: each.by_id for each in found.resources}
     whole = {

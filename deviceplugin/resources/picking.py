@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from deviceplugin.resources.wholedevices import Candidate
+from deviceplugin.resources.wholedevices import WholeDevice
 from muster.cluster.devices.needs import is_model
 
 Wanted = str | int | tuple[int | str, ...]
@@ -10,8 +10,8 @@ Wanted = str | int | tuple[int | str, ...]
 
 
 def pick(
-    candidates: Sequence[Candidate], wanted: Wanted, models: Iterable[str]
-) -> tuple[tuple[Candidate, ...], str]:
+    candidates: Sequence[WholeDevice], wanted: Wanted, models: Iterable[str]
+) -> tuple[tuple[WholeDevice, ...], str]:
     """Return the devices that are meant, and which of them are not there (empty: all are)."""
     beginnings = tuple(models)
     fitting = [
@@ -28,8 +28,8 @@ def pick(
 
 
 def _listed(
-    candidates: Sequence[Candidate], wanted: Iterable[int | str]
-) -> tuple[tuple[Candidate, ...], str]:
+    candidates: Sequence[WholeDevice], wanted: Iterable[int | str]
+) -> tuple[tuple[WholeDevice, ...], str]:
     by_name = {c.index: c for c in candidates} | {c.device.device: c for c in candidates}
     keys = dict.fromkeys(map(str, wanted))
     chosen = {id(by_name[key]): by_name[key] for key in keys if key in by_name}

@@ -20,11 +20,11 @@ from deviceplugin.resources.advertisements import (
     MOST_IDS,
     Advertised,
     AdvertisedDevice,
-    Kind,
-    Problem,
-    Sharing,
+    AdvertisedKind,
+    AdvertisementProblem,
+    SharingMode,
 )
-from deviceplugin.resources.settings import Pool, Selectors
+from deviceplugin.resources.settings import NicPool, Selectors
 
 _LINK_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {"Ethernet": "ether", "InfiniBand": "infiniband"}
@@ -36,7 +36,7 @@ _LINK_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 class _Owner:
     """The pool that a NIC is in."""
 
-    pool: Pool
+    pool: NicPool
 
     @property
     def alone(self) -> bool:
@@ -44,12 +44,12 @@ class _Owner:
 
 
 def pools(
-    inventory: Inventory, wanted: Sequence[Pool]
-) -> tuple[tuple[Advertised, ...], tuple[Problem, ...]]:
+    inventory: Inventory, wanted: Sequence[NicPool]
+) -> tuple[tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
     """Return the pools that have NICs, and which NICs two pools claim."""
     owners: dict[str, _Owner] = {}
     found: list[Advertised] = []
-    problems: list[Problem] = []
+    problems: list[AdvertisementProblem] = []
     for pool in wanted:
         mine: list[Nic] = []
         for nic in inventory.nics:
@@ -58,12 +58,14 @@ def pools(
             owner = owners.setdefault(nic.name, _Owner(pool))
             if owner.pool is not pool and (owner.alone or not pool.rdma_hca_max):
                 text = f"{nic.name} is in {owner.pool.resource}; a NIC that is handed out"
-                problems.append(Problem(pool.resource, f"{text} exclusively is in one pool only"))
+                problems.append(
+                    AdvertisementProblem(pool.resource, f"{text} exclusively is in one pool only")
+                )
             else:
                 mine.append(nic)
         if pool.rdma_hca_max > MOST_IDS:
             text = f"rdmaHcaMax: {pool.rdma_hca_max} is more than the kubelet is told of"
-            problems.append(Problem(pool.resource, f"{text}; write up to {MOST_IDS}"))
+            problems.append(AdvertisementProblem(pool.resource, f"{text}; write up to {MOST_IDS}"))
         elif mine:
             found.append(_advertised(pool, mine))
     return tuple(found), tuple(problems)
@@ -72,7 +74,7 @@ def pools(
 # --- selectors ----------------------------------------------------------------------------
 
 
-def _selected(pool: Pool, nic: Nic) -> bool:
+def _selected(pool: NicPool, nic: Nic) -> bool:
     if pool.devices and not set(pool.devices) & set(nic.interfaces):
         return False
     return matches(pool.selectors, nic)
@@ -97,15 +99,21 @@ def matches(selectors: Selectors, nic: Nic) -> bool:
 # --- ids ----------------------------------------------------------------------------------
 
 
-def _advertised(pool: Pool, nics: Sequence[Nic]) -> Advertised:
+def _advertised(pool: NicPool, nics: Sequence[Nic]) -> Advertised:
     if not pool.rdma_hca_max:
-        return Advertised(pool.resource, Kind.NIC, tuple(map(_alone, nics)))
+        return Advertised(pool.resource, AdvertisedKind.NIC, tuple(map(_alone, nics)))
     if pool.grants == "pool":
         devices = _for_all(pool, nics)
-        return Advertised(pool.resource, Kind.NIC, devices, Sharing.POOL, shares=pool.rdma_hca_max)
+        return Advertised(
+            pool.resource, AdvertisedKind.NIC, devices, SharingMode.POOL, shares=pool.rdma_hca_max
+        )
     each = _divided(pool.rdma_hca_max, nics)
     return Advertised(
-        pool.resource, Kind.NIC, each, Sharing.POOL, shares=-(-pool.rdma_hca_max // len(nics))
+        pool.resource,
+        AdvertisedKind.NIC,
+        each,
+        SharingMode.POOL,
+        shares=-(-pool.rdma_hca_max // len(nics)),
     )
 
 
@@ -117,7 +125,7 @@ def _alone(nic: Nic) -> AdvertisedDevice:
     return AdvertisedDevice(nic.name, nic.name, (nic.name,), _numa(nic))
 
 
-def _for_all(pool: Pool, nics: Sequence[Nic]) -> tuple[AdvertisedDevice, ...]:
+def _for_all(pool: NicPool, nics: Sequence[Nic]) -> tuple[AdvertisedDevice, ...]:
     """Ids without a NUMA node: whoever has one may use NICs of all of them."""
     parents = tuple(nic.name for nic in nics)
     return tuple(

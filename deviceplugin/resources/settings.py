@@ -17,13 +17,13 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Hex4 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$")]
 
 
-class Part(
+class SharingStruct(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
     """Base of the structs; carries the encoding rules only."""
 
 
-class Rule(Part, frozen=True):
+class SharingRule(SharingStruct, frozen=True):
     """How devices of one resource are shared out: each as so many ``replicas``.
 
     ``devices``: "all", the first so many, or a list of indices ("0"), MIG indices ("0:1", the
@@ -37,22 +37,22 @@ class Rule(Part, frozen=True):
     models: tuple[str, ...] = ()
 
 
-class SharingSettings(Part, frozen=True):
+class SharingSettings(SharingStruct, frozen=True):
     """Rules of one way to share. ``fail_requests_greater_than_one``: by default with MPS only."""
 
-    resources: tuple[Rule, ...]
+    resources: tuple[SharingRule, ...]
     rename_by_default: bool = False
     fail_requests_greater_than_one: bool | None = None
 
 
-class Ways(Part, frozen=True):
+class SharingWays(SharingStruct, frozen=True):
     """The ways to share GPUs and MIG instances; one at a time on a node."""
 
     time_slicing: SharingSettings | None = None
     mps: SharingSettings | None = None
 
 
-class MemorySlices(Part, frozen=True):
+class MemorySlices(SharingStruct, frozen=True):
     """GPUs shown as units of memory, of so many GiB each, under one name.
 
     The planner reads several systems' names for memory; ``aliyun.com/gpu-mem`` is one in GiB.
@@ -64,7 +64,7 @@ class MemorySlices(Part, frozen=True):
     models: tuple[str, ...] = ()
 
 
-class Selectors(Part, frozen=True):
+class Selectors(SharingStruct, frozen=True):
     """Which NICs: any of the values of a selector, and every selector that is there.
 
     ``link_types``: "ether" or "infiniband". ``names`` of verbs devices, ``pci_addresses`` and
@@ -81,7 +81,7 @@ class Selectors(Part, frozen=True):
     virtual: bool | None = None
 
 
-class Pool(Part, frozen=True):
+class NicPool(SharingStruct, frozen=True):
     """A resource of NICs. ``devices`` are interfaces, as ``selectors.ifNames``.
 
     With ``rdma_hca_max`` the pool is shared: there are so many ids, and whoever has one may use
@@ -102,14 +102,14 @@ class Pool(Part, frozen=True):
         return f"{self.resource_prefix}/{self.resource_name}"
 
 
-class ResourceSettings(Part, frozen=True):
+class ResourceSettings(SharingStruct, frozen=True):
     """``amd_naming``: "mixed" names AMD's GPUs by their partition (``amd.com/cpx_nps4``)."""
 
     mig_strategy: MigStrategy = "none"
     amd_naming: Literal["single", "mixed"] = "single"
-    sharing: Ways = Ways()
+    sharing: SharingWays = SharingWays()
     memory: tuple[MemorySlices, ...] = ()
-    rdma: tuple[Pool, ...] = ()
+    rdma: tuple[NicPool, ...] = ()
 
 
 # --- what makes no sense ------------------------------------------------------------------

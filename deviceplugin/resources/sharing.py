@@ -18,13 +18,13 @@ from deviceplugin.resources import names
 from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
-    Kind,
-    Problem,
-    Sharing,
+    AdvertisedKind,
+    AdvertisementProblem,
+    SharingMode,
 )
 from deviceplugin.resources.picking import pick
-from deviceplugin.resources.settings import Rule, SharingSettings, Ways
-from deviceplugin.resources.wholedevices import Candidate, Group
+from deviceplugin.resources.settings import SharingRule, SharingSettings, SharingWays
+from deviceplugin.resources.wholedevices import ResourceDevices, WholeDevice
 
 _MPS_CLIENTS: Final = 48
 """Of one MPS server since compute capability 7.5 (NVIDIA/k8s-device-plugin mps/device.go)."""
@@ -36,7 +36,7 @@ _MANY_CLIENTS_SINCE: Final = (7, 5)
 class Way:
     """The one way in which a node shares, with its rules."""
 
-    sharing: Sharing
+    sharing: SharingMode
     settings: SharingSettings
 
     @property
@@ -47,29 +47,31 @@ class Way:
         than one (api/config/v1 of NVIDIA's plugin sets it so where it is not said).
         """
         told = self.settings.fail_requests_greater_than_one
-        return int(self.sharing is Sharing.MPS if told is None else told)
+        return int(self.sharing is SharingMode.MPS if told is None else told)
 
-    def name_of(self, rule: Rule) -> str:
+    def name_of(self, rule: SharingRule) -> str:
         """Return the resource that a rule's replicas are shown under."""
         if rule.rename:
             return names.full(rule.rename)
         return names.full(rule.name) + (names.SHARED if self.settings.rename_by_default else "")
 
 
-def way(ways: Ways) -> Way | None:
+def way(ways: SharingWays) -> Way | None:
     """Return how a node shares; ``None`` where it does not."""
     if ways.mps is not None:
-        return Way(Sharing.MPS, ways.mps)
-    return Way(Sharing.TIME_SLICING, ways.time_slicing) if ways.time_slicing is not None else None
+        return Way(SharingMode.MPS, ways.mps)
+    return (
+        Way(SharingMode.TIME_SLICING, ways.time_slicing) if ways.time_slicing is not None else None
+    )
 
 
 def shared(
-    groups: Sequence[Group], ways: Ways
-) -> tuple[tuple[Advertised, ...], tuple[Problem, ...]]:
+    groups: Sequence[ResourceDevices], ways: SharingWays
+) -> tuple[tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
     """Return resources, several of which may have one name, and what rules could not do."""
     chosen = way(ways)
     found: list[Advertised] = []
-    problems: list[Problem] = []
+    problems: list[AdvertisementProblem] = []
     for group in groups:
         left = {member.device.id: member for member in group.members}
         for rule in chosen.settings.resources if chosen else ():
@@ -84,30 +86,40 @@ def shared(
 
 
 def _taken(
-    chosen: Way, rule: Rule, group: Group, left: dict[str, Candidate], problems: list[Problem]
-) -> Iterator[Candidate]:
+    chosen: Way,
+    rule: SharingRule,
+    group: ResourceDevices,
+    left: dict[str, WholeDevice],
+    problems: list[AdvertisementProblem],
+) -> Iterator[WholeDevice]:
     """Yield what a rule shares, and take it from ``left``."""
     members, lacking = pick(group.members, rule.devices, rule.models)
     if lacking:
         text = f"{lacking} not there; {len(members)} devices are shared"
-        problems.append(Problem(group.resource, f"devices of the rule for {rule.name}: {text}"))
+        problems.append(
+            AdvertisementProblem(group.resource, f"devices of the rule for {rule.name}: {text}")
+        )
     for candidate in members:
         objection = _objection(chosen, rule, group, candidate)
         if objection:
-            problems.append(Problem(group.resource, f"{candidate.device.id}: {objection}"))
+            problems.append(
+                AdvertisementProblem(group.resource, f"{candidate.device.id}: {objection}")
+            )
         elif candidate.device.id not in left:
             text = "is shared by an earlier rule; a device is shared in one way"
-            problems.append(Problem(group.resource, f"{candidate.device.id}: {text}"))
+            problems.append(AdvertisementProblem(group.resource, f"{candidate.device.id}: {text}"))
         else:
             del left[candidate.device.id]
             yield candidate
 
 
-def _objection(chosen: Way, rule: Rule, group: Group, candidate: Candidate) -> str:
+def _objection(
+    chosen: Way, rule: SharingRule, group: ResourceDevices, candidate: WholeDevice
+) -> str:
     """Return why a device is not shared so; it stays whole then."""
-    if chosen.sharing is not Sharing.MPS:
+    if chosen.sharing is not SharingMode.MPS:
         return ""
-    if group.kind is Kind.MIG:
+    if group.kind is AdvertisedKind.MIG:
         return "MIG instances are not shared by MPS; take timeSlicing"
     if candidate.gpu.vendor is not Vendor.NVIDIA:
         return "MPS is NVIDIA's; take timeSlicing"
@@ -118,7 +130,9 @@ def _objection(chosen: Way, rule: Rule, group: Group, candidate: Candidate) -> s
     return ""
 
 
-def _replicated(chosen: Way, rule: Rule, group: Group, members: Sequence[Candidate]) -> Advertised:
+def _replicated(
+    chosen: Way, rule: SharingRule, group: ResourceDevices, members: Sequence[WholeDevice]
+) -> Advertised:
     name = chosen.name_of(rule)
     return Advertised(
         name,

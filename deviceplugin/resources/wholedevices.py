@@ -20,14 +20,18 @@ from typing import Final
 
 from deviceplugin.model.inventory import Gpu, Inventory, MigInstance, Vendor
 from deviceplugin.resources import names
-from deviceplugin.resources.advertisements import AdvertisedDevice, Kind, Problem
+from deviceplugin.resources.advertisements import (
+    AdvertisedDevice,
+    AdvertisedKind,
+    AdvertisementProblem,
+)
 from deviceplugin.resources.settings import ResourceSettings
 
 _COMPUTE_PART: Final = re.compile(r"\d+c\.")  # "1c.3g.40gb": part of an instance's compute
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class WholeDevice:
     """A whole device, and what rules know it by. ``index``: "0", of an instance "0:1"."""
 
     device: AdvertisedDevice
@@ -36,18 +40,18 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ResourceDevices:
     """All devices of one resource."""
 
     resource: str
-    kind: Kind
+    kind: AdvertisedKind
     profile: str
-    members: tuple[Candidate, ...]
+    members: tuple[WholeDevice, ...]
 
 
 def groups(
     inventory: Inventory, settings: ResourceSettings
-) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[ResourceDevices, ...], tuple[AdvertisementProblem, ...]]:
     """Return the node's GPUs and instances by resource, and what cannot be advertised."""
     nvidia = [gpu for gpu in inventory.gpus if gpu.vendor is Vendor.NVIDIA]
     amd = [gpu for gpu in inventory.gpus if gpu.vendor is Vendor.AMD]
@@ -60,28 +64,32 @@ def groups(
 
 def _of_nvidia(
     gpus: Sequence[Gpu], settings: ResourceSettings
-) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[ResourceDevices, ...], tuple[AdvertisementProblem, ...]]:
     if settings.mig_strategy == "single":
         return _single(gpus)
     if settings.mig_strategy == "mixed":
         return _mixed(gpus)
     told = tuple(
-        Problem(names.GPU, f"GPU {gpu.uuid} is cut, and shown whole: migStrategy is none")
+        AdvertisementProblem(
+            names.GPU, f"GPU {gpu.uuid} is cut, and shown whole: migStrategy is none"
+        )
         for gpu in gpus
         if _is_cut(gpu)
     )
-    return _grouped([(names.GPU, Kind.GPU, "", _whole(gpu)) for gpu in gpus]), told
+    return _grouped([(names.GPU, AdvertisedKind.GPU, "", _whole(gpu)) for gpu in gpus]), told
 
 
-def _single(gpus: Sequence[Gpu]) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+def _single(
+    gpus: Sequence[Gpu],
+) -> tuple[tuple[ResourceDevices, ...], tuple[AdvertisementProblem, ...]]:
     if not any(map(_is_cut, gpus)):
-        return _grouped([(names.GPU, Kind.GPU, "", _whole(gpu)) for gpu in gpus]), ()
+        return _grouped([(names.GPU, AdvertisedKind.GPU, "", _whole(gpu)) for gpu in gpus]), ()
     problem = _not_uniform(gpus)
     if problem:
         text = f"nothing is advertised: migStrategy single, but {problem}; cut all GPUs alike"
-        return (), (Problem(names.GPU, f"{text}, or take mixed"),)
+        return (), (AdvertisementProblem(names.GPU, f"{text}, or take mixed"),)
     rows = [
-        (names.GPU, Kind.MIG, instance.profile, candidate)
+        (names.GPU, AdvertisedKind.MIG, instance.profile, candidate)
         for gpu in gpus
         for instance, candidate in _instances(gpu)
     ]
@@ -99,20 +107,24 @@ def _not_uniform(gpus: Sequence[Gpu]) -> str:
     return f"there are {' and '.join(profiles)}" if len(profiles) > 1 else ""
 
 
-def _mixed(gpus: Sequence[Gpu]) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+def _mixed(
+    gpus: Sequence[Gpu],
+) -> tuple[tuple[ResourceDevices, ...], tuple[AdvertisementProblem, ...]]:
     rows: list[_Row] = []
-    problems: list[Problem] = []
+    problems: list[AdvertisementProblem] = []
     for gpu in gpus:
         if not _is_cut(gpu):
-            rows.append((names.GPU, Kind.GPU, "", _whole(gpu)))
+            rows.append((names.GPU, AdvertisedKind.GPU, "", _whole(gpu)))
             continue
         for instance, candidate in _instances(gpu):
             resource = names.of_profile(instance.profile)
             if _COMPUTE_PART.match(instance.profile):
                 text = f"{instance.uuid} is part of an instance ({instance.profile})"
-                problems.append(Problem(resource, f"{text}; only whole ones are advertised"))
+                problems.append(
+                    AdvertisementProblem(resource, f"{text}; only whole ones are advertised")
+                )
             else:
-                rows.append((resource, Kind.MIG, instance.profile, candidate))
+                rows.append((resource, AdvertisedKind.MIG, instance.profile, candidate))
     return _grouped(rows), tuple(problems)
 
 
@@ -120,16 +132,16 @@ def _is_cut(gpu: Gpu) -> bool:
     return gpu.mig is not None and gpu.mig.enabled
 
 
-def _whole(gpu: Gpu) -> Candidate:
+def _whole(gpu: Gpu) -> WholeDevice:
     device = AdvertisedDevice(gpu.uuid, gpu.uuid, (gpu.uuid,), _numa(gpu))
-    return Candidate(device, gpu, str(gpu.index))
+    return WholeDevice(device, gpu, str(gpu.index))
 
 
-def _instances(gpu: Gpu) -> Iterator[tuple[MigInstance, Candidate]]:
+def _instances(gpu: Gpu) -> Iterator[tuple[MigInstance, WholeDevice]]:
     standing = gpu.mig.instances if gpu.mig is not None else ()
     for number, instance in enumerate(standing):
         device = AdvertisedDevice(instance.uuid, instance.uuid, (gpu.uuid,), _numa(gpu))
-        yield instance, Candidate(device, gpu, f"{gpu.index}:{number}")
+        yield instance, WholeDevice(device, gpu, f"{gpu.index}:{number}")
 
 
 def _numa(gpu: Gpu) -> tuple[int, ...]:
@@ -139,7 +151,7 @@ def _numa(gpu: Gpu) -> tuple[int, ...]:
 # --- AMD ----------------------------------------------------------------------------------
 
 
-def _of_amd(gpus: Sequence[Gpu], settings: ResourceSettings) -> tuple[Group, ...]:
+def _of_amd(gpus: Sequence[Gpu], settings: ResourceSettings) -> tuple[ResourceDevices, ...]:
     """``amd_naming`` as in ROCm/k8s-device-plugin (resource_naming_strategy)."""
     by_partition = settings.amd_naming == "mixed"
     return _grouped(
@@ -148,7 +160,7 @@ def _of_amd(gpus: Sequence[Gpu], settings: ResourceSettings) -> tuple[Group, ...
                 names.of_partition(gpu.partition)
                 if by_partition and gpu.partition
                 else names.AMD_GPU,
-                Kind.GPU,
+                AdvertisedKind.GPU,
                 "",
                 _whole(gpu),
             )
@@ -159,11 +171,11 @@ def _of_amd(gpus: Sequence[Gpu], settings: ResourceSettings) -> tuple[Group, ...
 
 # --- together -----------------------------------------------------------------------------
 
-_Row = tuple[str, Kind, str, Candidate]
+_Row = tuple[str, AdvertisedKind, str, WholeDevice]
 
 
-def _grouped(rows: Sequence[_Row]) -> tuple[Group, ...]:
-    found: dict[tuple[str, Kind, str], list[Candidate]] = {}
+def _grouped(rows: Sequence[_Row]) -> tuple[ResourceDevices, ...]:
+    found: dict[tuple[str, AdvertisedKind, str], list[WholeDevice]] = {}
     for resource, kind, profile, candidate in rows:
         found.setdefault((resource, kind, profile), []).append(candidate)
-    return tuple(Group(*key, tuple(members)) for key, members in found.items())
+    return tuple(ResourceDevices(*key, tuple(members)) for key, members in found.items())

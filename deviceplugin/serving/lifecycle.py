@@ -43,7 +43,7 @@ SocketId = tuple[int, int]
 """Inode and ctime in nanoseconds: another pair is another socket."""
 
 
-class State(Enum):
+class ServerState(Enum):
     """Where the server of one resource stands."""
 
     DOWN = auto()
@@ -53,7 +53,7 @@ class State(Enum):
     FOLLOWED = auto()
 
 
-class Action(Enum):
+class LifecycleAction(Enum):
     """What is to be done now."""
 
     WAIT = auto()
@@ -62,7 +62,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SocketSight:
     """What was looked at. ``kubelet``: None while there is no kubelet.sock.
 
     ``others``: sockets of other instances that serve the same resource and are alive.
@@ -80,7 +80,7 @@ class Lifecycle:
 
     kubelet_finds: bool = False
     jitter: Callable[[], float] = field(default=lambda: 1.0)
-    state: State = State.DOWN
+    state: ServerState = ServerState.DOWN
     reason: str = "not served yet"
     """Why it is not followed; empty when it is."""
     _since: float = 0.0
@@ -91,25 +91,25 @@ class Lifecycle:
     _kubelet: SocketId | None = None
     _others: frozenset[str] = frozenset()
 
-    def step(self, seen: Seen) -> Action:
+    def step(self, seen: SocketSight) -> LifecycleAction:
         """Look, and return what to do; what came of it is told by the methods below."""
-        if self.state is not State.DOWN and not seen.own_socket:
-            self._to(State.DOWN, seen.now, "its socket was removed")
+        if self.state is not ServerState.DOWN and not seen.own_socket:
+            self._to(ServerState.DOWN, seen.now, "its socket was removed")
         if seen.kubelet is not None and seen.kubelet != self._kubelet:
             self._another_kubelet(seen.now, seen.kubelet)
         self._others_are(seen.others, seen.now)
         self._time_out(seen.now)
-        if self.state is State.DOWN and seen.now >= self._retry_at:
-            return Action.SERVE
-        if self.state is State.SERVED and self._may_register(seen):
+        if self.state is ServerState.DOWN and seen.now >= self._retry_at:
+            return LifecycleAction.SERVE
+        if self.state is ServerState.SERVED and self._may_register(seen):
             self._opened = False
-            self._to(State.REGISTERING, seen.now, "the kubelet has not answered yet")
-            return Action.REGISTER
-        return Action.WAIT
+            self._to(ServerState.REGISTERING, seen.now, "the kubelet has not answered yet")
+            return LifecycleAction.REGISTER
+        return LifecycleAction.WAIT
 
     def due_s(self, now: float) -> float:
         """Return in how many seconds the next attempt is due; infinite where none waits."""
-        waits = self.state in (State.DOWN, State.SERVED) and self._retry_at > now
+        waits = self.state in (ServerState.DOWN, ServerState.SERVED) and self._retry_at > now
         return self._retry_at - now if waits else float("inf")
 
     def served(self, now: float, *, after_streams: bool = False) -> None:
@@ -117,11 +117,11 @@ class Lifecycle:
         if after_streams:
             self._retry_at = now + SETTLE_S
         self._opened = False
-        self._to(State.SERVED, now, "not registered yet")
+        self._to(ServerState.SERVED, now, "not registered yet")
 
     def failed(self, now: float, why: str) -> None:
         """Hear that serving, or the call of Register, did not succeed."""
-        back_to = State.DOWN if self.state is State.DOWN else State.SERVED
+        back_to = ServerState.DOWN if self.state is ServerState.DOWN else ServerState.SERVED
         self._retry(now)
         self._to(back_to, now, why)
 
@@ -131,52 +131,52 @@ class Lifecycle:
         It reads before it answers: where its stream has ended by then, none is to be waited for.
         """
         self._answered_at = now
-        if self.state in (State.SERVED, State.REGISTERING) and not self._opened:
-            self._to(State.ANSWERED, now, "registered, but the kubelet does not listen yet")
+        if self.state in (ServerState.SERVED, ServerState.REGISTERING) and not self._opened:
+            self._to(ServerState.ANSWERED, now, "registered, but the kubelet does not listen yet")
 
     def stream_opened(self, now: float) -> None:
         """Hear that the kubelet reads ListAndWatch."""
-        if self.state is not State.DOWN:
+        if self.state is not ServerState.DOWN:
             self._opened = True
-            self._to(State.FOLLOWED, now, "")
+            self._to(ServerState.FOLLOWED, now, "")
 
     def stream_lost(self, now: float) -> None:
         """Hear that a stream has ended which the server did not end."""
-        if self.state in (State.ANSWERED, State.FOLLOWED):
+        if self.state in (ServerState.ANSWERED, ServerState.FOLLOWED):
             if now - self._since >= STEADY_S:
                 self._attempts = 0
             self._retry(now)
             self._retry_at = max(self._retry_at, now + SETTLE_S)
-            self._to(State.SERVED, now, "the kubelet stopped listening")
+            self._to(ServerState.SERVED, now, "the kubelet stopped listening")
 
     def drifted(self, now: float) -> None:
         """Hear that the Node shows something else for long, though the kubelet listens."""
-        if self.state is State.FOLLOWED:
-            self._to(State.DOWN, now, "Node.status.allocatable differs")
+        if self.state is ServerState.FOLLOWED:
+            self._to(ServerState.DOWN, now, "Node.status.allocatable differs")
 
     def _another_kubelet(self, now: float, kubelet: SocketId) -> None:
         self._kubelet, self._retry_at, self._attempts = kubelet, now, 0
         self._opened = False
-        if self.state in (State.REGISTERING, State.ANSWERED, State.FOLLOWED):
-            self._to(State.SERVED, now, "kubelet.sock is another")
+        if self.state in (ServerState.REGISTERING, ServerState.ANSWERED, ServerState.FOLLOWED):
+            self._to(ServerState.SERVED, now, "kubelet.sock is another")
 
     def _others_are(self, others: frozenset[str], now: float) -> None:
         """Register again where another instance has ended since the last time."""
         gone, self._others = self._others - others, others
-        if gone and self.state is State.FOLLOWED and now - self._answered_at > OTHERS_S:
-            back_to = State.DOWN if self.kubelet_finds else State.SERVED
+        if gone and self.state is ServerState.FOLLOWED and now - self._answered_at > OTHERS_S:
+            back_to = ServerState.DOWN if self.kubelet_finds else ServerState.SERVED
             self._retry_at = now
             self._to(back_to, now, "another instance has ended, and maybe this one's registration")
 
     def _time_out(self, now: float) -> None:
         waited = now - self._since
-        if self.state is State.ANSWERED and waited >= STREAM_S:
+        if self.state is ServerState.ANSWERED and waited >= STREAM_S:
             self.failed(now, f"the kubelet has not listened for {STREAM_S:g} s")
-        elif self.state is State.SERVED and self.kubelet_finds and waited >= PATIENCE_S:
+        elif self.state is ServerState.SERVED and self.kubelet_finds and waited >= PATIENCE_S:
             self._retry(now)
-            self._to(State.DOWN, now, f"the kubelet has not found it for {PATIENCE_S:g} s")
+            self._to(ServerState.DOWN, now, f"the kubelet has not found it for {PATIENCE_S:g} s")
 
-    def _may_register(self, seen: Seen) -> bool:
+    def _may_register(self, seen: SocketSight) -> bool:
         return not self.kubelet_finds and seen.kubelet is not None and seen.now >= self._retry_at
 
     def _retry(self, now: float) -> None:
@@ -185,5 +185,5 @@ class Lifecycle:
         self._attempts += 1
         self._retry_at = now + full * (0.5 + self.jitter() / 2)
 
-    def _to(self, state: State, now: float, reason: str) -> None:
+    def _to(self, state: ServerState, now: float, reason: str) -> None:
         self.state, self.reason, self._since = state, reason, now

@@ -16,7 +16,7 @@ from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 WINDOW_S: Final = 0.05  # a message is due a second after the fault at the latest
 
 
-class Listing:
+class ResourceList:
     """The list of one resource. Use within one event loop."""
 
     def __init__(self, shown: Callable[[], tuple[ShownDevice, ...]]) -> None:

@@ -35,7 +35,7 @@ async def register(
         await RegistrationStub(channel).Register(request, timeout=ANSWER_S)
 
 
-class Found(RegistrationServicer):
+class PluginWatcherService(RegistrationServicer):
     """Answers the plugin watcher on a socket in plugins_registry/.
 
     ``told`` hears what became of it: "" when the kubelet has registered it, else why not.

@@ -26,9 +26,9 @@ from grpc import aio
 
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving import registration, sockets
-from deviceplugin.serving.lifecycle import Action, Lifecycle, Seen, State
-from deviceplugin.serving.listing import Listing
-from deviceplugin.serving.service import Service, options
+from deviceplugin.serving.lifecycle import Lifecycle, LifecycleAction, ServerState, SocketSight
+from deviceplugin.serving.listing import ResourceList
+from deviceplugin.serving.service import PluginService, options
 from muster.protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
 from muster.protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
 
@@ -40,7 +40,7 @@ KUBELET_SOCK: Final = "kubelet.sock"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SocketPlace:
     """Where sockets are. ``start``: of this process, in every socket's name.
 
     ``registry``: plugins_registry, where it is chosen; then ``folder`` is not used.
@@ -62,7 +62,7 @@ class _Served:
 
     path: Path
     server: aio.Server
-    listing: Listing
+    listing: ResourceList
 
     async def end(self, *, empty: bool = False) -> None:
         # Streams first: a server that waits for them takes all of its grace.
@@ -77,7 +77,7 @@ class ResourceServer:
     def __init__(
         self,
         view: ResourceView,
-        place: Place,
+        place: SocketPlace,
         *,
         calls: Callable[[str, str], None] = lambda _method, _outcome: None,
         clock: Callable[[], float] = time.monotonic,
@@ -112,7 +112,7 @@ class ResourceServer:
     @property
     def followed(self) -> bool:
         """Whether the kubelet reads the list."""
-        return self._lifecycle.state is State.FOLLOWED
+        return self._lifecycle.state is ServerState.FOLLOWED
 
     @property
     def shown_healthy(self) -> int:
@@ -156,22 +156,22 @@ class ResourceServer:
     def _due_s(self) -> float:
         return self._lifecycle.due_s(self._clock())
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> SocketSight:
         served = self._served
-        return Seen(
+        return SocketSight(
             now=self._clock(),
             own_socket=served is not None and sockets.exists(served.path),
             kubelet=sockets.identity(self._place.folder / KUBELET_SOCK),
             others=sockets.others(served.path) if served is not None else frozenset(),
         )
 
-    async def _do(self, action: Action) -> None:
+    async def _do(self, action: LifecycleAction) -> None:
         match action:
-            case Action.SERVE:
+            case LifecycleAction.SERVE:
                 await self._serve()
-            case Action.REGISTER:
+            case LifecycleAction.REGISTER:
                 self._start_registering()
-            case Action.WAIT:
+            case LifecycleAction.WAIT:
                 pass
 
     async def _serve(self) -> None:
@@ -193,13 +193,13 @@ class ResourceServer:
         """Serve on a path of its own. Raises ``OSError``, ``RuntimeError`` or ``ValueError``."""
         place = self._place
         path = sockets.path(place.own, self.resource, place.start, self._turn)
-        listing = Listing(self._view.shown)
+        listing = ResourceList(self._view.shown)
         server = aio.server()
-        service = Service(self._view, listing, _Streams(self, self._turn), self._calls)
+        service = PluginService(self._view, listing, _Streams(self, self._turn), self._calls)
         add_DevicePluginServicer_to_server(service, server)
         if place.registry is not None:
             add_RegistrationServicer_to_server(
-                registration.Found(self.resource, self._told), server
+                registration.PluginWatcherService(self.resource, self._told), server
             )
         server.add_insecure_port(f"unix:{path}")
         await server.start()

@@ -17,7 +17,7 @@ from typing import Final
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving.drift import Drift
 from deviceplugin.serving.inotify import FolderWatch
-from deviceplugin.serving.resource import Place, ResourceServer
+from deviceplugin.serving.resource import ResourceServer, SocketPlace
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class _Running:
 class Servers:
     """``allocatable``: see there; by default nothing is ever known of the Node."""
 
-    place: Place
+    place: SocketPlace
     allocatable: Allocatable = lambda: None
     calls: Calls = lambda _resource, _method, _outcome: None
     clock: Callable[[], float] = time.monotonic

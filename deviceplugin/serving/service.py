@@ -13,10 +13,10 @@ from typing import Final, Protocol
 import grpc
 from grpc import aio
 
-from deviceplugin.errors import Refused
+from deviceplugin.errors import AllocationRefused
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving import fallback, wire
-from deviceplugin.serving.listing import Listing
+from deviceplugin.serving.listing import ResourceList
 from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 from muster.protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 
@@ -39,13 +39,13 @@ class Streams(Protocol):
         ...
 
 
-class Service(DevicePluginServicer):
+class PluginService(DevicePluginServicer):
     """Answers for ``view``. ``calls`` hears (method, outcome) of each call."""
 
     def __init__(
         self,
         view: ResourceView,
-        listing: Listing,
+        listing: ResourceList,
         streams: Streams,
         calls: Callable[[str, str], None] = lambda _method, _outcome: None,
     ) -> None:
@@ -134,7 +134,7 @@ class Service(DevicePluginServicer):
                 ids = tuple(each.devices_ids)
                 await self._consult(ids, len(ids))
                 given.append(wire.answer(self._view.allocate(ids)))
-        except Refused as refused:
+        except AllocationRefused as refused:
             self._refused("Allocate", refused)
             await context.abort(wire.STATUS[refused.cause], str(refused))
         except Exception as defect:  # noqa: BLE001 - becomes a status that says so
@@ -150,7 +150,7 @@ class Service(DevicePluginServicer):
         """Hear that a container starts; refused, the kubelet tries again with back-off."""
         try:
             self._view.starting(tuple(request.devices_ids))
-        except Refused as refused:
+        except AllocationRefused as refused:
             self._refused("PreStartContainer", refused)
             await context.abort(wire.STATUS[refused.cause], str(refused))
         except Exception as defect:  # noqa: BLE001 - becomes a status that says so
@@ -158,7 +158,7 @@ class Service(DevicePluginServicer):
         self._calls("PreStartContainer", "ok")
         return pb.PreStartContainerResponse()
 
-    def _refused(self, method: str, refused: Refused) -> None:
+    def _refused(self, method: str, refused: AllocationRefused) -> None:
         self._calls(method, refused.cause.value)
         log.warning(
             "refused",

@@ -5,7 +5,7 @@ from typing import Final
 
 import grpc
 
-from deviceplugin.errors import Cause
+from deviceplugin.errors import RefusalCause
 from deviceplugin.model.answers import ContainerAnswer, ShownDevice
 from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 
@@ -14,11 +14,11 @@ HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
 
 STATUS: Final = {
-    Cause.UNKNOWN_DEVICE: grpc.StatusCode.NOT_FOUND,
-    Cause.UNHEALTHY: grpc.StatusCode.UNAVAILABLE,
-    Cause.BAD_REQUEST: grpc.StatusCode.INVALID_ARGUMENT,
-    Cause.TAKEN: grpc.StatusCode.FAILED_PRECONDITION,
-    Cause.NOT_WRITABLE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalCause.UNKNOWN_DEVICE: grpc.StatusCode.NOT_FOUND,
+    RefusalCause.UNHEALTHY: grpc.StatusCode.UNAVAILABLE,
+    RefusalCause.BAD_REQUEST: grpc.StatusCode.INVALID_ARGUMENT,
+    RefusalCause.TAKEN: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalCause.NOT_WRITABLE: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 

@@ -30,7 +30,7 @@ import orjson
 from aiohttp import web
 
 from extender.access.answercache import Busy
-from extender.access.callers import Accounts, Area, Holder, Rules, holder
+from extender.access.callers import Accounts, Area, CallerRules, TokenHolder, holder
 from extender.config.callers import identifies
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
@@ -49,7 +49,7 @@ _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr
 _NEVER: Final = float("-inf")
 
 
-class Why(StrEnum):
+class DenialReason(StrEnum):
     """Why somebody is turned away: the label ``reason`` of the count."""
 
     NOBODY = "nobody"  # showed nothing
@@ -61,13 +61,13 @@ class Why(StrEnum):
     OTHER = "other"  # a handshake that failed otherwise: the caller does not trust us, old TLS
 
 
-_STATUS: Final[Mapping[Why, HTTPStatus]] = {
-    Why.NOBODY: HTTPStatus.UNAUTHORIZED,
-    Why.TOKEN: HTTPStatus.UNAUTHORIZED,
-    Why.CERTIFICATE: HTTPStatus.UNAUTHORIZED,
-    Why.FORBIDDEN: HTTPStatus.FORBIDDEN,
-    Why.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    Why.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+_STATUS: Final[Mapping[DenialReason, HTTPStatus]] = {
+    DenialReason.NOBODY: HTTPStatus.UNAUTHORIZED,
+    DenialReason.TOKEN: HTTPStatus.UNAUTHORIZED,
+    DenialReason.CERTIFICATE: HTTPStatus.UNAUTHORIZED,
+    DenialReason.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    DenialReason.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    DenialReason.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 
@@ -79,13 +79,13 @@ class _Asking:
     route: str
     path: str
     authorization: str
-    holder: Holder | None
+    holder: TokenHolder | None
 
 
 class _Refused(Exception):
     """The caller is not let in; ``text`` says what was shown and what is needed."""
 
-    def __init__(self, why: Why, text: str) -> None:
+    def __init__(self, why: DenialReason, text: str) -> None:
         super().__init__(text)
         self.why = why
 
@@ -115,7 +115,7 @@ class _Admitted:
 class Gate:
     """Stands before every route but health."""
 
-    rules: Rules
+    rules: CallerRules
     metrics: ExtenderMetrics
     #: whether callers are identified; else every caller gets through
     identifies: bool = True
@@ -137,7 +137,7 @@ class Gate:
             accounts = Accounts(client, callers.tokens, time.monotonic, metrics.caller_reviewed)
         if callers.anybody:
             log.warning("everybody who reaches this address may call everything, bind too")
-        return cls(Rules(callers), metrics, asked, accounts)
+        return cls(CallerRules(callers), metrics, asked, accounts)
 
     def guarded(self, area: Area, routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
         """Return the routes with the gate in front; the same where nobody is identified."""
@@ -150,11 +150,11 @@ class Gate:
 
     def handshake_failed(self, error: ssl.SSLError) -> None:
         """Count a caller that did not get as far as a request."""
-        why = Why.OTHER
+        why = DenialReason.OTHER
         if isinstance(error, ssl.SSLCertVerificationError):
-            why = Why.CERTIFICATE
+            why = DenialReason.CERTIFICATE
         elif error.reason == _NO_CERTIFICATE:
-            why = Why.NOBODY
+            why = DenialReason.NOBODY
         self._note(HANDSHAKE, why, str(error), None)
 
     def _guard(self, area: Area, route: str, handler: Handler) -> Handler:
@@ -194,27 +194,30 @@ class Gate:
             raise self._without_token(asking)
         if self.accounts is None:
             raise _Refused(
-                Why.TOKEN, f"{asking.route}: tokens are not accepted here; {self._needed(asking)}"
+                DenialReason.TOKEN,
+                f"{asking.route}: tokens are not accepted here; {self._needed(asking)}",
             )
         scheme, _, token = asking.authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             # What came is not repeated: it may be a token without its scheme.
-            raise _Refused(Why.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token")
+            raise _Refused(
+                DenialReason.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token"
+            )
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._ask(asking, self.accounts, token.strip())
         except Busy:
             text = f"{asking.route}: too many tokens are being looked at; try again in a moment"
-            raise _Refused(Why.BUSY, text) from None
+            raise _Refused(DenialReason.BUSY, text) from None
         except (KubeError, TimeoutError) as error:
             text = f"{asking.route}: the API server cannot be asked about the token: {error}"
-            raise _Refused(Why.UNAVAILABLE, text) from error
+            raise _Refused(DenialReason.UNAVAILABLE, text) from error
 
     async def _ask(self, asking: _Asking, accounts: Accounts, token: str) -> None:
         user = await accounts.owner(token)
         if user is None:
             text = "the token is nobody's: expired, of another cluster or for another audience"
-            raise _Refused(Why.TOKEN, f"{asking.route}: {text}")
+            raise _Refused(DenialReason.TOKEN, f"{asking.route}: {text}")
         if self.rules.user_may(asking.area, user):
             return
         if self.rules.asks_rbac(asking.area) and await accounts.may_get(user, asking.path):
@@ -225,17 +228,17 @@ class Gate:
         it = asking.holder
         if it is None:
             text = f"{asking.route}: nothing shows who is calling; {self._needed(asking)}"
-            return _Refused(Why.NOBODY, text)
+            return _Refused(DenialReason.NOBODY, text)
         if self.clock() >= it.until:
-            return _Refused(Why.CERTIFICATE, f"{asking.route}: {it} has expired")
+            return _Refused(DenialReason.CERTIFICATE, f"{asking.route}: {it} has expired")
         return self._forbidden(asking, it)
 
-    def _forbidden(self, asking: _Asking, who: Holder | UserInfo) -> _Refused:
-        shown = str(who) if isinstance(who, Holder) else f"user {who.username!r}"
+    def _forbidden(self, asking: _Asking, who: TokenHolder | UserInfo) -> _Refused:
+        shown = str(who) if isinstance(who, TokenHolder) else f"user {who.username!r}"
         text = f"{asking.route}: {shown} may not: needs a name in callers.{asking.area}"
         if self.accounts is not None and self.rules.asks_rbac(asking.area):
             text += f", or a token whose owner RBAC lets get nonResourceURL {asking.path}"
-        return _Refused(Why.FORBIDDEN, text)
+        return _Refused(DenialReason.FORBIDDEN, text)
 
     def _needed(self, asking: _Asking) -> str:
         if self.accounts is None:
@@ -247,7 +250,7 @@ class Gate:
     def _answer(self, area: Area, refused: _Refused) -> web.Response:
         field_ = "Error" if area is Area.SCHEDULE else "error"  # as the routes' own answers
         headers = {}
-        if refused.why in (Why.UNAVAILABLE, Why.BUSY):
+        if refused.why in (DenialReason.UNAVAILABLE, DenialReason.BUSY):
             headers["Retry-After"] = "1"
         elif _STATUS[refused.why] is HTTPStatus.UNAUTHORIZED and self.accounts is not None:
             headers["WWW-Authenticate"] = 'Bearer realm="muster"'
@@ -258,7 +261,7 @@ class Gate:
             headers=headers,
         )
 
-    def _note(self, route: str, why: Why, text: str, peer: str | None) -> None:
+    def _note(self, route: str, why: DenialReason, text: str, peer: str | None) -> None:
         self.metrics.refused_callers.labels(route, why.value).inc()
         minute = int(self.clock() // 60)
         silent = 0

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from extender.access.answercache import Memo
-from extender.config.callers import Callers, Named, Tokens
+from extender.config.callers import CallersSettings, NamedCallers, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo, may, owner_of
@@ -38,7 +38,7 @@ class Area(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TokenHolder:
     """Who has the key of a certificate that the handshake found good."""
 
     name: str
@@ -50,20 +50,20 @@ class Holder:
         return f"the certificate of {self.name or 'nobody (it has no common name)'}"
 
 
-def holder(certificate: Mapping[str, Any]) -> Holder:
+def holder(certificate: Mapping[str, Any]) -> TokenHolder:
     """Return the subject of a certificate in the form of ``SSLSocket.getpeercert``."""
     shown = clientcert.read(certificate)
     names = shown.common_names
-    return Holder(names[-1] if names else "", shown.organizations, shown.until)
+    return TokenHolder(names[-1] if names else "", shown.organizations, shown.until)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CallerRules:
     """What the configuration says; see the table in ``extender.config.callers``."""
 
-    callers: Callers
+    callers: CallersSettings
 
-    def certificate_may(self, area: Area, it: Holder) -> bool:
+    def certificate_may(self, area: Area, it: TokenHolder) -> bool:
         """Return whether the holder of a certificate of our authority is let in."""
         named = self.named(area)
         if named is None:
@@ -81,7 +81,7 @@ class Rules:
             return False
         return self.callers.read is None or self.callers.read.rbac
 
-    def named(self, area: Area) -> Named | None:
+    def named(self, area: Area) -> NamedCallers | None:
         """Return who is named for an area; None where its section is left out."""
         match area:
             case Area.SCHEDULE:

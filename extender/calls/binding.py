@@ -14,7 +14,7 @@ from typing import assert_never
 
 from extender.calls.verbs import IsManaged, candidates
 from extender.calls.wire import BindingArgs, Reason
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from muster.cluster.ids import PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold, HoldState
@@ -28,8 +28,8 @@ from muster.kube.writing.podwrites import (
     BoundElsewhere,
     PodRef,
     PodVanished,
-    Refused,
     Unclear,
+    WriteRefused,
     bind_pod,
 )
 
@@ -41,7 +41,7 @@ class Binder:
     """Creates Bindings; commits nothing in the state, the watch will tell."""
 
     state: ClusterState
-    holding: Holding
+    holding: PlanHolder
     client: KubeClient
     is_managed: IsManaged
     ready: Callable[[], bool]
@@ -96,7 +96,7 @@ class Binder:
                 return _bound_elsewhere(args, node)
             case PodVanished():
                 return f"pod {pod} of uid {pod.uid}: does not exist any more"
-            case Refused(message) | Unclear(message):
+            case WriteRefused(message) | Unclear(message):
                 return f"pod {pod}: binding to node {args.node}: {message}"
             case _ as unreachable:
                 assert_never(unreachable)

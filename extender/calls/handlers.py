@@ -27,8 +27,8 @@ from extender.calls.binding import Binder
 from extender.calls.body import Body
 from extender.calls.plansearch import PlanSearch
 from extender.calls.verbs import Labels, Verbs, plan_hit
-from extender.errors import BadRequest, NamespaceUnseen, NotReady, TooLarge
-from extender.metrics import ExtenderMetrics, Outcome, Verb
+from extender.errors import MalformedCall, NamespaceUnseen, NotReady, TooLarge
+from extender.metrics import ExtenderMetrics, RequestOutcome, Verb
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Handlers:
         async def handle(request: web.Request) -> web.Response:
             began = time.perf_counter()
             if not self.leads():
-                self.metrics.requests[verb, Outcome.ERROR].observe(0.0)
+                self.metrics.requests[verb, RequestOutcome.ERROR].observe(0.0)
                 return _standing_by()
             outcome, response = await _respond(verb, answer, Body(request))
             self.metrics.requests[verb, outcome].observe(time.perf_counter() - began)
@@ -117,19 +117,19 @@ class _Told(Exception):
         self.reply = reply
 
 
-async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[Outcome, web.Response]:
+async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[RequestOutcome, web.Response]:
     try:
         reply = await answer(body)
     except _Told as told:
-        return Outcome.ERROR, _reply(told.reply)
-    except BadRequest as error:
+        return RequestOutcome.ERROR, _reply(told.reply)
+    except MalformedCall as error:
         log.warning("request refused", extra={"verb": verb.value, "error": str(error)})
-        return Outcome.REFUSED, _reply(_error(str(error)), status=400)
+        return RequestOutcome.REFUSED, _reply(_error(str(error)), status=400)
     except TooLarge as error:
-        return Outcome.REFUSED, _reply(_error(str(error)), status=413)
+        return RequestOutcome.REFUSED, _reply(_error(str(error)), status=413)
     except NotReady as error:
-        return Outcome.ERROR, _reply(_error(str(error)), status=503)
-    return Outcome.OK, _reply(reply)
+        return RequestOutcome.ERROR, _reply(_error(str(error)), status=503)
+    return RequestOutcome.OK, _reply(reply)
 
 
 def _standing_by() -> web.Response:

@@ -31,9 +31,9 @@ from typing import Final
 import msgspec
 
 from extender.calls import wire
-from extender.errors import BadRequest, NamespaceUnseen, NotReady
-from extender.metrics import Answer
-from extender.planning.holding import Holding
+from extender.errors import MalformedCall, NamespaceUnseen, NotReady
+from extender.metrics import FilterAnswer
+from extender.planning.holding import PlanHolder
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold
@@ -60,7 +60,7 @@ class FilterReply:
     """The bytes to send, and what they say (None: an error)."""
 
     body: bytes
-    answer: Answer | None
+    answer: FilterAnswer | None
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Verbs:
     """
 
     state: ClusterState
-    holding: Holding
+    holding: PlanHolder
     #: judges pods that the watch has not shown yet
     is_managed: IsManaged
     #: returns whether the labels of a namespace are known
@@ -82,7 +82,7 @@ class Verbs:
     ready: Callable[[], bool]
 
     def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:
-        """Answer ``filter`` by decoding the body; raises ``BadRequest`` and ``NamespaceUnseen``."""
+        """Answer ``filter`` by decoding; raises ``MalformedCall`` and ``NamespaceUnseen``."""
         if not self.ready():
             return FilterReply(wire.filter_error(wire.Reason.NOT_READY), None)
         return self._filter_decoded(body, labels)
@@ -103,7 +103,7 @@ class Verbs:
         if hold is not None:
             return self._held(args, uid, hold)
         if self._waits(uid, pod, labels):
-            return _reject(args, wire.Reason.WAITING, Answer.WAITING)
+            return _reject(args, wire.Reason.WAITING, FilterAnswer.WAITING)
         return _everything(args)
 
     def _hold(self, uid: PodUid) -> Hold | None:
@@ -131,7 +131,7 @@ class Verbs:
         return takes(labels)
 
     def prioritize(self, body: bytes) -> bytes:
-        """Answer ``prioritize``; raises ``BadRequest`` and ``NotReady``."""
+        """Answer ``prioritize``; raises ``MalformedCall`` and ``NotReady``."""
         self._need_ready()
         args = wire.read_args(body)
         names = wire.node_names(args)
@@ -188,7 +188,7 @@ class Verbs:
 
     def _held(self, args: wire.ExtenderArgs, uid: PodUid, hold: Hold) -> FilterReply:
         node, answer = self._choice(uid, hold, wire.node_names(args))
-        if answer is Answer.LOST:
+        if answer is FilterAnswer.LOST:
             return FilterReply(wire.filter_error(wire.Reason.LOST), answer)
         if node is None:
             return _reject(args, wire.Reason.ELSEWHERE, answer)
@@ -197,14 +197,14 @@ class Verbs:
         raw = next(raw for name, raw in wire.node_items(args) if name == node)
         return FilterReply(wire.filter_nodes(b'{"items":[%b]}' % bytes(raw), [node]), answer)
 
-    def _choice(self, uid: PodUid, hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
+    def _choice(self, uid: PodUid, hold: Hold, names: list[str]) -> tuple[str | None, FilterAnswer]:
         """Return the node for a held pod among those offered."""
         offered = set(names)
         for node in self._open_nodes(uid, hold):
             if node in offered:
-                return node, Answer.PLANNED if node == hold.node else Answer.SPARE
+                return node, FilterAnswer.PLANNED if node == hold.node else FilterAnswer.SPARE
         is_ours = not offered.isdisjoint(candidates(hold))
-        return None, Answer.LOST if is_ours else Answer.ELSEWHERE
+        return None, FilterAnswer.LOST if is_ours else FilterAnswer.ELSEWHERE
 
     def _open_nodes(self, uid: PodUid, hold: Hold) -> Iterator[str]:
         """Yield the candidates that still take the pod, as far as we know.
@@ -221,7 +221,7 @@ class Verbs:
 
 def _uid(pod: Pod) -> PodUid:
     if not pod.metadata.uid:
-        raise BadRequest("Pod.metadata.uid: is missing")
+        raise MalformedCall("Pod.metadata.uid: is missing")
     return pod_uid(pod.metadata.uid)
 
 
@@ -237,7 +237,7 @@ def _within_budgets(candidates: Mapping[str, wire.Victims]) -> Mapping[str, wire
 
 def plan_hit(node: str) -> FilterReply:
     """Return the reply of ``filter`` for a pod whose planned node was offered."""
-    return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), Answer.PLANNED)
+    return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), FilterAnswer.PLANNED)
 
 
 def candidates(hold: Hold) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def candidates(hold: Hold) -> tuple[str, ...]:
     return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
 
 
-def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:
+def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: FilterAnswer) -> FilterReply:
     if not args.has_nodes and len(raw := bytes(args.node_names)) > CHECKED_NAMES_BYTES:
         quick = wire.filter_rejection_raw(raw, reason)
         if quick is not None:
@@ -267,4 +267,4 @@ def _everything(args: wire.ExtenderArgs) -> FilterReply:
         if len(names) <= CHECKED_NAMES_BYTES:
             wire.node_names(args)
         body = wire.filter_names(b"[]" if names == b"null" else names)
-    return FilterReply(body, Answer.UNMANAGED)
+    return FilterReply(body, FilterAnswer.UNMANAGED)

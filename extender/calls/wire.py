@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
-from extender.errors import BadRequest
+from extender.errors import MalformedCall
 
 T = TypeVar("T")
 
@@ -97,16 +97,16 @@ _NODE_HEAD: Final = msgspec.json.Decoder(_NodeHead)
 
 
 def decode(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, field: str) -> T:
-    """Decode ``data`` or raise ``BadRequest`` that names ``field``."""
+    """Decode ``data`` or raise ``MalformedCall`` that names ``field``."""
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = str(error) or "is nested too deep"
-        raise BadRequest(f"{field}: {text}") from error
+        raise MalformedCall(f"{field}: {text}") from error
 
 
 def read_args(body: bytes) -> ExtenderArgs:
-    """Read the body of ``filter`` or ``prioritize``; ``BadRequest`` if it is not one."""
+    """Read the body of ``filter`` or ``prioritize``; ``MalformedCall`` if it is not one."""
     fields = _fields(body, "ExtenderArgs")
     args = ExtenderArgs(
         pod=_required(fields, "Pod"),
@@ -114,7 +114,7 @@ def read_args(body: bytes) -> ExtenderArgs:
         node_names=fields.get("nodenames", NULL),
     )
     if not args.has_nodes and bytes(memoryview(args.node_names)[:1]) not in (b"[", b"n"):
-        raise BadRequest("NodeNames: must be a list of strings or null")
+        raise MalformedCall("NodeNames: must be a list of strings or null")
     return args
 
 
@@ -160,7 +160,7 @@ def read_binding(body: bytes) -> BindingArgs:
     def text(key: str) -> str:
         value = decode(_STR, _required(fields, key), key)
         if not value:
-            raise BadRequest(f"{key}: must not be empty")
+            raise MalformedCall(f"{key}: must not be empty")
         return value
 
     return BindingArgs(text("PodName"), text("PodNamespace"), text("PodUID"), text("Node"))
@@ -180,7 +180,7 @@ def _fields(data: bytes | msgspec.Raw, name: str) -> dict[str, msgspec.Raw]:
 def _required(fields: Mapping[str, msgspec.Raw], key: str) -> msgspec.Raw:
     raw = fields.get(key.lower(), NULL)
     if _is_null(raw):
-        raise BadRequest(f"{key}: is missing")
+        raise MalformedCall(f"{key}: is missing")
     return raw
 
 

@@ -44,7 +44,7 @@ class Tokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     cache_seconds: float = 60.0
 
 
-class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class NamedCallers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Certificates by common name and organization, owners of tokens by user and group.
 
     The two are kept apart: an authority and an identity provider may give out the same name.
@@ -56,7 +56,7 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     groups: tuple[str, ...] = ()
 
 
-class Readers(Named, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class Readers(NamedCallers, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Who may read."""
 
     #: whether owners of tokens may read, too, if the cluster's RBAC lets them ``get`` the path as a
@@ -64,26 +64,26 @@ class Readers(Named, frozen=True, forbid_unknown_fields=True, rename="camel"):
     rbac: bool = True
 
 
-class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class CallersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Who may call."""
 
     tokens: Tokens | None = None
     #: filter, prioritize, preempt, bind
-    schedule: Named | None = None
+    schedule: NamedCallers | None = None
     #: all else but health
     read: Readers | None = None
     #: true lets every caller do everything, at an address that others can reach
     anybody: bool = False
     #: reservations, which the webhook asks for
-    reserve: Named | None = None
+    reserve: NamedCallers | None = None
 
 
-def identifies(callers: Callers, *, certificates: bool) -> bool:
+def identifies(callers: CallersSettings, *, certificates: bool) -> bool:
     """Return whether a caller has to show who it is. ``certificates``: a clientCaFile is set."""
     return certificates or callers.tokens is not None
 
 
-def problems(callers: Callers, host: str, *, tls: bool, certificates: bool) -> list[str]:
+def problems(callers: CallersSettings, host: str, *, tls: bool, certificates: bool) -> list[str]:
     """Return one line per value that makes no sense. ``host``: listen.host."""
     return [
         *_exposure(callers, host, tls=tls, certificates=certificates),
@@ -102,7 +102,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _exposure(callers: Callers, host: str, *, tls: bool, certificates: bool) -> Iterator[str]:
+def _exposure(
+    callers: CallersSettings, host: str, *, tls: bool, certificates: bool
+) -> Iterator[str]:
     identified = identifies(callers, certificates=certificates)
     if callers.anybody and (identified or any(named for _, named in _sections(callers))):
         yield (
@@ -125,7 +127,7 @@ def _exposure(callers: Callers, host: str, *, tls: bool, certificates: bool) -> 
         )
 
 
-def _lists(callers: Callers, *, certificates: bool) -> Iterator[str]:
+def _lists(callers: CallersSettings, *, certificates: bool) -> Iterator[str]:
     if identifies(callers, certificates=certificates):
         shown = {"certificates": certificates, "organizations": certificates}
         shown |= dict.fromkeys(("users", "groups"), callers.tokens is not None)
@@ -141,17 +143,17 @@ def _lists(callers: Callers, *, certificates: bool) -> Iterator[str]:
     yield from _everybody("reserve", callers.reserve, "the webhook's ServiceAccount")
 
 
-def _sections(callers: Callers) -> tuple[tuple[str, Named | None], ...]:
+def _sections(callers: CallersSettings) -> tuple[tuple[str, NamedCallers | None], ...]:
     sections = ("schedule", callers.schedule), ("reserve", callers.reserve)
     return *sections, ("read", callers.read)
 
 
-def _everybody(section: str, named: Named | None, whom: str) -> Iterator[str]:
+def _everybody(section: str, named: NamedCallers | None, whom: str) -> Iterator[str]:
     for group in sorted(EVERYBODY.intersection(named.groups if named else ())):
         yield f"callers.{section}.groups: {group!r} is everybody; name {whom}"
 
 
-def _names(section: str, named: Named, shown: Mapping[str, bool]) -> Iterator[str]:
+def _names(section: str, named: NamedCallers, shown: Mapping[str, bool]) -> Iterator[str]:
     """Look at one section; ``shown``: whether what a field names can be shown at all."""
     for field, possible in shown.items():
         listed: tuple[str, ...] = getattr(named, field)

@@ -14,14 +14,14 @@ import msgspec
 
 from extender.config import callers as callersconfig
 from extender.config import election
-from extender.config.callers import Callers
+from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
 from muster.placement.reasons.missingnodes import NodeNeed
 from muster.placement.scoring.profiles import Profile, Scoring, Weights
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
 KIND: Final = "ExtenderConfiguration"
@@ -32,7 +32,7 @@ _CLASS_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")  # as the CRD wants it
 LARGEST_CLUSTER: Final = 130_000  # nodes that the design is sized for
 
 
-class Pin(StrEnum):
+class PinSetting(StrEnum):
     """How a released pod is tied to its node (design: "pin: auto")."""
 
     AUTO = "auto"  # affinity for pods with a controller, nominated for the others
@@ -47,14 +47,14 @@ class FirstList(StrEnum):
     PLAIN = "plain"  # one object at a time: the same state, for many times the CPU
 
 
-class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class ListenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where to listen. Port 0 lets the operating system choose."""
 
     host: str = "127.0.0.1"
     port: int = 0
 
 
-class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate."""
 
     cert_file: str
@@ -189,10 +189,10 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     kind: Literal["ExtenderConfiguration"] = "ExtenderConfiguration"
     #: name in logs and metrics
     cluster: str = "default"
-    listen: Listen = Listen()
-    tls: Tls | None = None
+    listen: ListenSettings = ListenSettings()
+    tls: TlsFiles | None = None
     #: who may call (``extender.config.callers``)
-    callers: Callers = Callers()
+    callers: CallersSettings = CallersSettings()
     api_server: ApiServer = ApiServer()
     #: how several replicas agree on one (``extender.config.election``)
     leader_election: LeaderElection = LeaderElection()
@@ -216,7 +216,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
     first_list: FirstList = FirstList.COLUMNS
     #: how a released pod is tied to its node
-    pin: Pin = Pin.AUTO
+    pin: PinSetting = PinSetting.AUTO
     #: further nodes that each released pod may go to
     spare_count: int = 1
     #: how long planned room is kept for a pod that is not released yet
@@ -348,7 +348,7 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
             f"as {CHECK_CAPACITY} and {BEST_EFFORT_ATOMIC}"
         )
     try:
-        Policy.of(config.managed)
+        ManagedPolicy.of(config.managed)
     except ValueError as error:
         problems.append(str(error))
     return problems

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from extender.engine import Engine
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, NodesListed, NodeUpserted
 from muster.kube import wire
 from muster.kube.translation import translate
@@ -24,7 +24,7 @@ class NodeFeed:
     def __init__(
         self,
         engine: Engine,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         names: DeviceNames,
         changed: Callable[[str], None],
     ) -> None:

@@ -17,7 +17,7 @@ from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
 from extender.intake.volumeclaims import Claim, Claimants
 from extender.pendingpods import PendingPods, pending, suffers_from_pin
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
@@ -29,10 +29,10 @@ from muster.workloads.dialect import Member, Specs
 from muster.workloads.gangbook import GangBook
 from muster.workloads.gangobjects import GangObjects
 from muster.workloads.keys.levels import resolve
-from muster.workloads.managedpods import Policy, is_ours, takes
+from muster.workloads.managedpods import ManagedPolicy, is_ours, takes
 from muster.workloads.registry import (
     SINGLE,
-    Placed,
+    PodMembership,
     conflicts_as,
     names_a_group,
     place,
@@ -49,10 +49,10 @@ class Feed:
     def __init__(
         self,
         engine: Engine,
-        policy: Policy,
+        policy: ManagedPolicy,
         levels: Sequence[str],
         pods: PendingPods,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         namespaces: Namespaces,
         watchers: PodWatchers,
     ) -> None:
@@ -248,7 +248,9 @@ class Feed:
         gang = self._engine.state.gang(key)
         return gang is not None and len(gang.waiting) > 0
 
-    def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None, *, new: bool) -> None:
+    def _managed(
+        self, uid: PodUid, pod: wire.Pod, placed: PodMembership | None, *, new: bool
+    ) -> None:
         member = self._member(uid, pod, placed, new=new)
         if new:
             self._expect(member.key, (member.rank,))
@@ -271,7 +273,9 @@ class Feed:
         if carried is not None and carried.plan_id and not carried.pinned:
             self._note_taken_back(uid, carried.plan_id)
 
-    def runs(self, uid: PodUid, meta: wire.ObjectMeta, placed: Placed, member: Member) -> None:
+    def runs(
+        self, uid: PodUid, meta: wire.ObjectMeta, placed: PodMembership, member: Member
+    ) -> None:
         """Take note of a new member that was listed running, before the state knows it.
 
         ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
@@ -280,7 +284,9 @@ class Feed:
         self._expect(member.key, (member.rank,))
         self._watchers.networks.see(uid, meta, False)
 
-    def run_together(self, uids: Sequence[PodUid], placed: Placed, ranks: Sequence[int]) -> None:
+    def run_together(
+        self, uids: Sequence[PodUid], placed: PodMembership, ranks: Sequence[int]
+    ) -> None:
         """Take note of such members of one gang, all without a network of their own (``runs``).
 
         ``placed``: what one of them says; the others say the same but for their ranks (``Ranked``).
@@ -293,7 +299,7 @@ class Feed:
         for listener in self._listeners:
             listener(gang, ranks)
 
-    def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
+    def expect(self, uid: PodUid, pod: wire.Pod, placed: PodMembership) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""
         member = self._book.seat(placed.member)
         self._join(uid, placed)
@@ -322,7 +328,9 @@ class Feed:
         if hold.state is HoldState.RELEASED and hold.plan_id == plan_id:
             self._engine.apply(PodForgotten(uid, "taken back", nominated=True))
 
-    def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None, *, new: bool) -> Member:
+    def _member(
+        self, uid: PodUid, pod: wire.Pod, placed: PodMembership | None, *, new: bool
+    ) -> Member:
         """Return the pod's place in the gang it belongs to, and note what it says of that gang.
 
         A pod's keys are read once; its status changes more often than its keys do.
@@ -341,7 +349,7 @@ class Feed:
         self._places.put(uid, digest, placed.member)
         return self._book.seat(placed.member)
 
-    def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
+    def _tell(self, pod: wire.Pod, placed: PodMembership, key: GangKey) -> None:
         """Report what is wrong about a new member of a gang, or about its first."""
         for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
@@ -364,7 +372,7 @@ class Feed:
         self._pending.drop(uid)
         self._claimants.drop(uid)
 
-    def _join(self, uid: PodUid, placed: Placed) -> None:
+    def _join(self, uid: PodUid, placed: PodMembership) -> None:
         """Note what the pod says of its gang. A lone pod has no other to disagree with."""
         spec, template = placed.spec, placed.member.template
         if template is not None:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from extender.intake.objects import Feed
 from extender.jobnetworks.pools import NetPools
-from extender.watchover.groupstatuses import StatusWriter
+from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 @dataclass(slots=True)
-class Source(Generic[T]):
+class WatchedKind(Generic[T]):
     """One kind: its resource, and what its changes mean to the feed."""
 
     resource: Resource[T]
@@ -41,19 +41,21 @@ class Source(Generic[T]):
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
+def first_sources(feed: Feed, statuses: GroupStatusWriter) -> list[WatchedKind[Any]]:
     """Return every kind that is listed before the pods, but for the nodes."""
-    core: list[Source[Any]] = [
-        Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
-        Source(resources.VOLUMES, feed.volume, feed.volume_gone),
-        Source(resources.CLAIMS, feed.claim, feed.claim_gone),
-        Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
+    core: list[WatchedKind[Any]] = [
+        WatchedKind(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
+        WatchedKind(resources.VOLUMES, feed.volume, feed.volume_gone),
+        WatchedKind(resources.CLAIMS, feed.claim, feed.claim_gone),
+        WatchedKind(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
     kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
     return core + [_gang_source(feed, statuses, watched) for watched in kinds]
 
 
-def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
+def _gang_source(
+    feed: Feed, statuses: GroupStatusWriter, watched: Watched[Any]
+) -> WatchedKind[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
         served = resource if source.watch is None else source.watch.resource
@@ -67,13 +69,13 @@ def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> S
         Resource(watched.group, version, watched.plural, watched.type)
         for version in (watched.version, *watched.others)
     )
-    source: Source[Any] = Source(resource, upserted, gone, others=tuple(others))
+    source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
     return source
 
 
-def network_sources(pools: NetPools) -> list[Source[Any]]:
+def network_sources(pools: NetPools) -> list[WatchedKind[Any]]:
     """Return what is watched for isolated networks; nothing but a look where none is installed."""
     return [
-        Source(jobnetworks.POOLS, pools.pool, pools.pool_gone),
-        Source(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),
+        WatchedKind(jobnetworks.POOLS, pools.pool, pools.pool_gone),
+        WatchedKind(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),
     ]

@@ -20,21 +20,21 @@ from typing import Any, Final, TypeVar, assert_never
 
 from extender.intake.firstlist.reader import FirstListReader
 from extender.intake.objects import Feed
-from extender.intake.sources import Source, first_sources
+from extender.intake.sources import WatchedKind, first_sources
 from extender.metrics import ExtenderMetrics
 from extender.timeslice import Pace
-from extender.watchover.groupstatuses import StatusWriter
+from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import PodUid
 from muster.kube import resources, wire
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
 from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
-    Listing,
+    ListSink,
     ListWatch,
     Runtime,
     WatchConsumer,
@@ -57,7 +57,7 @@ ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between 
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class PodPage:
     """A page of a list of pods."""
 
     pods: Sequence[wire.Pod]
@@ -65,7 +65,7 @@ class Together:
     begins: bool
 
 
-Item = tuple[Source[Any], Change[Any] | Together]
+Item = tuple[WatchedKind[Any], Change[Any] | PodPage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class SyncParts:
     """What the writer hands changes to, and what it asks."""
 
     feed: Feed
-    statuses: StatusWriter
+    statuses: GroupStatusWriter
     #: takes lists of pods over, as far as it can
     listed: FirstListReader
     #: returns the UIDs of all pods in the state, for comparison with a list
@@ -85,7 +85,7 @@ class SyncParts:
     #: called when a list of pods that was read again has been applied to its end
     listed_again: Callable[[], None] | None
     #: further kinds that are listed before the pods
-    more: Sequence[Source[Any]]
+    more: Sequence[WatchedKind[Any]]
 
 
 class Sync:
@@ -112,10 +112,10 @@ class Sync:
         self._pages = 0  # of them, pages that are not applied yet
         self._has_room = asyncio.Event()
         self._listed = parts.listed
-        self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
+        self._nodes = WatchedKind(resources.NODES, feed.node, feed.node_gone)
         kinds = first_sources(feed, parts.statuses)
-        self._first: list[Source[Any]] = [self._nodes, *kinds, *parts.more]
-        self._pods = Source(
+        self._first: list[WatchedKind[Any]] = [self._nodes, *kinds, *parts.more]
+        self._pods = WatchedKind(
             resources.PODS,
             _then(feed.pod, parts.pod_applied, parts.listed.applied),
             feed.pod_gone,
@@ -178,7 +178,7 @@ class Sync:
         received = self._inbox.total
         await _until(lambda: self._applied >= received)
 
-    def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
+    def _watch(self, source: WatchedKind[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
             if not self._inbox.items:
                 self._pace.begin()
@@ -189,13 +189,13 @@ class Sync:
 
         def page(pods: Sequence[wire.Pod], begins: bool) -> None:  # noqa: FBT001  a listener
             self._pages += 1
-            self._inbox.put([(source, Together(pods, begins))])
+            self._inbox.put([(source, PodPage(pods, begins))])
 
         together = source.resource is resources.PODS
         scope = WatchScope(
             others=source.others,
             tracks=source.tracks,
-            listing=Listing(LISTED_PODS, page) if together else None,
+            listing=ListSink(LISTED_PODS, page) if together else None,
         )
         consumer = WatchConsumer(
             room=self._room,
@@ -223,7 +223,7 @@ class Sync:
         began = self._pace.clock()
         for are_nodes, some in groupby(items, self._is_first_node):
             for source, change in self._left_of(list(some)) if are_nodes else some:
-                if isinstance(change, Together):
+                if isinstance(change, PodPage):
                     await self._apply_together(change)
                 else:
                     await self._apply(source, change)
@@ -233,7 +233,7 @@ class Sync:
         self._metrics.apply_seconds.observe(self._pace.clock() - began)
         self._count({id(source): source for source, _ in items}.values())
 
-    def _count(self, sources: Iterable[Source[Any]]) -> None:
+    def _count(self, sources: Iterable[WatchedKind[Any]]) -> None:
         for source in sources:
             self._metrics.applied.labels(source.resource.plural).inc(source.applied)
             source.applied = 0
@@ -269,7 +269,7 @@ class Sync:
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _apply_together(self, page: Together) -> None:
+    async def _apply_together(self, page: PodPage) -> None:
         """Apply a page of a list: what cannot be applied together, one by one."""
         pods = page.pods
         if page.begins:
@@ -285,7 +285,7 @@ class Sync:
         self._pages -= 1
         self._has_room.set()
 
-    async def _apply(self, source: Source[T], change: Change[T]) -> None:
+    async def _apply(self, source: WatchedKind[T], change: Change[T]) -> None:
         match change:
             case Upserted(object=found, listed=False) if (
                 source.is_echo is not None and source.is_echo(found)
@@ -297,7 +297,7 @@ class Sync:
                     source.upserted(found)
                 except (ValueError, RecursionError) as error:  # one odd object, not the watch
                     self._unreadable(str(source.resource), str(error))
-            case Gone(meta=meta):
+            case ObjectGone(meta=meta):
                 source.applied += 1
                 source.gone(meta)
             case Synced():

@@ -37,7 +37,7 @@ from extender.jobnetworks.reclaim import NetworkReview
 from extender.jobnetworks.records import NetworkRecords
 from extender.jobnetworks.writes import NetworkWrites, TryAgain, peers_of
 from extender.metrics import ExtenderMetrics
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.events import PodForgotten
 from muster.cluster.ids import GangKey, PodUid
@@ -47,7 +47,7 @@ from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import Forbidden, KubeError, NotFound
 from muster.kube.kinds.jobnetworks import ATTACHMENTS
-from muster.vni.book import Chosen, Exhausted, Line, VniBook
+from muster.vni.book import ChosenVni, Exhausted, Line, VniBook
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class JobNetworks:
     engine: Engine
     client: KubeClient
     metrics: ExtenderMetrics
-    reporter: Reporter
+    reporter: DecisionReporter
     #: what is known of networks and of the pods that use them
     known: NetworkRecords
     #: lets planned pods go
@@ -156,7 +156,7 @@ class JobNetworks:
             return True
         return bool(self.pools.selecting(*self._labels(view)) or self._refusal(view))
 
-    def _new(self, view: GangView) -> Chosen | str:
+    def _new(self, view: GangView) -> ChosenVni | str:
         """Return a VNI that the gang can be given, or why there is none."""
         pools = self.pools.selecting(*self._labels(view))
         if not pools:

@@ -7,7 +7,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold
 from muster.cluster.tables.nodeview import NodeView
 from muster.vni.addresses import capacity
-from muster.vni.pools import Pool
+from muster.vni.pools import JobNetworkPool
 
 
 def hosts(state: ClusterState, view: GangView) -> set[str]:
@@ -39,7 +39,7 @@ def is_placed(view: GangView) -> bool:
     return any(len(rows) for rows in (view.assumed, view.released, view.bound, view.leaving))
 
 
-def too_large(view: GangView, pool: Pool) -> str:
+def too_large(view: GangView, pool: JobNetworkPool) -> str:
     """Return why a gang has more members than a pool's subnet has addresses, "" if it has not."""
     members = sum(map(len, (view.waiting, view.assumed, view.released, view.bound)))
     room = capacity(pool.network())

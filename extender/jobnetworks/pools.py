@@ -13,7 +13,7 @@ from muster.cluster.specs.podconstraints import LabelSelector, PodAffinityTerm
 from muster.kube import wire
 from muster.kube.kinds.jobnetworks import NodeNetwork, NodeNetworkStatus, VniPool
 from muster.kube.translation.selectors import label_selector
-from muster.vni.pools import Pool, Range, judge
+from muster.vni.pools import JobNetworkPool, Range, judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Kept:
     """A pool as it was read, and in the words of the two parts that use it."""
 
     found: VniPool
-    pool: Pool
+    pool: JobNetworkPool
     term: PodAffinityTerm
 
 
@@ -43,7 +43,7 @@ class NetPools:
     def pool(self, found: VniPool) -> None:
         """Take a pool over. Raises ``ValueError`` for a selector that is newer than this code."""
         spec = found.spec
-        pool = Pool(
+        pool = JobNetworkPool(
             name=found.metadata.name,
             range=Range(spec.range.first, spec.range.last),
             federation=(
@@ -92,7 +92,7 @@ class NetPools:
         if self.nodes.pop(meta.name, None) is not None:
             _call(self.agent_listeners)
 
-    def selecting(self, snapshot: Snapshot, label_ids: Iterable[int]) -> tuple[Pool, ...]:
+    def selecting(self, snapshot: Snapshot, label_ids: Iterable[int]) -> tuple[JobNetworkPool, ...]:
         """Return the pools that select pods with any of these labels, in the order of use."""
         ids = tuple(label_ids) if self._usable else ()
         return tuple(

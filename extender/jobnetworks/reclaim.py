@@ -28,12 +28,12 @@ from extender.jobnetworks.members import hosts, is_alive, is_placed, lives
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.writes import NetworkWrites, peers_of
 from extender.metrics import ExtenderMetrics
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.kube.errors import APIError, Conflict, NotFound
 from muster.kube.writing.podwrites import PodRef
-from muster.vni.book import Line, Standing, VniBook
+from muster.vni.book import Line, VniBook, VniStanding
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class NetworkReview:
     book: VniBook
     writes: NetworkWrites
     metrics: ExtenderMetrics
-    reporter: Reporter
+    reporter: DecisionReporter
     #: returns whether no planned pods wait for a network
     is_idle: Callable[[], bool]
     #: called when a VNI is free again
@@ -87,7 +87,7 @@ class NetworkReview:
     async def _review(self, key: GangKey) -> bool:
         """Return whether all is done that can be done now for the gang's network."""
         line = self.book.of(key)
-        if line is None or line.standing is not Standing.HELD:
+        if line is None or line.standing is not VniStanding.HELD:
             self._idle_since.pop(key, None)
             return True
         try:
@@ -145,7 +145,7 @@ class NetworkReview:
                 if (vni, node.name) not in ready
             )
             for vni, line in self.book.lines.items()
-            if line.standing is Standing.HELD
+            if line.standing is VniStanding.HELD
         }
 
     def _tell_late(self, vni: int, nodes: frozenset[str]) -> None:
@@ -183,7 +183,7 @@ class NetworkReview:
 
     async def _finish_all(self) -> None:
         """Free the VNIs of deleted networks that no living node has devices of."""
-        leaving = [v for v, line in self.book.lines.items() if line.standing is Standing.LEAVING]
+        leaving = [v for v, line in self.book.lines.items() if line.standing is VniStanding.LEAVING]
         if not any(self._is_clean(vni) for vni in leaving):
             return
         await self.writes.read_nodes(self.pools)  # as they are now; a watch may be late

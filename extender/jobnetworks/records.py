@@ -21,7 +21,7 @@ from muster.kube.client import KubeClient
 from muster.kube.kinds import multus
 from muster.kube.kinds.jobnetworks import attachment_name
 from muster.kube.kinds.multus import Selection
-from muster.kube.writing.podbodies import NOTHING, Extra
+from muster.kube.writing.podbodies import NOTHING, ReleaseExtra
 from muster.vni.addresses import address
 from muster.vni.book import VniBook
 
@@ -40,7 +40,7 @@ class NetworkRecords:
         #: the objects of the networks
         self.writes = NetworkWrites(client, self.book)
 
-    def extra(self, uid: PodUid, pod: PendingPod, hold: Hold) -> Extra:
+    def extra(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseExtra:
         """Return the annotation that a release writes. Raises ``ValueError`` as ``merged``."""
         if not self.book.lines:
             return NOTHING
@@ -59,4 +59,4 @@ class NetworkRecords:
         namespace = network.spec.namespace
         mine = Selection(attachment_name(line.vni), namespace, address(subnet, place))
         text = multus.merged(pod.networks, mine)
-        return Extra(((multus.ANNOTATION, text),), pod.version if pod.networks else "")
+        return ReleaseExtra(((multus.ANNOTATION, text),), pod.version if pod.networks else "")

@@ -49,8 +49,8 @@ from muster.kube.kinds.jobnetworks import (
     nodes_patch,
 )
 from muster.vni.addresses import Subnet
-from muster.vni.book import Chosen, Line, Standing, VniBook
-from muster.vni.pools import SMALLEST_MTU, Pool, Range, inner_mtu
+from muster.vni.book import ChosenVni, Line, VniBook, VniStanding
+from muster.vni.pools import SMALLEST_MTU, JobNetworkPool, Range, inner_mtu
 
 FEDERATION_FREE: Final = "FederationFree"
 STATUS_S: Final = 5.0  # between two statuses of a pool
@@ -92,7 +92,7 @@ def _family(address: str) -> int:
         return 0
 
 
-def mtu_of(pool: Pool, agents: Agents) -> int | str:
+def mtu_of(pool: JobNetworkPool, agents: Agents) -> int | str:
     """Return the MTU of a network on these nodes, or say which node cannot carry it."""
     rooms = {
         name: inner_mtu(agent.mtu, v6=_family(agent.address) == IPV6)
@@ -132,7 +132,7 @@ class NetworkWrites:
         self.unsure = False
         return self.book.listed((_line(each) for each in found.values()), keeps)
 
-    async def make(self, chosen: Chosen, gang: GangKey, namespace: str, agents: Agents) -> Line:
+    async def make(self, chosen: ChosenVni, gang: GangKey, namespace: str, agents: Agents) -> Line:
         """Create a gang's network. Raises ``TryAgain`` and ``KubeError``."""
         pool, vni = chosen.pool, chosen.vni
         peers, mtu = peers_of(set(agents), agents), mtu_of(pool, agents)
@@ -318,7 +318,7 @@ def _condition(
 
 def _line(network: JobNetwork) -> Line:
     leaves = network.metadata.deletion_timestamp is not None
-    spec, standing = network.spec, Standing.LEAVING if leaves else Standing.HELD
+    spec, standing = network.spec, VniStanding.LEAVING if leaves else VniStanding.HELD
     return Line(spec.vni, GangKey(spec.gang), spec.pool, standing)
 
 

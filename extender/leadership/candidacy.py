@@ -14,7 +14,7 @@ from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
 from muster.kube.http.fence import Fence, monotonic
 from muster.kube.http.transport import Retry, Transport
-from muster.kube.leading.election import Rules
+from muster.kube.leading.election import ElectionTimes
 from muster.kube.leading.lease import LeaseRef
 from muster.observability.configfile import ConfigError
 
@@ -29,7 +29,7 @@ class Candidacy:
     pod: PodName
     identity: str
     lease: LeaseRef
-    rules: Rules
+    rules: ElectionTimes
     #: a client of the election's own, which no fence stops
     free: KubeClient
     fence: Fence
@@ -70,7 +70,7 @@ async def stand(
         pod=pod,
         identity=identity,
         lease=LeaseRef(election.resource_namespace or pod.namespace, election.resource_name),
-        rules=Rules(float(election.lease_duration_seconds), deadline_s, retry_s),
+        rules=ElectionTimes(float(election.lease_duration_seconds), deadline_s, retry_s),
         free=await stack.enter_async_context(KubeClient(auth, transport=transport)),
         fence=Fence(write_timeout_s=election.write_timeout_seconds),
         mark=Mark(pod),

@@ -29,14 +29,19 @@ from extender.config.settings import Autoscaler
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import KubeClient
 from muster.kube.errors import AlreadyExists, KubeError, NotFound
 from muster.kube.kinds import provisioning
-from muster.kube.kinds.provisioning import Progress, ProvisioningRequest, Standing, Wanted
+from muster.kube.kinds.provisioning import (
+    ProvisioningProgress,
+    ProvisioningRequest,
+    ProvisioningStanding,
+    WantedNodes,
+)
 from muster.kube.resources import PODS, KubeObject, Resource
 from muster.kube.writing.podbodies import open_body
 from muster.placement.decision import Decision
@@ -63,7 +68,7 @@ class _Lack:
     since: float
     not_before: float = 0.0
     opened: bool = False
-    told: Progress | None = None
+    told: ProvisioningProgress | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +80,7 @@ class Provisioner:
     client: KubeClient
     config: Autoscaler
     metrics: ExtenderMetrics
-    reporter: Reporter
+    reporter: DecisionReporter
     #: the last decision about each gang that waits for room
     decisions: Mapping[GangKey, Decision]
     accelerators: Accelerators
@@ -177,7 +182,7 @@ class Provisioner:
         now = provisioning.standing(request)
         if wanted is not None and wanted.name != request.metadata.name:
             await self._delete(request)  # its members have changed: the next look asks anew
-        elif now.progress in (Progress.FAILED, Progress.EXPIRED):
+        elif now.progress in (ProvisioningProgress.FAILED, ProvisioningProgress.EXPIRED):
             lack.not_before = self.engine.clock() + self.config.retry_seconds
             self._tell(key, lack, now)
             await self._delete(request)
@@ -203,9 +208,11 @@ class Provisioner:
         await self.client.create(
             provisioning.REQUESTS, wanted.request(), namespace=wanted.namespace
         )
-        self._tell(key, self._lacks[key], Standing(Progress.MADE, wanted.name))
+        self._tell(
+            key, self._lacks[key], ProvisioningStanding(ProvisioningProgress.MADE, wanted.name)
+        )
 
-    async def _wanted(self, key: GangKey) -> Wanted | None:
+    async def _wanted(self, key: GangKey) -> WantedNodes | None:
         """Return what to ask for; None where there is nothing (any more) or too much."""
         state, view = self.engine.state, self.engine.state.gang(key)
         sets = demand(state.snapshot(), key)
@@ -223,7 +230,7 @@ class Provisioner:
                 provisioning.WHOLE_PODS, pod.ref.name, namespace=pod.ref.namespace
             )
             whole.append((found, each.count))
-        return Wanted(
+        return WantedNodes(
             gang=key,
             namespace=view.spec.namespace,
             gang_name=view.spec.name,
@@ -245,7 +252,7 @@ class Provisioner:
         except NotFound:
             return
 
-    def _tell(self, key: GangKey, lack: _Lack, now: Standing) -> None:
+    def _tell(self, key: GangKey, lack: _Lack, now: ProvisioningStanding) -> None:
         if lack.told is now.progress:
             return
         lack.told = now.progress
@@ -260,7 +267,7 @@ class Provisioner:
         """Lift the gates of a gang's members, each once."""
         view = self.engine.state.gang(key)
         if view is not None and not self._is_shown(view):
-            self._tell(key, lack, Standing(Progress.FAILED, UNSEEN))
+            self._tell(key, lack, ProvisioningStanding(ProvisioningProgress.FAILED, UNSEEN))
             return
         gated = [] if view is None else self._gated(view)
         for pod in gated:

@@ -26,7 +26,7 @@ from muster.cluster.tables.holds import Hold, HoldState
 PODS_PER_PART: Final = 8  # under a millisecond
 
 
-class Holding:
+class PlanHolder:
     """Holds one plan at a time; there is one planner."""
 
     def __init__(self, engine: Engine) -> None:

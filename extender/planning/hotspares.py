@@ -15,7 +15,7 @@ from typing import Final
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.errors import PlanStale
 from muster.cluster.ids import GangKey
@@ -33,7 +33,9 @@ MOST_NAMED: Final = 8  # nodes that a line names
 class SpareKeeper:
     """Keeps the hot spares of one cluster's gangs."""
 
-    def __init__(self, engine: Engine, metrics: ExtenderMetrics, reporter: Reporter) -> None:
+    def __init__(
+        self, engine: Engine, metrics: ExtenderMetrics, reporter: DecisionReporter
+    ) -> None:
         self._engine = engine
         self._metrics = metrics
         self._reporter = reporter

@@ -22,11 +22,11 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.events import GangSkipped, PlanHeld, PricesLearned
 from muster.cluster.ids import GangKey, PodUid
@@ -35,7 +35,7 @@ from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
-from muster.decisions.history import Asked, History
+from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
 from muster.decisions.recording import Note, Said
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
@@ -95,12 +95,12 @@ class Planner:
         engine: Engine,
         config: ExtenderConfig,
         worklist: WorkList,
-        holding: Holding,
+        holding: PlanHolder,
         *,
         restrictions: Restrictions,
         release: Release,
         bind_times: BindTimes,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         metrics: ExtenderMetrics,
         pace: Pace,
     ) -> None:
@@ -299,7 +299,9 @@ class Planner:
             )
             decision = await self._decide(question, snapshot)
             if not isinstance(decision, Plan):
-                self._set_aside(view, Asked(snapshot, question, decision), decision, look)
+                self._set_aside(
+                    view, AnsweredQuestion(snapshot, question, decision), decision, look
+                )
                 await self._keep_spares(view)
                 return
             if await self._hold(view, question, decision, snapshot, look):
@@ -368,7 +370,9 @@ class Planner:
         self._metrics.decisions.labels(outcome).observe(self._pace.clock() - began)
         return decision
 
-    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject, look: int) -> None:
+    def _set_aside(
+        self, view: GangView, asked: AnsweredQuestion, decision: Wait | Reject, look: int
+    ) -> None:
         """Park a gang that does not fit; later ones may go, the skip is counted."""
         changed = view.key in self._list.todo  # while it was being planned
         self._engine.apply(GangSkipped(view.key, decision.reason.value), look)
@@ -404,7 +408,7 @@ class Planner:
         if not await self._holding.hold(held, self._pace, fits):
             return False
         self.decisions.pop(view.key, None)
-        self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
+        self.history.note(AnsweredQuestion(snapshot, question, Planned(plan, chosen)))
         await self._pace.breathe()  # an older snapshot has gone, with all its arrays
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):

@@ -37,7 +37,7 @@ def replica() -> str:
     return os.environ.get("POD_NAME") or socket.gethostname()
 
 
-class Dumper:
+class StateDumper:
     """Writes one dump at a time, when asked. ``wall`` tells the time that files are named by."""
 
     def __init__(

@@ -12,7 +12,7 @@ from extender.story.chain import AT_ONCE, About, chain, of_gang, of_pod
 from extender.story.entries import Entry
 from extender.timeslice import Pace
 from muster.apiwire import story
-from muster.apiwire.story import Story, StoryEntry
+from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cluster.ids import PodUid
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError, NotFound
@@ -59,7 +59,7 @@ class StoryApi:
         if not found and not is_there:
             return problem(404, f"{asked}: does not exist, and did not lately")
         return answer(
-            Story(
+            StoryAnswer(
                 kind=asked.kind,
                 name=f"{asked.namespace}/{asked.name}",
                 most=self.engine.story.most,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from muster.apiwire.whatif import Job, Kind, Nodes, Question, Set
+from muster.apiwire.whatif import Job, Set, WhatIfNodes, WhatIfPods, WhatIfQuestion
 from muster.cluster.events import GangUpserted, PodUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Fact, Snapshot
@@ -21,13 +21,13 @@ from muster.workloads.dialect import gang_key
 from muster.workloads.keys.labels import overlay
 from muster.workloads.keys.levels import resolve
 from muster.workloads.keys.userkeys import SHORT_LEVELS, read
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 _DIALECT = "muster"
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
+class SupposedQuestion:
     """About which gang, what is supposed, and the same in words, a line each."""
 
     gang: GangKey
@@ -40,13 +40,13 @@ class Supposer:
     """Reads questions about one snapshot. ``rows``: "namespace/name" → pod row, those asked for."""
 
     snapshot: Snapshot
-    policy: Policy
+    policy: ManagedPolicy
     rows: Mapping[str, int]
     _facts: list[Fact] = field(default_factory=list)
     _pods: list[int] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
 
-    def read(self, question: Question) -> Supposed:
+    def read(self, question: WhatIfQuestion) -> SupposedQuestion:
         """Return what a question supposes."""
         gangs = tuple(self.key(text) for text in question.without.gangs)
         self._without(question)
@@ -58,7 +58,7 @@ class Supposer:
         supposition = Supposition(
             gangs, tuple(self._pods), question.without.nodes, tuple(self._facts)
         )
-        return Supposed(key, supposition, tuple(self._lines))
+        return SupposedQuestion(key, supposition, tuple(self._lines))
 
     def key(self, text: str) -> GangKey:
         """Return the gang that is meant: a whole key, namespace/name, or a name of its own."""
@@ -72,7 +72,7 @@ class Supposer:
             raise ValueError(f"gang {text!r}: say which one, {' or '.join(sorted(keys))}")
         raise ValueError(f"gang {text!r}: there is none; muster gangs lists them")
 
-    def _without(self, question: Question) -> None:
+    def _without(self, question: WhatIfQuestion) -> None:
         gone = question.without
         for name in gone.nodes:
             self._node(name, "without.nodes")
@@ -87,7 +87,7 @@ class Supposer:
             raise ValueError(f"{where}: node {name!r}: there is none")
         return row
 
-    def _nodes(self, asked: Nodes) -> None:
+    def _nodes(self, asked: WhatIfNodes) -> None:
         row = self._node(asked.like, "withNodes")
         labels = {self._level(key) or key: value for key, value in asked.labels.items()}
         for node in nodes_like(self.snapshot, row, asked.count):
@@ -97,7 +97,7 @@ class Supposer:
 
     # --- the gang -----------------------------------------------------------------------
 
-    def _gang(self, question: Question) -> GangKey:
+    def _gang(self, question: WhatIfQuestion) -> GangKey:
         key = self.key(question.gang)
         view = self.snapshot.gang(key)
         if view is None or view.spec is None:
@@ -149,7 +149,7 @@ class Supposer:
 
     # --- a job that does not exist --------------------------------------------------------
 
-    def _job(self, question: Question) -> GangKey:
+    def _job(self, question: WhatIfQuestion) -> GangKey:
         job = question.job
         if job is None:
             raise ValueError("job: is not given")
@@ -162,7 +162,7 @@ class Supposer:
         self._lines.insert(0, f"job {job.namespace}/{job.name} of {len(pods)} pods")
         return key
 
-    def _spec(self, key: GangKey, job: Job, kinds: Sequence[Kind]) -> GangSpec:
+    def _spec(self, key: GangKey, job: Job, kinds: Sequence[WhatIfPods]) -> GangSpec:
         count = sum(kind.count for kind in kinds)
         several = len(kinds) > 1
         plain = GangSpec(
@@ -181,7 +181,9 @@ class Supposer:
             annotations |= meta.get("annotations") or {}
         return resolve(overlay(plain, read(labels, annotations)), self.snapshot.levels)
 
-    def _members(self, key: GangKey, job: Job, kinds: Sequence[Kind]) -> Iterator[PodUpserted]:
+    def _members(
+        self, key: GangKey, job: Job, kinds: Sequence[WhatIfPods]
+    ) -> Iterator[PodUpserted]:
         translator = Translator(self.policy.devices)
         rank = 0
         for number, kind in enumerate(kinds):
@@ -194,7 +196,7 @@ class Supposer:
                 rank += 1
 
 
-def _pod(job: Job, kind: Kind, number: int) -> wire.Pod:
+def _pod(job: Job, kind: WhatIfPods, number: int) -> wire.Pod:
     meta = dict(kind.template.get("metadata") or {})
     name = f"{job.name}-{number}"
     meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
@@ -224,7 +226,7 @@ def _with_requests(container: object) -> object:
     return {**container, "resources": {**resources, "requests": requests}}
 
 
-def _scaled(job: Job, size: int) -> tuple[Kind, ...]:
+def _scaled(job: Job, size: int) -> tuple[WhatIfPods, ...]:
     if len(job.pods) != 1:
         raise ValueError(
             f"set.size: job {job.name} has {len(job.pods)} kinds of pods; a size is understood "
@@ -237,7 +239,7 @@ def _without_size(asked: Set) -> Set:
     return msgspec.structs.replace(asked, size=None)
 
 
-def pods_named(question: Question) -> tuple[str, ...]:
+def pods_named(question: WhatIfQuestion) -> tuple[str, ...]:
     """Return the pods that somebody has to find; raises ``ValueError`` for what is no name."""
     for name in question.without.pods:
         namespace, slash, rest = name.partition("/")

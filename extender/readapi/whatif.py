@@ -23,15 +23,15 @@ from extender.engine import Engine
 from extender.errors import TooLarge
 from extender.planning.planner import Planner
 from extender.readapi.answers import answer, as_wire, problem
-from extender.readapi.suppositions import Supposed, Supposer, pods_named
+from extender.readapi.suppositions import SupposedQuestion, Supposer, pods_named
 from extender.reporting.boundgangs import pods_on
 from extender.timeslice import Pace
 from muster.apiwire import defrag as defragwire
 from muster.apiwire import whatif as whatifwire
-from muster.apiwire.defrag import Defrag, Price
+from muster.apiwire.defrag import Defrag, PriceAnswer
 from muster.apiwire.explain import Ways
-from muster.apiwire.whatif import BODY_BYTES, Question, Where, parse
-from muster.apiwire.whatif import WhatIf as Answered
+from muster.apiwire.whatif import BODY_BYTES, WhatIfQuestion, Where, parse
+from muster.apiwire.whatif import WhatIfAnswer as Answered
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.decisions.answer import decide
@@ -45,7 +45,7 @@ from muster.placement.moves import text as tell
 from muster.placement.moves.proposals import Answer, Proposal, propose
 from muster.placement.question import Question as Asking
 from muster.placement.reasons import text as explain
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much
 EXPLAIN_S: Final = 2.0  # for what would make a gang fit, beside the rest of explain
@@ -60,7 +60,7 @@ class Crowded(Exception):
 
 
 @dataclass(slots=True)
-class Turns:
+class WhatIfQueue:
     """One computation at a time, a few that wait, none for ever."""
 
     waiting: int = 0
@@ -90,10 +90,10 @@ class WhatIf:
     engine: Engine
     planner: Planner
     client: KubeClient
-    policy: Policy
+    policy: ManagedPolicy
     ready: Callable[[], bool]
     pace: Pace
-    turns: Turns = field(default_factory=Turns)
+    turns: WhatIfQueue = field(default_factory=WhatIfQueue)
     _known: dict[GangKey, tuple[tuple[int, int], Ways, list[str]]] = field(default_factory=dict)
 
     def routes(self) -> list[web.RouteDef]:
@@ -136,7 +136,7 @@ class WhatIf:
 
     # --- what if ------------------------------------------------------------------------
 
-    async def _suppose(self, question: Question, names: tuple[str, ...]) -> Answered:
+    async def _suppose(self, question: WhatIfQuestion, names: tuple[str, ...]) -> Answered:
         rows = {name: await self._row(name) for name in names}
         snapshot = self.engine.state.snapshot()
         supposed = Supposer(snapshot, self.policy, rows).read(question)
@@ -218,7 +218,7 @@ class WhatIf:
 def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
     moves = None
     if found.moves is not None:
-        moves = msgspec.convert(tell.to_dict(snapshot, found.moves, {})["price"], Price)
+        moves = msgspec.convert(tell.to_dict(snapshot, found.moves, {})["price"], PriceAnswer)
     return Ways(
         fewer=found.fewer,
         wider=found.wider,
@@ -228,7 +228,7 @@ def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
     )
 
 
-def _answered(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> Answered:
+def _answered(snapshot: Snapshot, supposed: SupposedQuestion, decision: Decision) -> Answered:
     return Answered(
         supposed=supposed.lines,
         fits=isinstance(decision, Plan),

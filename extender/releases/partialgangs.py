@@ -20,7 +20,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.planning.worklist import WorkList
 from extender.releases.eviction import evict
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import KubeClient
@@ -69,7 +69,7 @@ class PartialGangs:
         client: KubeClient,
         config: ExtenderConfig,
         metrics: ExtenderMetrics,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         worklist: WorkList,
     ) -> None:
         """``worklist``: keeps the planner off a gang that is taken down member by member."""

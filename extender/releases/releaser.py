@@ -27,7 +27,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
 from extender.planning.worklist import WorkList
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.events import PodForgotten, PodReleased
 from muster.cluster.ids import GangKey, PodUid
@@ -35,16 +35,16 @@ from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.wire import Pod
-from muster.kube.writing.podbodies import Extra
+from muster.kube.writing.podbodies import ReleaseExtra
 from muster.kube.writing.podwrites import (
     AlreadyReleased,
     Conflicted,
-    Pin,
+    PinKind,
     PodVanished,
-    Refused,
     Released,
     ReleaseOutcome,
     Unclear,
+    WriteRefused,
     release_pod,
 )
 
@@ -55,7 +55,7 @@ RETRY_BASE_S: Final = 0.2  # doubles; six attempts span six seconds
 GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again afterwards
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
-Extras = Callable[[PodUid, PendingPod, Hold], Extra]
+Extras = Callable[[PodUid, PendingPod, Hold], ReleaseExtra]
 Vanished = Callable[[PodUid], None]
 ReadAgain = Callable[[Pod], None]
 
@@ -84,7 +84,7 @@ class Releaser:
         client: KubeClient,
         config: ExtenderConfig,
         metrics: ExtenderMetrics,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         pace: Pace,
         parts: ReleaseParts,
     ) -> None:
@@ -160,7 +160,7 @@ class Releaser:
                 self._client, pod.ref, note, pin=pin, seen=pod.seen, extra=extra
             )
         except ValueError as error:
-            return Refused(str(error))
+            return WriteRefused(str(error))
 
     async def _settled(
         self, uid: PodUid, hold: Hold, pod: PendingPod, outcome: ReleaseOutcome, attempt: int
@@ -169,7 +169,7 @@ class Releaser:
         match outcome:
             case Released(version):
                 self._released(uid, hold)
-                if pod.pin(self._config.pin) is Pin.AFFINITY:
+                if pod.pin(self._config.pin) is PinKind.AFFINITY:
                     self._pods.released(uid, version)
             case AlreadyReleased(note, _) if note is not None and note.plan_id == hold.plan_id:
                 self._released(uid, hold)
@@ -187,7 +187,7 @@ class Releaser:
                 self._count("retried")
                 await asyncio.sleep(RETRY_BASE_S * (1 << attempt))
                 return False
-            case Refused(message):
+            case WriteRefused(message):
                 self._refused(uid, hold, pod, message)
             case _ as unreachable:
                 assert_never(unreachable)

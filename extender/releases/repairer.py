@@ -31,7 +31,7 @@ from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
 from extender.planning.refusednodes import Refusals
 from extender.releases.eviction import evict
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.effects import Effect, PlanBroken
 from muster.cluster.events import PodForgotten
 from muster.cluster.handlers.devicetroubles import REPLACEABLE
@@ -72,7 +72,7 @@ class Repairer:
         client: KubeClient,
         config: ExtenderConfig,
         metrics: ExtenderMetrics,
-        reporter: Reporter,
+        reporter: DecisionReporter,
     ) -> None:
         self._engine = engine
         self._pods = pods

@@ -33,7 +33,7 @@ PAUSE_S: Final = 10.0  # after a failure
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventText:
     """What an Event says of a gang."""
 
     gang: GangKey
@@ -42,7 +42,7 @@ class Told:
     warning: bool
 
 
-Record = Callable[[Pod, Told], None]
+Record = Callable[[Pod, EventText], None]
 
 
 @dataclass(slots=True)
@@ -50,9 +50,9 @@ class DueEvents:
     """The Events that wait for a bound member, one per gang and reason."""
 
     #: in the order of their arrival
-    events: dict[tuple[GangKey, str], Told] = field(default_factory=dict)
+    events: dict[tuple[GangKey, str], EventText] = field(default_factory=dict)
 
-    def put(self, told: Told) -> None:
+    def put(self, told: EventText) -> None:
         """Have an Event recorded soon; one for the same gang and reason is replaced."""
         self.events[told.gang, told.reason] = told
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
-from extender.reporting.boundgangs import DueEvents, Told
+from extender.reporting.boundgangs import DueEvents, EventText
 from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
@@ -26,7 +26,7 @@ from muster.placement.reasons import text as explain
 log = logging.getLogger(__name__)
 
 
-class Reporter:
+class DecisionReporter:
     """Tells of decisions; decides nothing."""
 
     def __init__(
@@ -178,7 +178,7 @@ class Reporter:
         text = f"its devices on node {node} are healthy again"
         self._on_bound(pod, "DevicesHealthy", text, warning=False)
 
-    def tell_bound(self, pod: Pod, told: Told) -> None:
+    def tell_bound(self, pod: Pod, told: EventText) -> None:
         """Tell a bound member, and who made it, of its gang."""
         owner = self._pods.controller(pod)
         self._tell_both(_ref(pod), owner, told.reason, told.text, warning=told.warning)
@@ -261,7 +261,7 @@ class Reporter:
         """
         rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
         if not len(rows) and len(view.bound):
-            self._bound.put(Told(view.key, reason, text, warning))
+            self._bound.put(EventText(view.key, reason, text, warning))
             return True
         uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
         return uid is not None and self._tell(uid, reason, text, warning=warning)

@@ -11,14 +11,14 @@ from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec
 from muster.kube.wire import Pod
 from muster.workloads.dialect import NO_RANK
 from muster.workloads.managedpods import has_gate
-from muster.workloads.registry import Placed
+from muster.workloads.registry import PodMembership
 
 MOST_MEMBERS: Final = 4_096
 """Of one reservation: to enter, hold and answer for a member takes 0.1 to 0.2 ms, and whoever makes
 the first pod waits for all of it."""
 
 
-def pod_problem(pod: Pod, placed: Placed | None) -> str:
+def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
     """Return why nothing can be reserved for the gang of this pod, "" where it may be."""
     if placed is None:
         return "the pod is in no gang"

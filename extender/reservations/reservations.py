@@ -40,7 +40,7 @@ from extender.pendingpods import suffers_from_pin
 from extender.reservations.arrivalrate import Arrivals
 from extender.reservations.eligibility import gang_problem, member_count, numbers, pod_problem
 from extender.timeslice import Pace
-from muster.apiwire.reservation import Place, Reserved, place
+from muster.apiwire.reservation import Reserved, ReservedPlace, place
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
@@ -50,7 +50,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
 from muster.kube.wire import Pod
-from muster.workloads.registry import Placed
+from muster.workloads.registry import PodMembership
 from muster.workloads.registry import place as placed_by
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class _Reservation:
     #: set once there are none
     planned: asyncio.Event = field(default_factory=asyncio.Event)
     #: where members go, by number
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, ReservedPlace] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -213,7 +213,7 @@ class Reservations:
 
     # -- rows without pods ---------------------------------------------------------------
 
-    async def _begin(self, pod: Pod, placed: Placed) -> _Reservation | str:
+    async def _begin(self, pod: Pod, placed: PodMembership) -> _Reservation | str:
         """Have all members of a gang planned, or return why not."""
         key = placed.member.key
         if self._late.get(key, 0.0) > self._engine.clock():

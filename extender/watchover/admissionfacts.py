@@ -13,7 +13,7 @@ from extender.config.settings import Admission
 from muster.injection.errors import ProfileError
 from muster.injection.profiles import catalog, fabriccheck, tiers
 from muster.injection.profiles.clusterprofile import ClusterProfile, ClusterProfileSpec
-from muster.injection.profiles.fabric import API_VERSION, Fabric, Fabrics, FabricSpec, Name
+from muster.injection.profiles.fabric import API_VERSION, FabricProfile, Fabrics, FabricSpec, Name
 from muster.injection.subject import Facts
 from muster.kube import wire
 from muster.kube.client import KubeClient
@@ -92,7 +92,8 @@ class Given:
 
     def _of(self, found: ClusterObject, fabrics: Iterable[FabricObject]) -> Facts:
         made = (
-            Fabric(API_VERSION, "FabricProfile", Name(f.metadata.name), f.spec) for f in fabrics
+            FabricProfile(API_VERSION, "FabricProfile", Name(f.metadata.name), f.spec)
+            for f in fabrics
         )
         own = {fabric.name: fabric for fabric in made if not list(fabriccheck.problems(fabric))}
         profile = ClusterProfile(metadata=Name(found.metadata.name), spec=found.spec)

@@ -27,7 +27,7 @@ from typing import Final
 
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import is_pinned
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from extender.watchover.admissionfacts import Given
 from muster.cluster.ids import GangKey, PodUid
@@ -81,7 +81,7 @@ class Slipped:
     given: Given
     webhook: str
     metrics: ExtenderMetrics
-    reporter: Reporter
+    reporter: DecisionReporter
     pace: Pace
     _suspects: dict[PodUid, _Suspect] = field(default_factory=dict)
     _found: dict[PodUid, tuple[Lacks, GangKey | None]] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods, headline_digest
 from extender.planning import waitcauses
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import KubeClient
@@ -77,7 +77,7 @@ class Conditions:
         client: KubeClient,
         config: ConditionsConfig,
         metrics: ExtenderMetrics,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         decisions: Mapping[GangKey, Decision],
     ) -> None:
         """``decisions``: the last one about each gang that waits for room."""

@@ -26,7 +26,7 @@ from typing import Final
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.reporting.boundgangs import LISTS_PER_S, pods_on, tell_for_ever
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.effects import DevicesDisturbed, Effect
 from muster.cluster.handlers.devicetroubles import DeviceTrouble, TroubleKind
 from muster.cluster.ids import GangKey, PodUid
@@ -55,7 +55,7 @@ class DeviceWatch:
         engine: Engine,
         client: KubeClient,
         metrics: ExtenderMetrics,
-        reporter: Reporter,
+        reporter: DecisionReporter,
         *,
         writes: bool,
     ) -> None:

@@ -26,8 +26,8 @@ from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import APIError, Conflict, KubeError, NotFound
 from muster.kube.resources import KubeObject, Resource
 from muster.workloads.groupconditions import GroupCondition
-from muster.workloads.managedpods import Policy
-from muster.workloads.status import Fields, Status, Waits, progress
+from muster.workloads.managedpods import ManagedPolicy
+from muster.workloads.status import Fields, GroupStatus, Waits, progress
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class _Kept:
     """One object whose status is kept, as last seen, and the fields that it drops."""
 
     resource: Resource[Any]
-    status: Status[Any]
+    status: GroupStatus[Any]
     found: KubeObject
     gang: GangKey
     dropped: set[str] = field(default_factory=set)
@@ -57,13 +57,13 @@ class Waiting(Protocol):
         ...
 
 
-class StatusWriter:
+class GroupStatusWriter:
     """Keeps the statuses of all objects whose kind has one to be kept."""
 
     def __init__(
         self,
         engine: Engine,
-        policy: Policy,
+        policy: ManagedPolicy,
         covers: Callable[[str], bool],
         client: KubeClient,
         metrics: ExtenderMetrics,
@@ -83,7 +83,9 @@ class StatusWriter:
         waiting.listen(self.gang_is_due)
         engine.listen(self.notice, GangChanged)
 
-    def seen(self, resource: Resource[Any], status: Status[Any] | None, found: KubeObject) -> None:
+    def seen(
+        self, resource: Resource[Any], status: GroupStatus[Any] | None, found: KubeObject
+    ) -> None:
         """Take note of an object as it is now."""
         if status is None or not self._keeps(status):
             return
@@ -96,7 +98,7 @@ class StatusWriter:
         self._by_gang[gang] = uid
         self._is_due(uid)
 
-    def _keeps(self, status: Status[Any]) -> bool:
+    def _keeps(self, status: GroupStatus[Any]) -> bool:
         return status.scheduler is None or self._policy.replaces(status.scheduler)
 
     def gone(self, uid: str) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from extender.access.authorization import Gate
-from extender.app import Parts
+from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
 from extender.intake.objects import Feed, Namespaces
@@ -27,11 +27,11 @@ from extender.metrics import StateCollector
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
-from extender.readapi.dump import Dumper
+from extender.readapi.dump import StateDumper
 from extender.releases.partialgangs import PartialGangs
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
@@ -42,7 +42,7 @@ from extender.watchover.bypassedpods import Slipped
 from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
-from extender.watchover.groupstatuses import StatusWriter
+from extender.watchover.groupstatuses import GroupStatusWriter
 from extender.wiring import rooms
 from extender.wiring.jobs import Gates, Plans, Ticker, Works
 from extender.wiring.rooms import Common, Shown, Surface
@@ -83,17 +83,17 @@ class Extender:
     releaser: Releaser = field(init=False)
     reservations: Reservations = field(init=False)
     repairer: Repairer = field(init=False)
-    statuses: StatusWriter = field(init=False)
+    statuses: GroupStatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
     networks: JobNetworks = field(init=False)
     census: Census = field(init=False)
-    dumper: Dumper = field(init=False)
+    dumper: StateDumper = field(init=False)
     slipped: Slipped = field(init=False)
     devices: DeviceWatch = field(init=False)
-    parts: Parts = field(init=False)
+    parts: ExtenderParts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
     #: set once this replica may plan and write
     begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -146,9 +146,9 @@ class Extender:
 
     def _build_chain(
         self, it: Common, lost: LostSeats, records: NetworkRecords, expected: ExpectedRows
-    ) -> Holding:
+    ) -> PlanHolder:
         """Build planned → reserved → network → release, the last first."""
-        holding = Holding(it.engine)
+        holding = PlanHolder(it.engine)
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
@@ -172,11 +172,11 @@ class Extender:
             sync=self.sync,
         )
 
-    def _build_servers(self, it: Common, holding: Holding, shown: Shown) -> None:
+    def _build_servers(self, it: Common, holding: PlanHolder, shown: Shown) -> None:
         """Build what answers, and the jobs."""
         it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
         self.dumper = rooms.dumper_of(it, shown)
-        self.parts = Parts(
+        self.parts = ExtenderParts(
             config=self.config,
             handlers=rooms.handlers_of(it, holding, self.feed, self._ready),
             api=rooms.read_api(it, shown, self._ready),

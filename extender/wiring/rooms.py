@@ -25,11 +25,11 @@ from extender.metrics import ExtenderMetrics, Readings
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.worklist import WorkList
-from extender.readapi.dump import Dumper, replica
+from extender.readapi.dump import StateDumper, replica
 from extender.readapi.routes import ReadApi
 from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
@@ -37,7 +37,7 @@ from extender.releases.partialgangs import PartialGangs
 from extender.releases.releaser import ReleaseParts, Releaser
 from extender.releases.repairer import Repairer
 from extender.reporting.boundgangs import BoundGangs, DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.reservations.reservations import (
     ExpectedRows,
     ReservationParts,
@@ -51,14 +51,14 @@ from extender.watchover.bypassedpods import Slipped
 from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
-from extender.watchover.groupstatuses import StatusWriter
+from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.names import PLAN_GATE
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
 
@@ -97,14 +97,14 @@ class Common:
     metrics: ExtenderMetrics
     state: ClusterState
     engine: Engine
-    policy: Policy
+    policy: ManagedPolicy
     pace: Pace
     pods: PendingPods
     worklist: WorkList
     recorder: EventRecorder
     #: Events of gangs all of whose members are bound
     due: DueEvents
-    reporter: Reporter
+    reporter: DecisionReporter
 
     @classmethod
     def of(cls, base: Surface) -> Self:
@@ -126,13 +126,13 @@ class Common:
             metrics=metrics,
             state=state,
             engine=engine,
-            policy=Policy.of(config.managed),
+            policy=ManagedPolicy.of(config.managed),
             pace=Pace(base.monotonic),
             pods=pods,
             worklist=WorkList(engine),
             recorder=recorder,
             due=due,
-            reporter=Reporter(state, pods, recorder, metrics, due),
+            reporter=DecisionReporter(state, pods, recorder, metrics, due),
         )
 
 
@@ -165,9 +165,9 @@ def conditions_of(it: Common) -> Conditions:
     )
 
 
-def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> StatusWriter:
+def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> GroupStatusWriter:
     """Build what keeps the statuses of group objects."""
-    return StatusWriter(it.engine, it.policy, feed.covers, it.client, it.metrics, conditions)
+    return GroupStatusWriter(it.engine, it.policy, feed.covers, it.client, it.metrics, conditions)
 
 
 def census_of(
@@ -194,7 +194,7 @@ def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
 def sync_of(
     it: Common,
     feed: Feed,
-    statuses: StatusWriter,
+    statuses: GroupStatusWriter,
     networks: NetworkRecords,
     expected: ExpectedRows,
 ) -> Sync:
@@ -272,7 +272,7 @@ def restrictions_of(repairer: Repairer, lost: LostSeats, networks: JobNetworks) 
 
 
 def planner_of(
-    it: Common, holding: Holding, restrictions: Restrictions, release: Release
+    it: Common, holding: PlanHolder, restrictions: Restrictions, release: Release
 ) -> Planner:
     """Build the planner, the begin of the chain."""
     return Planner(
@@ -312,7 +312,7 @@ def bound_gangs_of(it: Common) -> BoundGangs:
     return BoundGangs(it.engine, it.client, it.due, it.reporter.tell_bound)
 
 
-def handlers_of(it: Common, holding: Holding, feed: Feed, ready: Asked) -> Handlers:
+def handlers_of(it: Common, holding: PlanHolder, feed: Feed, ready: Asked) -> Handlers:
     """Build the answers to kube-scheduler."""
     return Handlers(
         Verbs(it.state, holding, feed.is_managed, feed.namespaces.__contains__, ready),
@@ -360,9 +360,9 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     )
 
 
-def dumper_of(it: Common, shown: Shown) -> Dumper:
+def dumper_of(it: Common, shown: Shown) -> StateDumper:
     """Build what writes dumps."""
-    return Dumper(
+    return StateDumper(
         it.engine,
         shown.planner,
         it.config,

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from extender.calls import wire
 from extender.config.settings import ExtenderConfig
 from extender.engine import SteadyClock
-from extender.errors import BadRequest, NotReady
+from extender.errors import MalformedCall, NotReady
 from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
@@ -31,7 +31,7 @@ from loadtest.chaos.simulation.server import Server
 from muster.kube.client import KubeClient
 from muster.kube.http.fence import Fence
 from muster.kube.http.transport import Retry
-from muster.kube.leading.election import Rules
+from muster.kube.leading.election import ElectionTimes
 from muster.kube.leading.lease import LeaseRef
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Replica:
             pod=pod,
             identity=self.identity,
             lease=LeaseRef(NAMESPACE, election.resource_name),
-            rules=Rules(
+            rules=ElectionTimes(
                 float(election.lease_duration_seconds), deadline_s, election.retry_period_seconds
             ),
             free=KubeClient(Nobody(), transport=free),
@@ -262,5 +262,5 @@ class Replica:
                 return handlers.verbs.filter(body).body
             answer = handlers.verbs.prioritize if verb == "prioritize" else handlers.verbs.preempt
             return answer(body)
-        except (BadRequest, NotReady) as error:
+        except (MalformedCall, NotReady) as error:
             return NotReached(f"HTTP status of an error: {error}")

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from extender.config.election import LeaderElection
-from extender.config.settings import ExtenderConfig, Pin
+from extender.config.settings import ExtenderConfig, PinSetting
 
 EPISODE_STEPS = 20_000
 """Steps between two clusters: each episode begins empty and is brought to rest at its end."""
@@ -70,7 +70,7 @@ def shape_of(dice: random.Random) -> Shape:
         config=ExtenderConfig(
             leader_election=_election(dice, replicas),
             spare_count=dice.choice((0, 1, 1, 2)),
-            pin=dice.choice((Pin.AUTO, Pin.AUTO, Pin.NOMINATE)),
+            pin=dice.choice((PinSetting.AUTO, PinSetting.AUTO, PinSetting.NOMINATE)),
             release_concurrency=dice.choice((1, 4, 32)),
             evict_after_seconds=dice.choice((0.0, 20.0, 60.0)),
             refused_after_seconds=dice.choice((0.0, 10.0, 60.0)),

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RuleAnswer(msgspec.Struct, frozen=True):
     """A rule of placement, and what it leaves."""
 
     #: name, as "node selector"
@@ -88,7 +88,7 @@ class Decision(msgspec.Struct, frozen=True):
     nodes: int | UnsetType = UNSET
     #: of these, nodes that can take one more member now
     feasible: int | UnsetType = UNSET
-    rules: tuple[Rule, ...] | UnsetType = UNSET
+    rules: tuple[RuleAnswer, ...] | UnsetType = UNSET
     #: None where no domain was compared
     nearest: Nearest | UnsetType | None = UNSET
     #: what would help, "" where nothing is known

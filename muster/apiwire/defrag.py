@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 PATH = "/v1/defrag"
 
 
-class Price(msgspec.Struct, frozen=True):
+class PriceAnswer(msgspec.Struct, frozen=True):
     """What moves cost."""
 
     #: highest priority of a gang that is disturbed
@@ -24,7 +24,7 @@ class Price(msgspec.Struct, frozen=True):
     devices_milli: int
 
 
-class Move(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
+class MoveAnswer(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
     """One pod from one node to another."""
 
     #: NAMESPACE/NAME, or "pod ROW" where the name is not known
@@ -33,7 +33,7 @@ class Move(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"
     target: str
 
 
-class Disturbed(msgspec.Struct, frozen=True):
+class DisturbedAnswer(msgspec.Struct, frozen=True):
     """A gang with members that move."""
 
     gang: str
@@ -43,7 +43,7 @@ class Disturbed(msgspec.Struct, frozen=True):
     #: whether all of it stops, and not only the members that move
     stops: bool
     interrupted_milli: int
-    moves: tuple[Move, ...]
+    moves: tuple[MoveAnswer, ...]
 
 
 class Then(msgspec.Struct, frozen=True):
@@ -78,8 +78,8 @@ class Defrag(msgspec.Struct, frozen=True):
     # a proposal
     #: whether there are no cheaper moves
     proven: bool | UnsetType = UNSET
-    price: Price | UnsetType = UNSET
-    disturbed: tuple[Disturbed, ...] | UnsetType = UNSET
+    price: PriceAnswer | UnsetType = UNSET
+    disturbed: tuple[DisturbedAnswer, ...] | UnsetType = UNSET
     then: Then | UnsetType = UNSET
 
     #: the same for people, most important first

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from muster.apiwire.decision import Decision
-from muster.apiwire.defrag import Price
+from muster.apiwire.defrag import PriceAnswer
 from muster.apiwire.gangs import GangRow
 
 PATH = "/v1/explain"
@@ -20,7 +20,7 @@ class Ways(msgspec.Struct, frozen=True):
     #: gangs that all have to end; empty: no few of them help
     ends: tuple[str, ...]
     #: None: no moves help
-    moves: Price | None
+    moves: PriceAnswer | None
     #: whether it fits once its preferred level is no longer required
     relaxes: bool
 

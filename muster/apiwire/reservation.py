@@ -16,7 +16,7 @@ from muster.kube.writing.podbodies import node_affinity
 PATH: Final = "/v1/reservations"
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class ReservedPlace(msgspec.Struct, frozen=True, gc=False):
     """Where the member with a number goes (``muster.workloads.dialect.Member.rank``)."""
 
     number: int
@@ -29,7 +29,7 @@ class Reserved(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     Without places ``why`` says why not; the pods are then gated and wait as any other.
     """
 
-    places: tuple[Place, ...] = ()
+    places: tuple[ReservedPlace, ...] = ()
     seconds: float = 0.0
     why: str = ""
 
@@ -38,9 +38,9 @@ _DECODER: Final = msgspec.json.Decoder(Reserved)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def place(number: int, note: PlanNote) -> Place:
+def place(number: int, note: PlanNote) -> ReservedPlace:
     """Return the place of a planned member."""
-    return Place(number, plan_wire(note))
+    return ReservedPlace(number, plan_wire(note))
 
 
 def encode(reserved: Reserved) -> bytes:
@@ -53,11 +53,11 @@ def decode(body: bytes) -> Reserved:
     return _DECODER.decode(body)
 
 
-def annotation(given: Place) -> str:
+def annotation(given: ReservedPlace) -> str:
     """Return the text of ``muster.dev/plan`` for a place."""
     return text_of(given.plan)
 
 
-def pinned(given: Place) -> msgspec.Raw:
+def pinned(given: ReservedPlace) -> msgspec.Raw:
     """Return ``spec.affinity.nodeAffinity`` for a place."""
     return msgspec.Raw(node_affinity(given.plan.node, given.plan.spares))

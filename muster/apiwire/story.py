@@ -33,7 +33,7 @@ class StoryEntry(msgspec.Struct, frozen=True):
     what: str
 
 
-class Story(msgspec.Struct, frozen=True):
+class StoryAnswer(msgspec.Struct, frozen=True):
     """Entries about a pod or gang, what led to them, and what followed; oldest first."""
 
     #: "pod" or "gang"

@@ -24,7 +24,7 @@ class _Strict(
     """A misspelt field is an error and not a question about something else."""
 
 
-class Kind(_Strict, frozen=True):
+class WhatIfPods(_Strict, frozen=True):
     """Pods that are equal."""
 
     #: a pod template, or a pod
@@ -42,7 +42,7 @@ class Job(_Strict, frozen=True):
     namespace: str = "default"
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    pods: tuple[Kind, ...] = ()
+    pods: tuple[WhatIfPods, ...] = ()
     priority: int = 0
 
 
@@ -56,7 +56,7 @@ class Without(_Strict, frozen=True):
     nodes: tuple[str, ...] = ()
 
 
-class Nodes(_Strict, frozen=True):
+class WhatIfNodes(_Strict, frozen=True):
     """Empty nodes that are supposed to be there."""
 
     #: how many more
@@ -80,7 +80,7 @@ class Set(_Strict, frozen=True):
     min: int | None = None
 
 
-class Question(_Strict, frozen=True):
+class WhatIfQuestion(_Strict, frozen=True):
     """Exactly one of ``gang`` and ``job`` is given."""
 
     #: one that exists: its key, NAMESPACE/NAME, or a name of its own
@@ -88,7 +88,7 @@ class Question(_Strict, frozen=True):
     #: one that does not exist
     job: Job | None = None
     without: Without = Without()
-    with_nodes: tuple[Nodes, ...] = ()
+    with_nodes: tuple[WhatIfNodes, ...] = ()
     set: Set = Set()
 
 
@@ -103,7 +103,7 @@ class Where(msgspec.Struct, frozen=True):
     nodes: int
 
 
-class WhatIf(msgspec.Struct, frozen=True):
+class WhatIfAnswer(msgspec.Struct, frozen=True):
     """The answer."""
 
     #: what was supposed, a line each
@@ -117,10 +117,10 @@ class WhatIf(msgspec.Struct, frozen=True):
     where: tuple[Where, ...]
 
 
-def parse(body: bytes) -> Question:
+def parse(body: bytes) -> WhatIfQuestion:
     """Read a body; raises ``ValueError`` that names what is wrong."""
     try:
-        question = msgspec.json.decode(body, type=Question)
+        question = msgspec.json.decode(body, type=WhatIfQuestion)
     except msgspec.MsgspecError as error:
         raise ValueError(f"body: {error}") from error
     problem = _problem(question)
@@ -129,7 +129,7 @@ def parse(body: bytes) -> Question:
     return question
 
 
-def _problem(question: Question) -> str:
+def _problem(question: WhatIfQuestion) -> str:
     if bool(question.gang) == (question.job is not None):
         return "gang, job: name exactly one of them"
     nodes = sum(each.count for each in question.with_nodes)

@@ -32,9 +32,9 @@ def register(commands: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    from muster.cli.ops.ungating import Choice, ungate  # noqa: PLC0415  lazy
+    from muster.cli.ops.ungating import PodChoice, ungate  # noqa: PLC0415  lazy
 
-    choice = Choice(tuple(arguments.pods), arguments.namespace, dry_run=arguments.dry_run)
+    choice = PodChoice(tuple(arguments.pods), arguments.namespace, dry_run=arguments.dry_run)
     done = run_against(arguments, lambda auth: ungate(auth, choice))
     for line in done.refusals:
         print(f"muster: {line}", file=sys.stderr)

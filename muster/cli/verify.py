@@ -12,7 +12,7 @@ from muster.cli.output import add_json_flag
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
-    from muster.cli.verification.finding import Finding
+    from muster.cli.verification.finding import CheckFinding
 
 
 def register(commands: Subparsers) -> None:
@@ -34,7 +34,7 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from muster.cli.verification.finding import Level  # noqa: PLC0415  lazy
+    from muster.cli.verification.finding import Severity  # noqa: PLC0415  lazy
     from muster.cli.verification.run import Settings, verify  # noqa: PLC0415  lazy
 
     settings = Settings(
@@ -48,21 +48,21 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_as_json(findings)))
     else:
         _lines(findings)
-    return 1 if any(finding.level is Level.BROKEN for finding in findings) else 0
+    return 1 if any(finding.level is Severity.BROKEN for finding in findings) else 0
 
 
-def _as_json(findings: list[Finding]) -> dict[str, object]:
-    from muster.cli.verification.finding import Level  # noqa: PLC0415  lazy
+def _as_json(findings: list[CheckFinding]) -> dict[str, object]:
+    from muster.cli.verification.finding import Severity  # noqa: PLC0415  lazy
 
     rows = [
         {"level": f.level.value, "area": f.area, "text": f.text, "remedy": f.remedy}
         for f in findings
     ]
-    counts = {level.value: sum(f.level is level for f in findings) for level in Level}
+    counts = {level.value: sum(f.level is level for f in findings) for level in Severity}
     return {**counts, "findings": rows}
 
 
-def _lines(findings: list[Finding]) -> None:
+def _lines(findings: list[CheckFinding]) -> None:
     """Print a line per finding, and below it what to do."""
     from rich.console import Console  # noqa: PLC0415  --json and --help start without it
     from rich.text import Text  # noqa: PLC0415  lazy

@@ -1,6 +1,6 @@
 """What follows from an event: returned by ``ClusterState.apply``, acted on by the shells.
 
-Handlers collect it in an ``Outcome``.
+Handlers collect it in an ``EventOutcome``.
 """
 
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ Effect = (
 
 
 @dataclass(slots=True)
-class Outcome:
+class EventOutcome:
     """What one event did: collected by the handlers."""
 
     #: Effects in the order in which they arose; one may be there more than once.

@@ -8,7 +8,7 @@ the same sums that could disagree with the first does not exist.
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
-from muster.cluster.effects import Outcome
+from muster.cluster.effects import EventOutcome
 from muster.cluster.events import GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from muster.cluster.handlers import gangevents, nodeevents, podevents
 from muster.cluster.ids import NO_ROW
@@ -30,7 +30,7 @@ def overlay(
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
     model = Model(snapshot.cluster, snapshot.levels, snapshot)
     model.share_topology(snapshot.topology_cell)
-    ignored = Outcome()
+    ignored = EventOutcome()
     for row in without_pods:
         if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
@@ -46,7 +46,7 @@ def overlay(
     return model.snapshot(snapshot.generation, overlay)
 
 
-def _take_over(model: Model, fact: Fact, ignored: Outcome) -> None:
+def _take_over(model: Model, fact: Fact, ignored: EventOutcome) -> None:
     match fact:
         case NodeUpserted():
             nodeevents.upsert(model, fact, ignored)

@@ -24,7 +24,7 @@ from muster.cluster.columns.uids import Uids
 from muster.cluster.dump import reader as loading
 from muster.cluster.dump import writer as dumping
 from muster.cluster.dump.blocks import BlockReader
-from muster.cluster.effects import Effect, Outcome
+from muster.cluster.effects import Effect, EventOutcome
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -113,7 +113,7 @@ class ClusterState:
         Raises ``ValueError`` for a value that no cluster can have and ``PlanStale`` for a
         plan that does not fit any more; the state is then unchanged.
         """
-        out = Outcome()
+        out = EventOutcome()
         self._dispatch(event, out, now)
         if self._model.devices.disturbed:
             ledger.review_disturbed(self._model, out)
@@ -129,7 +129,7 @@ class ClusterState:
                 )
         return list(dict.fromkeys(out.effects))
 
-    def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
+    def _dispatch(self, event: Event, out: EventOutcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
         model = self._model
         match event:
             case PodUpserted():

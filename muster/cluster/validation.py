@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from muster.cluster.devices.claims import SPARE, Claim
+from muster.cluster.devices.claims import SPARE, PackedClaim
 from muster.cluster.devices.onenode import any_seat
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.handlers import devicetroubles
@@ -281,7 +281,7 @@ def _check_given(model: Model, node: int) -> None:
         _require(named or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
 
 
-def _check_claim(model: Model, node: int, claim: Claim) -> None:
+def _check_claim(model: Model, node: int, claim: PackedClaim) -> None:
     who = f"{_who(model, claim.pod)} claims a device of {_node(model, node)}"
     if claim.flags & SPARE:
         hold = model.holds[claim.pod]

@@ -17,7 +17,7 @@ from muster.placement.question import Question
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AnsweredQuestion:
     """A question, the snapshot it was put to, and the answer."""
 
     snapshot: Snapshot
@@ -29,15 +29,15 @@ class History:
     """The last ``keep`` plans and the last ``keep`` refusals; none with ``keep`` 0."""
 
     def __init__(self, keep: int) -> None:
-        self._plans: deque[Asked] = deque(maxlen=keep)
-        self._refusals: deque[Asked] = deque(maxlen=keep)
+        self._plans: deque[AnsweredQuestion] = deque(maxlen=keep)
+        self._refusals: deque[AnsweredQuestion] = deque(maxlen=keep)
 
-    def __iter__(self) -> Iterator[Asked]:
+    def __iter__(self) -> Iterator[AnsweredQuestion]:
         """Yield what is kept, oldest first."""
         kept = [*self._plans, *self._refusals]
         return iter(sorted(kept, key=lambda asked: asked.snapshot.generation))
 
-    def note(self, asked: Asked) -> None:
+    def note(self, asked: AnsweredQuestion) -> None:
         """Keep one more and give up the oldest of its kind."""
         row = self._plans if isinstance(asked.answer, Planned) else self._refusals
         row.append(asked)

@@ -28,7 +28,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodState
 from muster.decisions.answer import Answer, answer
-from muster.decisions.history import Asked
+from muster.decisions.history import AnsweredQuestion
 from muster.decisions.record import written
 from muster.placement.question import Question
 from muster.queueing.order import order
@@ -107,7 +107,7 @@ class RecordingInput:
     source: RecordingSource
     frozen: Frozen
     #: The planner's decisions, oldest first.
-    made: Sequence[Asked]
+    made: Sequence[AnsweredQuestion]
     #: Asks the planner for the question about a gang.
     question: Callable[[GangKey], Question]
     #: Asks the planner for its note about a gang.

@@ -28,7 +28,7 @@ class NodeGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodeGroups:
     """``groups``: what is there. Not ``known``: nobody has looked, everything is possible.
 
     ``keys``: the label keys that the groups tell apart, ``None`` for all there are.
@@ -50,4 +50,4 @@ class Nodes:
         )
 
 
-NOT_KNOWN: Final = Nodes()
+NOT_KNOWN: Final = NodeGroups()

@@ -23,7 +23,7 @@ from muster.injection.checks.arguments import arguments
 from muster.injection.checks.deprecated import deprecated
 from muster.injection.checks.devices import devices
 from muster.injection.checks.fabric import fabric_is_there
-from muster.injection.checks.finding import Finding
+from muster.injection.checks.finding import PodFinding
 from muster.injection.checks.sharedmemory import shared_memory_is_enough
 from muster.injection.checks.silenttcp import silent_tcp
 from muster.injection.overrides.application import Overridden, override
@@ -31,8 +31,8 @@ from muster.injection.overrides.targets import Identity
 from muster.injection.patching.additions import Additions
 from muster.injection.patching.draft import Draft
 from muster.injection.patching.operations import Operation
-from muster.injection.patching.podsecurity import Level, allowed, level_of
-from muster.injection.patching.record import Record
+from muster.injection.patching.podsecurity import PodSecurityLevel, allowed, level_of
+from muster.injection.patching.record import InjectionRecord
 from muster.injection.podview import PodView
 from muster.injection.rules.datasets import datasets
 from muster.injection.rules.fabric import fabric
@@ -54,7 +54,7 @@ class Check(Protocol):
 
     __name__: str
 
-    def __call__(self, subject: Subject) -> Iterable[Finding]:
+    def __call__(self, subject: Subject) -> Iterable[PodFinding]:
         """Yield the findings."""
         ...
 
@@ -75,7 +75,7 @@ class Injection:
     """
 
     operations: tuple[Operation, ...] = ()
-    record: Record = field(default_factory=Record)
+    record: InjectionRecord = field(default_factory=InjectionRecord)
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
     found: tuple[tuple[str, bool], ...] = ()
@@ -140,7 +140,7 @@ def inject(
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:
     level = level_of(subject.facts.namespaces.get(subject.namespace, _NONE))
-    everything = level is Level.PRIVILEGED
+    everything = level is PodSecurityLevel.PRIVILEGED
     for rule in RULES:
         for additions in rule(subject):
             draft.take(additions if everything else allowed(additions, level))

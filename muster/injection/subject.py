@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
-from muster.injection.nodegroups import NOT_KNOWN, Nodes
+from muster.injection.nodegroups import NOT_KNOWN, NodeGroups
 from muster.injection.overrides.owners import Owners
 from muster.injection.overrides.policy import NO_POLICIES, Policies
-from muster.injection.patching.additions import CONTAINERS, INIT_CONTAINERS, Place
+from muster.injection.patching.additions import CONTAINERS, INIT_CONTAINERS, ContainerPlace
 from muster.injection.patching.containers import container_at
 from muster.injection.podview import Container, PodView
 from muster.injection.profiles.clusterprofile import ClusterProfile
@@ -15,7 +15,7 @@ from muster.injection.profiles.tiers import AcceleratorTaint, PlacesData, Spot, 
 from muster.kube import wire
 from muster.kube.quantity import QuantityError, to_units
 from muster.workloads.devices.accelerators import Accelerators
-from muster.workloads.registry import Placed, place
+from muster.workloads.registry import PodMembership, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Facts:
     fabrics: Fabrics
     accelerators: Accelerators
     places: PlacesData
-    nodes: Nodes = NOT_KNOWN
+    nodes: NodeGroups = NOT_KNOWN
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels by name of namespace; a missing one is not known."""
     policies: Policies = NO_POLICIES
@@ -73,7 +73,7 @@ class Subject:
     namespace: str
     facts: Facts
     gang: Gang | None
-    accelerated: Mapping[Place, int]
+    accelerated: Mapping[ContainerPlace, int]
     known: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
     """What several rules ask and one answer is enough for."""
 
@@ -82,7 +82,7 @@ class Subject:
         """Return what rules look at."""
         lists = ((CONTAINERS, pod.spec.containers), (INIT_CONTAINERS, pod.spec.init_containers))
         asked = {
-            Place(where, index): asked_for(container, facts.accelerators)
+            ContainerPlace(where, index): asked_for(container, facts.accelerators)
             for where, containers in lists
             for index, container in enumerate(containers)
         }
@@ -128,7 +128,7 @@ def gang_of(pod: wire.Pod) -> Gang | None:
     return gang_as(place(pod))
 
 
-def gang_as(placed: Placed | None) -> Gang | None:
+def gang_as(placed: PodMembership | None) -> Gang | None:
     """Return the same for a pod that has been looked up already (``registry.place``)."""
     if placed is None:
         return None

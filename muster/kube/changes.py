@@ -21,7 +21,7 @@ class Upserted(msgspec.Struct, Generic[T], frozen=True, gc=False):
     listed: bool = False
 
 
-class Gone(msgspec.Struct, frozen=True, gc=False):
+class ObjectGone(msgspec.Struct, frozen=True, gc=False):
     """An object is gone. After a list only its namespace, name and UID are filled in."""
 
     meta: ObjectMeta
@@ -43,5 +43,5 @@ class NotServed(msgspec.Struct, frozen=True, gc=False):
     """The server does not know the resource (its CRD is not installed); asked again later."""
 
 
-Change = Upserted[T] | Gone | Synced | NotServed
+Change = Upserted[T] | ObjectGone | Synced | NotServed
 Sink = Callable[[Sequence[Change[T]]], None]

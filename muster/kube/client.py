@@ -29,11 +29,11 @@ from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
-from muster.kube.errors import Gone, NotFound
+from muster.kube.errors import NotFound, VersionExpired
 from muster.kube.http.auth import Auth
 from muster.kube.http.calllabels import Observer
 from muster.kube.http.longbody import Rooms
-from muster.kube.http.transport import Answered, Request, Stream, Transport
+from muster.kube.http.transport import Answered, AnswerStream, HttpRequest, Transport
 from muster.kube.resources import PODS, KubeObject, Resource
 from muster.kube.watching.frames import Codec, ListMeta, Page, PageDecoder, served
 from muster.kube.wire import PartialObject, Pod
@@ -113,7 +113,7 @@ class KubeClient:
     async def get(self, resource: Resource[T], name: str, *, namespace: str | None = None) -> T:
         """Return one object, as it is now."""
         path = resource.path(name, namespace=namespace)
-        return self.codec(resource).object(await self._transport.send(Request("GET", path)))
+        return self.codec(resource).object(await self._transport.send(HttpRequest("GET", path)))
 
     async def pages(
         self,
@@ -136,7 +136,7 @@ class KubeClient:
         while True:
             try:
                 body = await self._listed(resource, path, query, rooms)
-            except Gone:
+            except VersionExpired:
                 if "continue" not in query:
                     raise
                 query = {**(selectors or {}), "resourceVersion": meta.resource_version}
@@ -176,7 +176,7 @@ class KubeClient:
         idle_s: float,
         namespace: str | None = None,
         selectors: Mapping[str, str] | None = None,
-    ) -> AbstractAsyncContextManager[Stream]:
+    ) -> AbstractAsyncContextManager[AnswerStream]:
         """Open a watch from ``resource_version`` on; ``watching.listwatch`` is what drives it."""
         query = {
             **(selectors or {}),
@@ -186,26 +186,28 @@ class KubeClient:
             "timeoutSeconds": str(timeout_s),
         }
         path = resource.path(namespace=namespace)
-        return self._transport.stream(Request("GET", path, query), idle_s=idle_s)
+        return self._transport.stream(HttpRequest("GET", path, query), idle_s=idle_s)
 
     async def serves(self, resource: Resource[Any]) -> bool:
         """Tell whether the server knows a resource now, by what it says of the group's version."""
         try:
-            answer = await self._transport.send(Request("GET", resource.root))
+            answer = await self._transport.send(HttpRequest("GET", resource.root))
         except NotFound:
             return False
         return resource.plural in served(answer)
 
     async def ask(self, path: str, body: Body) -> bytes:
         """Send a review and return the answer. Nothing is stored, so standbys may ask, too."""
-        return await self._transport.send(Request("POST", path, body=_encoded(body), stores=False))
+        return await self._transport.send(
+            HttpRequest("POST", path, body=_encoded(body), stores=False)
+        )
 
     # -- writing ---------------------------------------------------------------------------------
 
     async def create(self, resource: Resource[T], body: Body, *, namespace: str | None = None) -> T:
         """Create an object and return it. ``AlreadyExists`` is a ``Conflict``."""
         path = resource.path(namespace=namespace)
-        answer = await self._writes.send(Request("POST", path, body=_encoded(body)))
+        answer = await self._writes.send(HttpRequest("POST", path, body=_encoded(body)))
         return self.codec(resource).object(answer)
 
     async def replace(
@@ -213,7 +215,7 @@ class KubeClient:
     ) -> T:
         """Replace an object; with its resourceVersion in ``body`` only if it is unchanged."""
         path = resource.path(name, namespace=namespace)
-        answer = await self._writes.send(Request("PUT", path, body=_encoded(body)))
+        answer = await self._writes.send(HttpRequest("PUT", path, body=_encoded(body)))
         return self.codec(resource).object(answer)
 
     async def patch(
@@ -231,7 +233,7 @@ class KubeClient:
         Custom resources know no strategic merge: give ``MERGE``. The server does not look for
         unknown fields: our bodies have none, and looking is a tenth of what a PATCH costs it.
         """
-        request = Request(
+        request = HttpRequest(
             "PATCH",
             resource.path(name, namespace=namespace, subresource=subresource),
             _UNVALIDATED,
@@ -258,12 +260,12 @@ class KubeClient:
             options["gracePeriodSeconds"] = grace_s
         path = resource.path(name, namespace=namespace)
         await self._writes.send(
-            Request("DELETE", path, body=_encoded(options), accept=METADATA_ONLY)
+            HttpRequest("DELETE", path, body=_encoded(options), accept=METADATA_ONLY)
         )
 
     async def post(self, path: str, body: Body, *, retry_429: bool = True) -> None:
         """Send a subresource object whose answer does not matter (Binding, Eviction)."""
-        await self._writes.send(Request("POST", path, body=_encoded(body), retry_429=retry_429))
+        await self._writes.send(HttpRequest("POST", path, body=_encoded(body), retry_429=retry_429))
 
     # -- pods ------------------------------------------------------------------------------------
 
@@ -285,7 +287,7 @@ class KubeClient:
         rooms: Rooms | None = None,
     ) -> Answered:
         packed = self._packed.get(resource)
-        request = Request("GET", path, dict(query), rooms=rooms)
+        request = HttpRequest("GET", path, dict(query), rooms=rooms)
         if packed is not None:
             request = replace(request, accept=packed.accept)
         return await self._transport.read(request)

@@ -118,7 +118,7 @@ class AlreadyExists(Conflict):
     """409 on create."""
 
 
-class Gone(APIError):
+class VersionExpired(APIError):
     """410: the resource version or continue token is too old; list again."""
 
 
@@ -140,7 +140,7 @@ _BY_CODE: Final[Mapping[int, type[APIError]]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
-    410: Gone,
+    410: VersionExpired,
     422: Invalid,
     429: TooManyRequests,
 }

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.deviceasks import Mig
+from muster.cluster.specs.deviceasks import MigAsk
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import Assigned, assign
@@ -88,7 +88,7 @@ def _too_large(snapshot: Snapshot, request: GangRequest) -> Reject | None:
         # The message names a MIG profile that no device has, not a resource of which the
         # largest node has none.
         message = beyond_devices(snapshot, group.pod_class)
-        if not message or not any(isinstance(a, Mig) for a in group.pod_class.devices.asks):
+        if not message or not any(isinstance(a, MigAsk) for a in group.pod_class.devices.asks):
             message = _larger_than_nodes(snapshot, group) or message
         if message:
             return Reject(

@@ -18,7 +18,7 @@ from muster.cluster.columns.paged import distinct
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.contradictions import Kind, contradictions
+from muster.cluster.specs.contradictions import ContradictionKind, contradictions
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
 from muster.cluster.tables.gangview import GangView
@@ -154,9 +154,9 @@ def _contradictory(snapshot: Snapshot, view: GangView, spec: GangSpec) -> Reject
     problems = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
     if not problems:
         return None
-    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(problems) == len(
-        found
-    )
+    levels_only = all(one.kind is ContradictionKind.UNKNOWN_LEVEL for one in found) and len(
+        problems
+    ) == len(found)
     reason = RejectReason.UNKNOWN_LEVEL if levels_only else RejectReason.CONTRADICTORY_SPEC
     return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(problems)}")
 

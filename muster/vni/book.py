@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.cluster.ids import GangKey
-from muster.vni.pools import Pool
+from muster.vni.pools import JobNetworkPool
 
 
-class Standing(StrEnum):
+class VniStanding(StrEnum):
     """See the drawing in the module's docstring; what is free is not in the book."""
 
     CLAIMED = "claimed"
@@ -39,15 +39,15 @@ class Line:
     vni: int
     gang: GangKey
     pool: str
-    standing: Standing
+    standing: VniStanding
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenVni:
     """A free VNI."""
 
     vni: int
-    pool: Pool
+    pool: JobNetworkPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +70,30 @@ class VniBook:
         vni = self._by_gang.get(gang)
         return None if vni is None else self.lines[vni]
 
-    def choose(self, pools: Sequence[Pool], shunned: Container[int] = ()) -> Chosen | Exhausted:
+    def choose(
+        self, pools: Sequence[JobNetworkPool], shunned: Container[int] = ()
+    ) -> ChosenVni | Exhausted:
         """Return a free VNI of the first pool that has one. ``shunned``: seen in use elsewhere."""
         for pool in pools:
             for vni in self._round(pool):
                 if vni not in self.lines and vni not in shunned:
-                    return Chosen(vni, pool)
+                    return ChosenVni(vni, pool)
         told = map(self._told, pools)
         return Exhausted(f"no VNI free in pool {', nor in pool '.join(told)}")
 
-    def _told(self, pool: Pool) -> str:
+    def _told(self, pool: JobNetworkPool) -> str:
         leave = sum(
-            line.standing is Standing.LEAVING and vni in pool.range
+            line.standing is VniStanding.LEAVING and vni in pool.range
             for vni, line in self.lines.items()
         )
         more = f", {leave} of them being taken down by their nodes" if leave else ""
         return f"{pool.name} ({self.used(pool)} of {len(pool.range)} used{more})"
 
-    def used(self, pool: Pool) -> int:
+    def used(self, pool: JobNetworkPool) -> int:
         """Return how many VNIs of a pool's range are not free."""
         return sum(vni in pool.range for vni in self.lines)
 
-    def _round(self, pool: Pool) -> Iterable[int]:
+    def _round(self, pool: JobNetworkPool) -> Iterable[int]:
         """Return the range from after the last that was given, round to it."""
         first, last = pool.range.first, pool.range.last
         after = self._last.get(pool.name, last) + 1
@@ -103,27 +105,27 @@ class VniBook:
         """Note that an object of this name is about to be created."""
         if vni in self.lines or gang in self._by_gang:
             raise ValueError(f"VNI {vni} for {gang}: {self.lines.get(vni) or self.of(gang)}")
-        self._put(Line(vni, gang, pool, Standing.CLAIMED))
+        self._put(Line(vni, gang, pool, VniStanding.CLAIMED))
         self._last[pool] = vni
 
     def made(self, vni: int) -> None:
         """Note that the object is there."""
-        self._move(vni, Standing.CLAIMED, Standing.HELD)
+        self._move(vni, VniStanding.CLAIMED, VniStanding.HELD)
 
     def refused(self, vni: int) -> None:
         """Note that the object was certainly not created."""
-        self._expect(vni, Standing.CLAIMED)
+        self._expect(vni, VniStanding.CLAIMED)
         self._drop(vni)
 
     def leaving(self, vni: int) -> None:
         """Note that its deletion was asked for; the gang, if it is still there, gets another."""
-        line = self._move(vni, Standing.HELD, Standing.LEAVING)
+        line = self._move(vni, VniStanding.HELD, VniStanding.LEAVING)
         if self._by_gang.get(line.gang) == vni:
             del self._by_gang[line.gang]
 
     def gone(self, vni: int) -> None:
         """Note that the object is not there any more: the VNI is free."""
-        self._expect(vni, Standing.LEAVING)
+        self._expect(vni, VniStanding.LEAVING)
         self._drop(vni)
 
     def listed(self, found: Iterable[Line], keeps: Callable[[Line], bool]) -> list[Line]:
@@ -135,7 +137,7 @@ class VniBook:
         self.lines, self._by_gang = {}, {}
         surplus: list[Line] = []
         for line in sorted(found, key=lambda line: (not keeps(line), line.vni)):
-            if line.standing is Standing.HELD and line.gang in self._by_gang:
+            if line.standing is VniStanding.HELD and line.gang in self._by_gang:
                 surplus.append(line)
                 self.lines[line.vni] = line
             else:
@@ -147,11 +149,11 @@ class VniBook:
         for gang, vni in self._by_gang.items():
             line = self.lines[vni]
             assert line.gang == gang, (gang, line)  # noqa: S101  tests call this
-            assert line.standing is not Standing.LEAVING, line  # noqa: S101
+            assert line.standing is not VniStanding.LEAVING, line  # noqa: S101
 
     def _put(self, line: Line) -> None:
         self.lines[line.vni] = line
-        if line.standing is not Standing.LEAVING:
+        if line.standing is not VniStanding.LEAVING:
             self._by_gang[line.gang] = line.vni
 
     def _drop(self, vni: int) -> None:
@@ -159,13 +161,13 @@ class VniBook:
         if self._by_gang.get(line.gang) == vni:
             del self._by_gang[line.gang]
 
-    def _expect(self, vni: int, standing: Standing) -> Line:
+    def _expect(self, vni: int, standing: VniStanding) -> Line:
         line = self.lines.get(vni)
         if line is None or line.standing is not standing:
             raise ValueError(f"VNI {vni} is not {standing}: {line}")
         return line
 
-    def _move(self, vni: int, before: Standing, after: Standing) -> Line:
+    def _move(self, vni: int, before: VniStanding, after: VniStanding) -> Line:
         line = self._expect(vni, before)
         self.lines[vni] = Line(vni, line.gang, line.pool, after)
         return self.lines[vni]

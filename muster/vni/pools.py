@@ -49,7 +49,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class JobNetworkPool:
     """One pool. ``made``: when, as text that sorts as time does.
 
     ``federation``: the share that no job of this cluster is given. ``subnet``: of every network
@@ -70,7 +70,7 @@ class Pool:
         return ip_network(self.subnet)
 
 
-def problems(pool: Pool) -> Iterator[str]:
+def problems(pool: JobNetworkPool) -> Iterator[str]:
     """Yield what is wrong about a pool by itself: field, value, what is allowed."""
     yield from _range_problems("spec.range", pool.range, LAST)
     if pool.federation is not None:
@@ -96,10 +96,10 @@ def _range_problems(field: str, found: Range, last: int) -> Iterator[str]:
         yield f"{field} {found}: allowed are {FIRST} to {last}, the first not above the last"
 
 
-def judge(pools: Iterable[Pool]) -> dict[str, str]:
+def judge(pools: Iterable[JobNetworkPool]) -> dict[str, str]:
     """Return pool → why it is not used, "" for those that are; the oldest are looked at first."""
     found: dict[str, str] = {}
-    used: list[Pool] = []
+    used: list[JobNetworkPool] = []
     for pool in sorted(pools, key=lambda pool: (pool.made, pool.name)):
         mine = next(problems(pool), "")
         found[pool.name] = mine or next(filter(None, (_clash(pool, other) for other in used)), "")
@@ -108,7 +108,7 @@ def judge(pools: Iterable[Pool]) -> dict[str, str]:
     return found
 
 
-def _clash(pool: Pool, older: Pool) -> str:
+def _clash(pool: JobNetworkPool, older: JobNetworkPool) -> str:
     """Return what a pool takes of an older one, "" if nothing. Federation shares may be equal."""
     pairs = (
         ("spec.range", pool.range, "range", older.range),

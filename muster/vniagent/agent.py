@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, assert_never
 
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import KubeError, NotFound
 from muster.kube.kinds.jobnetworks import (
@@ -38,7 +38,7 @@ from muster.kube.kinds.jobnetworks import (
     node_label,
 )
 from muster.kube.watching.listwatch import ListWatch, Timing, WatchConsumer, WatchScope
-from muster.vniagent.desired import MARK, Clash, Present, Step, Wanted, held, ready, steps
+from muster.vniagent.desired import MARK, Clash, Present, Step, WantedNetwork, held, ready, steps
 from muster.vniagent.links import LinkError
 from muster.vniagent.metrics import AgentMetrics
 
@@ -49,7 +49,7 @@ RETRY_S: Final = (0.5, 30.0)  # after a failure: first and longest wait
 REPORT_S: Final = 300.0  # between reports that say nothing new, should somebody delete ours
 
 
-class Links(Protocol):
+class LinkTable(Protocol):
     """What is needed of ``muster.vniagent.links.Links``."""
 
     async def read(self) -> Present:
@@ -70,7 +70,7 @@ class Agent:
     """``node``: its name in the cluster; ``address``: its own in the underlay."""
 
     client: KubeClient
-    links: Links
+    links: LinkTable
     node: str
     address: str
     metrics: AgentMetrics
@@ -111,7 +111,7 @@ class Agent:
             match change:
                 case Upserted(object=found):
                     self._networks[found.metadata.name] = found
-                case Gone(meta=meta):
+                case ObjectGone(meta=meta):
                     self._networks.pop(meta.name, None)
                 case Synced():
                     self._synced = True
@@ -171,16 +171,16 @@ class Agent:
         self._tell(clashes)
         return "; ".join(f"device {clash.name} is somebody else's" for clash in clashes)
 
-    def _wanted(self) -> dict[int, Wanted]:
+    def _wanted(self) -> dict[int, WantedNetwork]:
         """Return the networks that have this node among theirs."""
-        found: dict[int, Wanted] = {}
+        found: dict[int, WantedNetwork] = {}
         for network in self._networks.values():
             spec = network.spec
             nodes = {peer.name: peer.address for peer in spec.nodes}
             if network.metadata.deletion_timestamp is None and self.node in nodes:
                 local = nodes.pop(self.node)
                 remotes = frozenset(nodes.values()) - {local}
-                found[spec.vni] = Wanted(spec.vni, spec.mtu, spec.port, local, remotes)
+                found[spec.vni] = WantedNetwork(spec.vni, spec.mtu, spec.port, local, remotes)
         return found
 
     async def _is_still_there(self, vni: int) -> bool:
@@ -203,7 +203,7 @@ class Agent:
         return True
 
     async def _change(
-        self, wanted: dict[int, Wanted], present: Present
+        self, wanted: dict[int, WantedNetwork], present: Present
     ) -> tuple[Present, list[Clash]]:
         """Do steps until none is left; return what there is then, and what stands in the way."""
         clashes: list[Clash] = []

@@ -8,7 +8,7 @@ import msgspec
 from muster.observability import configfile
 
 
-class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class AgentListen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where health and metrics are served. The pod is in the host's network, so is this port."""
 
     host: str = "127.0.0.1"
@@ -22,7 +22,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         default="muster.dev/v1alpha1", name="apiVersion"
     )
     kind: Literal["VNIAgentConfiguration"] = "VNIAgentConfiguration"
-    listen: Listen = Listen()
+    listen: AgentListen = AgentListen()
     resync_seconds: float = 30.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

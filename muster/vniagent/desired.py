@@ -35,7 +35,7 @@ _DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedNetwork:
     """One network as this node should have it. ``remotes``: underlay addresses of the others."""
 
     vni: int
@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class NetworkDevice:
     """A network device. ``master``: index of the bridge it is a port of, 0: of none.
 
     ``vni``, ``local``, ``port``: of a VXLAN device, else 0 and "".
@@ -66,7 +66,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ForwardingEntry:
     """A line of a VXLAN device's forwarding table: frames for ``mac`` go to ``remote``."""
 
     index: int
@@ -78,8 +78,8 @@ class Entry:
 class Present:
     """All devices of the node, and the forwarding tables of our VXLAN devices."""
 
-    devices: tuple[Device, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    devices: tuple[NetworkDevice, ...] = ()
+    entries: tuple[ForwardingEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class MakeVxlan:
     """Create the VXLAN device."""
 
     name: str
-    wanted: Wanted
+    wanted: WantedNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class AddRemote:
 class DropEntry:
     """Send these frames to a node no longer: it hosts no member any more."""
 
-    entry: Entry
+    entry: ForwardingEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Clash:
     kind: str
 
 
-def steps(wanted: Mapping[int, Wanted], present: Present) -> tuple[list[Step], list[Clash]]:
+def steps(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[list[Step], list[Clash]]:
     """Return what can be done now, removals first, and what stands in the way."""
     by_name = {device.name: device for device in present.devices}
     found: list[Step] = list(_surplus(wanted, present))
@@ -167,7 +167,7 @@ def steps(wanted: Mapping[int, Wanted], present: Present) -> tuple[list[Step], l
     return found, clashes
 
 
-def ready(wanted: Mapping[int, Wanted], present: Present) -> tuple[int, ...]:
+def ready(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[int, ...]:
     """Return the networks of which everything stands as it should."""
     return tuple(
         vni
@@ -201,7 +201,7 @@ def _only(vni: int, present: Present) -> Present:
     return Present(kept, present.entries)
 
 
-def _surplus(wanted: Mapping[int, Wanted], present: Present) -> Iterator[Step]:
+def _surplus(wanted: Mapping[int, WantedNetwork], present: Present) -> Iterator[Step]:
     """Yield removals of ours that nobody wants; VXLAN first, so that no frame leaves any more."""
     ours = [d for d in present.devices if d.group == MARK and vni_of(d.name) is not None]
     for device in sorted(ours, key=lambda device: (device.kind != VXLAN, device.name)):
@@ -213,11 +213,11 @@ def _surplus(wanted: Mapping[int, Wanted], present: Present) -> Iterator[Step]:
 class _Here:
     """One wanted network and what there is of it."""
 
-    wanted: Wanted
-    bridge: Device | None
-    vxlan: Device | None
+    wanted: WantedNetwork
+    bridge: NetworkDevice | None
+    vxlan: NetworkDevice | None
 
-    def clash(self, devices: Iterable[Device]) -> Clash | None:
+    def clash(self, devices: Iterable[NetworkDevice]) -> Clash | None:
         if self.vxlan is not None and not _is_ours(self.vxlan, VXLAN):
             return Clash(self.wanted.vni, self.vxlan.name, self.vxlan.kind)
         bridge = self.bridge
@@ -225,7 +225,7 @@ class _Here:
             return None
         return Clash(self.wanted.vni, bridge.name, bridge.kind)
 
-    def steps(self, entries: tuple[Entry, ...]) -> Iterator[Step]:
+    def steps(self, entries: tuple[ForwardingEntry, ...]) -> Iterator[Step]:
         wanted, bridge, vxlan = self.wanted, self.bridge, self.vxlan
         if bridge is None:
             yield MakeBridge(wanted.vni, bridge_name(wanted.vni), wanted.mtu)
@@ -242,7 +242,9 @@ class _Here:
             if bridge is not None and not _is_settled(vxlan, wanted.mtu, bridge.index):
                 yield Settle(vxlan.index, vxlan.name, wanted.mtu, bridge.index)
 
-    def _forwarding(self, vxlan: Device, entries: tuple[Entry, ...]) -> Iterator[Step]:
+    def _forwarding(
+        self, vxlan: NetworkDevice, entries: tuple[ForwardingEntry, ...]
+    ) -> Iterator[Step]:
         """Yield what makes the table right before the device is let loose on the bridge."""
         mine = [entry for entry in entries if entry.index == vxlan.index]
         for entry in mine:
@@ -253,11 +255,11 @@ class _Here:
             yield AddRemote(vxlan.index, remote)
 
 
-def _is_ours(device: Device, kind: str) -> bool:
+def _is_ours(device: NetworkDevice, kind: str) -> bool:
     return device.group == MARK and device.kind == kind
 
 
-def _is_the_plugins(bridge: Device, devices: Iterable[Device]) -> bool:
+def _is_the_plugins(bridge: NetworkDevice, devices: Iterable[NetworkDevice]) -> bool:
     """Tell whether this is what the CNI plugin makes: a bridge with pods on it, or with nothing."""
     if bridge.kind != BRIDGE or bridge.group:
         return False
@@ -268,6 +270,6 @@ def _is_the_plugins(bridge: Device, devices: Iterable[Device]) -> bool:
     )
 
 
-def _is_settled(device: Device, mtu: int, master: int) -> bool:
+def _is_settled(device: NetworkDevice, mtu: int, master: int) -> bool:
     silent = device.is_up and not device.answers_arp
     return silent and device.mtu == mtu and device.master == master

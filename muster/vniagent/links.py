@@ -28,11 +28,11 @@ from muster.vniagent.desired import (
     VXLAN,
     AddRemote,
     Adopt,
-    Device,
     DropEntry,
-    Entry,
+    ForwardingEntry,
     MakeBridge,
     MakeVxlan,
+    NetworkDevice,
     Present,
     Remove,
     Settle,
@@ -148,16 +148,16 @@ class Links:
         flags = _UP | _NO_ARP
         await self._ip.link("set", index=step.index, flags=flags, change=flags)
 
-    async def _entries(self, device: Device) -> list[Entry]:
+    async def _entries(self, device: NetworkDevice) -> list[ForwardingEntry]:
         dump = await self._ip.fdb("dump", ifindex=device.index)
         return [
-            Entry(device.index, str(each.get("lladdr")), str(each.get("dst")))
+            ForwardingEntry(device.index, str(each.get("lladdr")), str(each.get("dst")))
             async for each in dump
             if each["flags"] & _SELF and each.get("dst")
         ]
 
 
-def _device(link: Any) -> Device:
+def _device(link: Any) -> NetworkDevice:
     """Return a link message in our words."""
     info, flags = link.get("linkinfo"), int(link["flags"])
     kind = "" if info is None else str(info.get("kind") or "")
@@ -166,7 +166,7 @@ def _device(link: Any) -> Device:
     def said(name: str) -> Any:
         return None if data is None else data.get(name)
 
-    return Device(
+    return NetworkDevice(
         index=int(link["index"]),
         name=str(link.get("ifname")),
         kind=kind,

@@ -15,7 +15,7 @@ from muster.observability.health import Health
 from muster.observability.metrics import CONTENT_TYPE, new_registry, render
 from muster.observability.pages import Answer, page
 from muster.vniagent.agent import Agent
-from muster.vniagent.config import AgentConfig, Listen
+from muster.vniagent.config import AgentConfig, AgentListen
 from muster.vniagent.links import Links
 from muster.vniagent.metrics import AgentMetrics
 
@@ -44,7 +44,9 @@ async def run_agent(config: AgentConfig, auth: Auth, *, node: str, address: str)
 
 
 @asynccontextmanager
-async def _serving(listen: Listen, health: Health, metrics: AgentMetrics) -> AsyncIterator[None]:
+async def _serving(
+    listen: AgentListen, health: Health, metrics: AgentMetrics
+) -> AsyncIterator[None]:
     app = web.Application()
     app.add_routes(
         [

@@ -16,7 +16,7 @@ import msgspec
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.status import Status
+from muster.workloads.status import GroupStatus
 
 NO_RANK = -1
 
@@ -56,7 +56,7 @@ class Watched(Generic[ObjectT]):
     type: type[ObjectT]
     spec: Callable[[ObjectT], Specs]
     others: tuple[str, ...] = ()
-    status: Status[ObjectT] | None = None
+    status: GroupStatus[ObjectT] | None = None
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Specs, Watched
 from muster.workloads.keys.levels import resolve
-from muster.workloads.registry import DIALECTS, SINGLE, Placed, spec_from_pod
+from muster.workloads.registry import DIALECTS, SINGLE, PodMembership, spec_from_pod
 
 _WATCHED: Final[Mapping[tuple[str, str], tuple[Watched[Any], ...]]] = {
     (found.group, found.plural): tuple(
@@ -37,7 +37,7 @@ def of_pod(pod: wire.Pod, levels: Sequence[str]) -> list[str]:
     return _of(spec_from_pod(pod), levels)
 
 
-def of_placed(pod: wire.Pod, placed: Placed | None, levels: Sequence[str]) -> list[str]:
+def of_placed(pod: wire.Pod, placed: PodMembership | None, levels: Sequence[str]) -> list[str]:
     """Return the same for a pod that has been looked up already (``registry.place``)."""
     return _of(placed.spec if placed is not None else SINGLE.spec_from_pod(pod), levels)
 

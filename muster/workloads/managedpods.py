@@ -72,7 +72,7 @@ class ManagedConfig(
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ManagedPolicy:
     """The decision; pure and immutable."""
 
     accelerators: Accelerators = field(default_factory=load)
@@ -106,7 +106,7 @@ class Policy:
         return not self.device_names.annotations.isdisjoint(pod.metadata.annotations)
 
     @classmethod
-    def of(cls, config: ManagedConfig) -> "Policy":
+    def of(cls, config: ManagedConfig) -> "ManagedPolicy":
         """Return the policy of a configuration; raises ``ValueError`` if it contradicts itself."""
         ours = {config.profile, *config.profiles} & set(config.rewrite)
         if ours:

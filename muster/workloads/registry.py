@@ -92,7 +92,7 @@ _ALWAYS_IN_ORDER: Final = tuple(sorted(_ALWAYS))
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PodMembership:
     """What a pod says: who speaks for it, its place, and what it tells of its gang itself."""
 
     dialect: Dialect
@@ -110,13 +110,13 @@ class Placed:
         return _RANKED.get(self.dialect.name)
 
 
-def place(pod: wire.Pod) -> Placed | None:
+def place(pod: wire.Pod) -> PodMembership | None:
     """Return what the pod says of its gang, ``None`` for a pod on its own."""
     found = speaks_for(pod)
     if found is None:
         return None
     dialect, own = found
-    return Placed(dialect, own, dialect.spec_from_pod(pod))
+    return PodMembership(dialect, own, dialect.spec_from_pod(pod))
 
 
 def speaks_for(pod: wire.Pod) -> tuple[Dialect, Member] | None:
@@ -129,9 +129,9 @@ def speaks_for(pod: wire.Pod) -> tuple[Dialect, Member] | None:
     return None
 
 
-def place_or_single(pod: wire.Pod) -> Placed:
+def place_or_single(pod: wire.Pod) -> PodMembership:
     """Return what the pod says of its gang, or of the gang of one that it is."""
-    return place(pod) or Placed(SINGLE, SINGLE.member(pod), SINGLE.spec_from_pod(pod))
+    return place(pod) or PodMembership(SINGLE, SINGLE.member(pod), SINGLE.spec_from_pod(pod))
 
 
 def _candidates(pod: wire.Pod) -> tuple[int, ...]:
@@ -186,7 +186,7 @@ def conflicts(pod: wire.Pod) -> list[str]:
     return conflicts_as(pod, place(pod))
 
 
-def conflicts_as(pod: wire.Pod, speaker: Placed | None) -> list[str]:
+def conflicts_as(pod: wire.Pod, speaker: PodMembership | None) -> list[str]:
     """Return the same for a pod that has been looked up already (``place``)."""
     if speaker is None:
         return []
@@ -224,7 +224,7 @@ def errors(
 
 
 def errors_as(
-    pod: wire.Pod, placed: Placed | None, levels: tuple[str, ...] = names.DEFAULT_LEVELS
+    pod: wire.Pod, placed: PodMembership | None, levels: tuple[str, ...] = names.DEFAULT_LEVELS
 ) -> list[FieldError]:
     """Return the same for a pod that has been looked up already (``place``)."""
     reading = read(pod.metadata.labels, pod.metadata.annotations)
@@ -242,7 +242,7 @@ def unread(pod: wire.Pod) -> Iterator[str]:
     return unread_as(pod, place(pod))
 
 
-def unread_as(pod: wire.Pod, speaker: Placed | None) -> Iterator[str]:
+def unread_as(pod: wire.Pod, speaker: PodMembership | None) -> Iterator[str]:
     """Yield the same for a pod that has been looked up already (``place``)."""
     if speaker is None or speaker.dialect.name not in _NAMED_BY_POD or speaker.spec is not None:
         return

@@ -36,7 +36,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class GangProgress:
     """How far a gang is, in members. ``placed`` are bound or have succeeded.
 
     ``waits``: why others wait, None where that has not been told to users. ``now``: seconds
@@ -63,7 +63,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Generic[ObjectT]):
+class GroupStatus(Generic[ObjectT]):
     """How the status of one kind is kept. ``scheduler``: whose place Muster takes.
 
     None: kube-scheduler's own, which says nothing of pods that a gate keeps from it.
@@ -75,10 +75,10 @@ class Status(Generic[ObjectT]):
 
     scheduler: str | None
     gang: Callable[[ObjectT], GangKey]
-    wanted: Callable[[ObjectT, Progress], Fields]
+    wanted: Callable[[ObjectT, GangProgress], Fields]
     said: Callable[[ObjectT], Fields]
 
-    def change(self, found: ObjectT, progress: Progress) -> Fields:
+    def change(self, found: ObjectT, progress: GangProgress) -> Fields:
         """Return the fields to be written, empty when the object already says so."""
         before = self.said(found)
         wanted = self.wanted(found, progress)
@@ -87,12 +87,12 @@ class Status(Generic[ObjectT]):
 
 def progress(
     gang: GangView | None, *, waits: Waits | None = None, now: float = 0.0, version: str = ""
-) -> Progress:
+) -> GangProgress:
     """Return how far a gang is; one without members is at its beginning."""
     if gang is None:
-        return Progress(now=now, version=version)
+        return GangProgress(now=now, version=version)
     unfinished = (gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound)
-    return Progress(
+    return GangProgress(
         present=sum(len(rows) for rows in unfinished) + len(gang.finished),
         bound=len(gang.bound),
         succeeded=gang.succeeded,

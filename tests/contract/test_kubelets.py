@@ -19,7 +19,7 @@ from support.webhooks.plainview import PlainView, given_by, view
 
 from deviceplugin.model.answers import ShownDevice
 from deviceplugin.serving.lifecycle import OTHERS_S
-from deviceplugin.serving.resource import Place
+from deviceplugin.serving.resource import SocketPlace
 from deviceplugin.serving.servers import Servers
 from loadtest.testbed.controlplane.assets import MINORS
 
@@ -54,7 +54,7 @@ async def served(
 
     It reads the list before it answers: what cuts the registration off in between is not counted.
     """
-    servers = Servers(Place(kubelet.folder, start, kubelet.registry if registry else None))
+    servers = Servers(SocketPlace(kubelet.folder, start, kubelet.registry if registry else None))
     servers.offer({one.resource: one})
     task = asyncio.create_task(servers.run())
     try:

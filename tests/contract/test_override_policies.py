@@ -32,19 +32,19 @@ from muster.injection.overrides.policy import Broken, Policies
 from muster.injection.overrides.reader import PolicyObject
 from muster.injection.profiles.clusterprofile import ClusterProfile
 from muster.injection.subject import Facts
-from muster.kube.changes import Change, Gone, Upserted
+from muster.kube.changes import Change, ObjectGone, Upserted
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.kube.http.transport import Transport
 from muster.kube.watching.listwatch import ListWatch
 from muster.observability.health import Health
 from muster.observability.metrics import new_registry
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.facts.owners import OwnerLookup
 from webhook.facts.policies import RESOURCES, PolicyTable
-from webhook.http.server import Admittance, Reviewing, Server
+from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GOLDEN = Path(__file__).parents[1] / "data" / "overrides" / "kubeadmiral-elastic-pools.yaml"
@@ -77,7 +77,7 @@ class World:
         for change in changes:
             if isinstance(change, Upserted):
                 self.table.put(change.object)
-            elif isinstance(change, Gone):
+            elif isinstance(change, ObjectGone):
                 self.table.drop(change.meta)
         self.told.set()
 
@@ -136,8 +136,13 @@ async def world(plane: Plane, api: Api, namespace: str) -> AsyncIterator[World]:
     async with Transport(identity) as transport, asyncio.TaskGroup() as group:
         client = KubeClient(identity, transport=transport)
         watches = [group.create_task(ListWatch(client, r).run(made.take)) for r in RESOURCES]
-        server = Server(
-            Reviewing(Policy(), Rules(), made.facts, owners=OwnerLookup(transport.send).facts),
+        server = ReviewServer(
+            Reviewing(
+                ManagedPolicy(),
+                ValidationRules(),
+                made.facts,
+                owners=OwnerLookup(transport.send).facts,
+            ),
             Admittance(body_limit_bytes=1 << 20, body_seconds=5),
             Metrics(new_registry()),
             Health(),

@@ -17,9 +17,9 @@ from support.webhooks.hooked import hooked
 
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.standins.simulated import Plane
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import parse, respond
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -58,7 +58,7 @@ FACTS = replace(
 
 async def _mutate(http: web.BaseRequest) -> web.Response:
     request = parse(await http.read())
-    verdict, _ = admit_mutating(request, Policy(), Rules(), FACTS)
+    verdict, _ = admit_mutating(request, ManagedPolicy(), ValidationRules(), FACTS)
     return web.Response(body=respond(request.uid, verdict), content_type="application/json")
 
 

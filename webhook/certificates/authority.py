@@ -49,7 +49,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ServingCertificate:
     """A serving certificate: PEM chain and PEM key, its issuer and its times."""
 
     chain: bytes
@@ -83,7 +83,9 @@ def new_authority(now: datetime, lifetime: timedelta) -> Authority:
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(authority: Authority, names: Names, now: datetime, lifetime: timedelta) -> Leaf:
+def issue(
+    authority: Authority, names: Names, now: datetime, lifetime: timedelta
+) -> ServingCertificate:
     """Sign a serving certificate; it never outlives the authority."""
     lifetime = min(lifetime, authority.expires - now)
     if lifetime <= timedelta(0):
@@ -106,7 +108,7 @@ def issue(authority: Authority, names: Names, now: datetime, lifetime: timedelta
         .add_extension(_authority_identifier(authority), critical=False)
         .sign(authority.key, hashes.SHA256())
     )
-    return Leaf(pem(certificate), key_pem(key), issuer, now, now + lifetime)
+    return ServingCertificate(pem(certificate), key_pem(key), issuer, now, now + lifetime)
 
 
 def pem(certificate: x509.Certificate) -> bytes:

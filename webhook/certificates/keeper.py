@@ -12,8 +12,8 @@ from typing import Final
 
 from cryptography import x509
 
-from webhook.certificates.authority import Leaf, Names, issue
-from webhook.certificates.publisher import Publisher
+from webhook.certificates.authority import Names, ServingCertificate, issue
+from webhook.certificates.publisher import BundlePublisher
 from webhook.certificates.rotation import Authorities, Lifetimes, step
 from webhook.certificates.stores import Store
 from webhook.certificates.tls import Clients, HotContext, nobody, verify
@@ -29,7 +29,7 @@ class Keeper:
     def __init__(
         self,
         store: Store,
-        publisher: Publisher,
+        publisher: BundlePublisher,
         names: Names,
         lifetimes: Lifetimes,
         clock: Callable[[], datetime],
@@ -42,7 +42,7 @@ class Keeper:
         self._lifetimes = lifetimes
         self._clock = clock
         self._shown: tuple[x509.Certificate, datetime] | None = None  # staged one, visible since
-        self._leaf: Leaf | None = None
+        self._leaf: ServingCertificate | None = None
         self._context: HotContext | None = None
         self.bundle = b""
 

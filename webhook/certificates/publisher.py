@@ -17,7 +17,7 @@ from webhook.certificates.rotation import Authorities, merged
 COLLECTION: Final = "/apis/admissionregistration.k8s.io/v1/"
 
 
-class Publisher(Protocol):
+class BundlePublisher(Protocol):
     """Shows the bundle to whoever calls the webhook."""
 
     async def publish(self, authorities: Authorities, now: datetime) -> bool:

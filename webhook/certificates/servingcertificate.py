@@ -14,7 +14,7 @@ from muster.observability.configfile import ConfigError
 from webhook.certificates.authority import Names
 from webhook.certificates.clusterapi import ClusterApi
 from webhook.certificates.keeper import Keeper
-from webhook.certificates.publisher import ConfigurationPublisher, NoPublisher, Publisher
+from webhook.certificates.publisher import BundlePublisher, ConfigurationPublisher, NoPublisher
 from webhook.certificates.rotation import Lifetimes
 from webhook.certificates.stores import DirectoryStore, SecretStore, Store
 from webhook.certificates.tls import Clients, HotContext, authorities, nobody
@@ -149,7 +149,7 @@ def _store(source: DirectorySource | SecretSource, api: ClusterApi | None) -> St
     return SecretStore(api, source.namespace, source.name)
 
 
-def _publisher(config: WebhookConfig, api: ClusterApi | None) -> Publisher:
+def _publisher(config: WebhookConfig, api: ClusterApi | None) -> BundlePublisher:
     registration = config.registration
     if registration is None:
         return NoPublisher()

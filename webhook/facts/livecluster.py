@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from muster.injection.choosing.nodetable import NodeTable, keys_of
+from muster.injection.choosing.nodetable import FabricNodes, keys_of
 from muster.injection.nodegroups import NOT_KNOWN
 from muster.injection.overrides.policy import Policies, PolicyName
 from muster.injection.profiles.fabric import Fabrics
@@ -37,9 +37,9 @@ from muster.kube import resources, wire
 from muster.kube.client import KubeClient
 from muster.kube.resources import KubeObject, Resource
 from muster.workloads.devices.accelerators import Accelerators
-from webhook.facts.objectchanges import Source, follow
+from webhook.facts.objectchanges import FollowedKind, follow
 from webhook.facts.policies import RESOURCES, PolicyTable
-from webhook.facts.profiles import CLUSTER_PROFILES, FABRIC_PROFILES, InForce, State
+from webhook.facts.profiles import CLUSTER_PROFILES, FABRIC_PROFILES, InForce, ProfileState
 
 COALESCE_S: Final = 0.1  # between two values of the facts: a burst of nodes makes one
 Found = TypeVar("Found", bound=KubeObject)
@@ -74,10 +74,10 @@ class Static:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenProblems:
     """What people should hear of. ``wrong``: policies with the object and what is wrong."""
 
-    profiles: tuple[State, ...]
+    profiles: tuple[ProfileState, ...]
     policies: Policies
     wrong: Mapping[PolicyName, tuple[wire.ObjectMeta, str]]
     nodes: int
@@ -86,7 +86,7 @@ class Seen:
 class Report(Protocol):
     """Tells people how profiles and policies fare."""
 
-    def seen(self, seen: Seen) -> None:
+    def seen(self, seen: SeenProblems) -> None:
         """Take what is known now; called whenever the facts are replaced."""
 
 
@@ -103,10 +103,10 @@ class LiveFacts:
     _profiles: InForce = field(init=False)
     _policies: PolicyTable = field(default_factory=PolicyTable)
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _nodes: NodeTable | None = None
+    _nodes: FabricNodes | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _regroup: asyncio.Event = field(default_factory=asyncio.Event)
-    _sources: list[Source[Any]] = field(default_factory=list)
+    _sources: list[FollowedKind[Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Name what is listed before the nodes."""
@@ -115,7 +115,7 @@ class LiveFacts:
         self._sources = [
             self._objects(CLUSTER_PROFILES, clusters.put, clusters.drop),
             self._objects(FABRIC_PROFILES, own.put, own.drop),
-            Source(resources.NAMESPACES, self._namespace, self._namespace_gone),
+            FollowedKind(resources.NAMESPACES, self._namespace, self._namespace_gone),
             *(self._objects(resource, table.put, table.drop) for resource in RESOURCES),
         ]
 
@@ -164,13 +164,13 @@ class LiveFacts:
         count = len(self._nodes) if self._nodes is not None else 0
         problems = self._policies.problems()
         wrong = {name: problems[str(name)] for name in policies.problems()}
-        self.report.seen(Seen(tuple(self._profiles.states()), policies, wrong, count))
+        self.report.seen(SeenProblems(tuple(self._profiles.states()), policies, wrong, count))
 
     # -- profiles and policies -------------------------------------------------------------------
 
     def _objects(
         self, resource: Resource[Found], put: Callable[[Found], None], drop: Drop
-    ) -> Source[Found]:
+    ) -> FollowedKind[Found]:
         """Return a source whose every change makes new facts."""
 
         def changed(found: Found) -> None:
@@ -181,7 +181,7 @@ class LiveFacts:
             drop(meta)
             self._changed.set()
 
-        return Source(resource, changed, gone)
+        return FollowedKind(resource, changed, gone)
 
     # -- namespaces and nodes --------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class LiveFacts:
         while True:
             assert self._facts is not None  # noqa: S101 - made before this is started
             self._regroup.clear()
-            table = NodeTable(keys_of(self._facts))
+            table = FabricNodes(keys_of(self._facts))
             following = asyncio.create_task(self._follow(self._pools(table)), name="nodes")
             waiting = asyncio.create_task(self._regroup.wait(), name="regroup")
             try:
@@ -211,7 +211,7 @@ class LiveFacts:
                 following.cancel()
                 waiting.cancel()
 
-    def _pools(self, table: NodeTable) -> Source[PoolNode]:
+    def _pools(self, table: FabricNodes) -> FollowedKind[PoolNode]:
         """Return a source that fills ``table``, and puts it in force when it is full."""
 
         def put(node: PoolNode) -> None:
@@ -229,9 +229,9 @@ class LiveFacts:
             self._nodes = table
             self._changed.set()
 
-        return Source(POOL_NODES, put, gone, tracks=False, on_synced=synced)
+        return FollowedKind(POOL_NODES, put, gone, tracks=False, on_synced=synced)
 
-    def _follow(self, source: Source[Any]) -> Coroutine[Any, Any, NoReturn]:
+    def _follow(self, source: FollowedKind[Any]) -> Coroutine[Any, Any, NoReturn]:
         return follow(self.client, source, _problem)
 
 

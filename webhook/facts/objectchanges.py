@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar, assert_never
 
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.resources import KubeObject, Resource
-from muster.kube.watching.listwatch import Client, ListWatch, WatchConsumer, WatchScope
+from muster.kube.watching.listwatch import ListWatch, WatchClient, WatchConsumer, WatchScope
 from muster.kube.wire import ObjectMeta
 
 T = TypeVar("T", bound=KubeObject)
@@ -22,7 +22,7 @@ def _ignore(_seen: frozenset[str] | None) -> None:
 
 
 @dataclass(slots=True)
-class Source(Generic[T]):
+class FollowedKind(Generic[T]):
     """``tracks``: the watch remembers names and says ``gone`` after a list by itself.
 
     ``on_synced``: told when a list is complete, with the UIDs in it
@@ -43,7 +43,7 @@ class Source(Generic[T]):
             match change:
                 case Upserted(object=found):
                     self.upserted(found)
-                case Gone(meta=meta):
+                case ObjectGone(meta=meta):
                     self.gone(meta)
                 case Synced(seen=seen):
                     self.on_synced(seen)
@@ -55,7 +55,7 @@ class Source(Generic[T]):
 
 
 def follow(
-    client: Client, source: Source[T], problem: Callable[[str, str], None]
+    client: WatchClient, source: FollowedKind[T], problem: Callable[[str, str], None]
 ) -> Coroutine[Any, Any, NoReturn]:
     """List and watch for ever; ``problem`` gets the resource and what went wrong."""
     name = str(source.resource)

@@ -35,7 +35,7 @@ from muster.injection.subject import Facts
 from muster.kube import wire
 from muster.kube.client import METADATA_ONLY
 from muster.kube.errors import KubeError, NotFound
-from muster.kube.http.transport import JSON, Request
+from muster.kube.http.transport import JSON, HttpRequest
 from muster.kube.kinds import discovery
 from muster.kube.kinds.discovery import Kinds
 from muster.kube.resources import Resource
@@ -50,7 +50,7 @@ AT_MOST: Final = 10_000  # owners; about 1 KB each
 _METADATA: Final = msgspec.json.Decoder(wire.PartialObject)
 _log = logging.getLogger(__name__)
 
-Send = Callable[[Request], Awaitable[bytes]]
+Send = Callable[[HttpRequest], Awaitable[bytes]]
 """``Transport.send``: raises ``KubeError``."""
 
 
@@ -160,7 +160,7 @@ class OwnerLookup:
         where = resource.path(reference.name, namespace=namespace)
         accept = JSON if ownerobjects.needs_spec(reference) else METADATA_ONLY
         try:
-            body = await self._send(Request("GET", where, accept=accept))
+            body = await self._send(HttpRequest("GET", where, accept=accept))
         except NotFound:
             return None
         uid, owner = ownerobjects.read(body)
@@ -179,7 +179,7 @@ class OwnerLookup:
         if now - asked < keep or listing is None:
             return served.get(reference.kind)
         try:
-            body = await self._send(Request("GET", listing))
+            body = await self._send(HttpRequest("GET", listing))
             served = discovery.kinds(version, body)
         except NotFound:
             served = {}

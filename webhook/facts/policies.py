@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from muster.injection.overrides.policy import GROUPS, Broken, Policies, Policy
+from muster.injection.overrides.policy import GROUPS, Broken, OverridePolicy, Policies
 from muster.injection.overrides.reader import PolicyObject, policy_of
 from muster.kube import wire
 from muster.kube.resources import Resource
@@ -38,7 +38,7 @@ RESOURCES: Final = tuple(
 class PolicyTable:
     """The policies by the uid of their objects."""
 
-    _found: dict[str, tuple[wire.ObjectMeta, Policy | Broken]] = field(default_factory=dict)
+    _found: dict[str, tuple[wire.ObjectMeta, OverridePolicy | Broken]] = field(default_factory=dict)
 
     def put(self, found: PolicyObject) -> None:
         """Take an object as it is now."""

@@ -18,9 +18,9 @@ from muster.injection.overrides.policy import GROUPS, PolicyName
 from muster.injection.profiles.fabric import API_VERSION
 from muster.kube import wire
 from muster.kube.writing.events import EventRecorder, Regarding
-from webhook.facts.livecluster import Seen
-from webhook.facts.profiles import State
-from webhook.facts.profilestatuses import StatusWriter
+from webhook.facts.livecluster import SeenProblems
+from webhook.facts.profiles import ProfileState
+from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.metrics import Metrics
 
 CONTROLLER: Final = "muster.dev/webhook"
@@ -28,16 +28,18 @@ _API_VERSIONS: Final = {dialect: version for version, dialect in GROUPS.items()}
 _log = logging.getLogger(__name__)
 
 
-class Reporter:
+class ProfileReporter:
     """Writes through ``recorder`` and ``statuses``, whose ``run`` are tasks of their own."""
 
-    def __init__(self, recorder: EventRecorder, statuses: StatusWriter, metrics: Metrics) -> None:
+    def __init__(
+        self, recorder: EventRecorder, statuses: ProfileStatusWriter, metrics: Metrics
+    ) -> None:
         self._recorder = recorder
         self._statuses = statuses
         self._metrics = metrics
         self._told: dict[Regarding, str] = {}
 
-    def seen(self, seen: Seen) -> None:
+    def seen(self, seen: SeenProblems) -> None:
         """Take what is known now."""
         self._metrics.nodes.set(seen.nodes)
         self._metrics.policies_are(seen.policies)
@@ -59,7 +61,7 @@ class Reporter:
         _log.warning("invalid", extra={"object": f"{about.kind} {path}", "problem": problem})
 
 
-def _wrong(seen: Seen) -> Iterator[tuple[Regarding, str]]:
+def _wrong(seen: SeenProblems) -> Iterator[tuple[Regarding, str]]:
     for state in seen.profiles:
         if state.broken:
             yield _of_profile(state), state.message
@@ -67,7 +69,7 @@ def _wrong(seen: Seen) -> Iterator[tuple[Regarding, str]]:
         yield _of_policy(name, meta), problem
 
 
-def _of_profile(state: State) -> Regarding:
+def _of_profile(state: ProfileState) -> Regarding:
     return Regarding(API_VERSION, state.kind, "", state.meta.name, state.meta.uid)
 
 

@@ -21,7 +21,7 @@ import msgspec
 from muster.injection.errors import ProfileError
 from muster.injection.profiles import catalog
 from muster.injection.profiles.clusterprofile import ClusterProfile
-from muster.injection.profiles.fabric import API_VERSION, Fabric, Fabrics, Name
+from muster.injection.profiles.fabric import API_VERSION, FabricProfile, Fabrics, Name
 from muster.kube import wire
 from muster.kube.resources import Resource
 
@@ -74,7 +74,7 @@ class _Document(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ProfileState:
     """How one profile fares. ``said``: the conditions that its status has now.
 
     ``reason``: a word of a closed set; ``message``: for people. ``broken``: it must be mended.
@@ -121,11 +121,11 @@ class Profiles(Generic[Profile]):
         for known in (self._good, self.objects, self.problems):
             known.pop(meta.name, None)
 
-    def broken(self, name: str, problem: str, *, kept: bool) -> State:
+    def broken(self, name: str, problem: str, *, kept: bool) -> ProfileState:
         """Return the state of a profile that cannot be used; ``kept``: an earlier one is."""
         text = f"{problem}; {_KEPT}" if kept else problem
         found = self.objects[name]
-        return State(
+        return ProfileState(
             self.kind,
             found.metadata,
             found.status.conditions,
@@ -135,11 +135,11 @@ class Profiles(Generic[Profile]):
             broken=True,
         )
 
-    def fine(self, name: str, reason: str, message: str, *, ready: bool = True) -> State:
+    def fine(self, name: str, reason: str, message: str, *, ready: bool = True) -> ProfileState:
         """Return the state of a profile with which nothing is wrong."""
         found = self.objects[name]
         said = found.status.conditions
-        return State(self.kind, found.metadata, said, reason, message, ready=ready)
+        return ProfileState(self.kind, found.metadata, said, reason, message, ready=ready)
 
 
 def cluster_profiles() -> Profiles[ClusterProfile]:
@@ -147,7 +147,7 @@ def cluster_profiles() -> Profiles[ClusterProfile]:
     return Profiles("ClusterProfile", catalog.parse_cluster)
 
 
-def fabric_profiles() -> Profiles[Fabric]:
+def fabric_profiles() -> Profiles[FabricProfile]:
     """Return an empty set of FabricProfiles."""
     return Profiles("FabricProfile", lambda data, source: catalog.parse(data, source=source))
 
@@ -162,7 +162,7 @@ class InForce:
     cluster: str
     shipped: Fabrics
     clusters: Profiles[ClusterProfile] = field(default_factory=cluster_profiles)
-    own: Profiles[Fabric] = field(default_factory=fabric_profiles)
+    own: Profiles[FabricProfile] = field(default_factory=fabric_profiles)
     profile: ClusterProfile | None = None
     fabrics: Fabrics = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class InForce:
         """Return the profile in force, an empty one where there is none."""
         return self.profile or ClusterProfile(metadata=Name(name=self.cluster))
 
-    def states(self) -> Iterator[State]:
+    def states(self) -> Iterator[ProfileState]:
         """Yield how each profile fares."""
         name = self._name()
         for each in self.clusters.objects:
@@ -210,7 +210,7 @@ class InForce:
         gone = {choice.profile for choice in named}.difference(fabrics)
         return {name: self.fabrics[name] for name in gone if name in self.fabrics}
 
-    def _cluster_state(self, each: str, counts: str) -> State:
+    def _cluster_state(self, each: str, counts: str) -> ProfileState:
         problem, kept = self.clusters.problems.get(each), self.profile is not None
         if problem is not None:
             return self.clusters.broken(each, problem, kept=kept)

@@ -23,7 +23,7 @@ from muster.kube import wire
 from muster.kube.client import MERGE
 from muster.kube.errors import Conflict, KubeError, NotFound
 from muster.kube.resources import Resource
-from webhook.facts.profiles import RESOURCE_OF, Condition, ProfileObject, State
+from webhook.facts.profiles import RESOURCE_OF, Condition, ProfileObject, ProfileState
 
 READY: Final = "Ready"
 PACE_S: Final = 5.0  # between two writes to one object
@@ -33,7 +33,7 @@ _Key = tuple[str, str]  # kind and name
 _log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class StatusClient(Protocol):
     """What is needed of ``KubeClient``."""
 
     async def patch(
@@ -49,12 +49,12 @@ class Client(Protocol):
         ...
 
 
-class StatusWriter:
+class ProfileStatusWriter:
     """``want`` takes what should stand there, ``run`` writes it. For one event loop."""
 
     def __init__(
         self,
-        client: Client,
+        client: StatusClient,
         *,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
@@ -65,10 +65,10 @@ class StatusWriter:
         self._clock = clock
         self._steady = steady
         self._sleep = sleep
-        self._waiting: dict[_Key, State] = {}
+        self._waiting: dict[_Key, ProfileState] = {}
         self._written: dict[_Key, float] = {}
 
-    def want(self, states: Iterable[State]) -> None:
+    def want(self, states: Iterable[ProfileState]) -> None:
         """Take how the profiles fare now; of those that are not among them nothing is wanted."""
         states = tuple(states)
         self._waiting = {_key(state): state for state in states if not _is_said(state)}
@@ -91,7 +91,7 @@ class StatusWriter:
             if await self._write(state) and self._waiting.get(key) is state:
                 del self._waiting[key]
 
-    async def _write(self, state: State) -> bool:
+    async def _write(self, state: ProfileState) -> bool:
         """Write one condition; return whether there is nothing left to do about it."""
         # Another version of the object is another question: its state will be wanted anew.
         meta = {"uid": state.meta.uid, "resourceVersion": state.meta.resource_version}
@@ -107,7 +107,7 @@ class StatusWriter:
             return False
         return True
 
-    def _conditions(self, state: State) -> list[dict[str, object]]:
+    def _conditions(self, state: ProfileState) -> list[dict[str, object]]:
         """Return all conditions of the status, with ours in its place."""
         before = next((said for said in state.said if said.type == READY), None)
         status = _status(state)
@@ -125,15 +125,15 @@ class StatusWriter:
         return [_json(said) for said in (*others, ours)]
 
 
-def _key(state: State) -> _Key:
+def _key(state: ProfileState) -> _Key:
     return state.kind, state.meta.name
 
 
-def _status(state: State) -> str:
+def _status(state: ProfileState) -> str:
     return "True" if state.ready else "False"
 
 
-def _is_said(state: State) -> bool:
+def _is_said(state: ProfileState) -> bool:
     """Return whether the status says so already, of this generation."""
     wanted = (
         READY,

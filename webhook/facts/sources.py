@@ -12,8 +12,8 @@ from muster.injection.profiles.fabric import Fabrics
 from muster.injection.subject import Facts
 from muster.kube.client import KubeClient
 from muster.observability.configfile import ConfigError
-from muster.workloads.managedpods import Policy
-from webhook.config import Injection, WebhookConfig
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.config import InjectionSettings, WebhookConfig
 from webhook.errors import WebhookError
 from webhook.facts.livecluster import LiveFacts, Report, Static
 from webhook.review.injectionmode import Early
@@ -30,16 +30,16 @@ def follows(config: WebhookConfig, *, has_api_server: bool) -> bool:
 
 
 def live_facts(
-    config: WebhookConfig, policy: Policy, client: KubeClient, report: Report
+    config: WebhookConfig, policy: ManagedPolicy, client: KubeClient, report: Report
 ) -> LiveFacts:
     """Return what follows the cluster; raises ``WebhookError`` for bad files beside it."""
-    fabrics = _fabrics(config.injection or Injection())
+    fabrics = _fabrics(config.injection or InjectionSettings())
     static = Static(policy.accelerators, tiers.load(), fabrics)
     return LiveFacts(client, config.cluster, static, report)
 
 
 def knowledge(
-    config: WebhookConfig, policy: Policy, live: LiveFacts | None
+    config: WebhookConfig, policy: ManagedPolicy, live: LiveFacts | None
 ) -> Callable[[], Facts | Early | None]:
     """Return what gives the facts of the moment; raises ``WebhookError`` for bad files."""
     injection = config.injection
@@ -52,7 +52,7 @@ def knowledge(
     return lambda: live.current() or early
 
 
-def from_files(files: Injection, policy: Policy) -> Facts:
+def from_files(files: InjectionSettings, policy: ManagedPolicy) -> Facts:
     """Return the facts that files tell; raises ``WebhookError`` with what is wrong where."""
     assert files.cluster_profile is not None  # noqa: S101 - asked for by the caller
     path, fabrics = files.cluster_profile, _fabrics(files)
@@ -66,7 +66,7 @@ def from_files(files: Injection, policy: Policy) -> Facts:
     return Facts(cluster, fabrics, policy.accelerators, tiers.load())
 
 
-def _fabrics(files: Injection) -> Fabrics:
+def _fabrics(files: InjectionSettings) -> Fabrics:
     try:
         return _with_own(catalog.load(), files.fabrics)
     except (ProfileError, OSError) as error:

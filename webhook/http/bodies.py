@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import StreamReader, web
 
 from webhook.errors import MalformedReview, WebhookError
-from webhook.http.bodybudget import SMALL_BYTES, Budget
+from webhook.http.bodybudget import SMALL_BYTES, BodyBudget
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -36,7 +36,7 @@ class Bodies:
         self._limit = limit_bytes
         self._small = min(limit_bytes, SMALL_BYTES)
         self._seconds = seconds
-        self.budget = Budget(large_bytes)
+        self.budget = BodyBudget(large_bytes)
 
     def arrived(self, content: StreamReader) -> bytes | None:
         """Return a small body that is here already, ``None`` for any other: see ``body``."""

@@ -21,7 +21,7 @@ sent away one by one made it 490 MiB where it is 270 now, 64 of them `limits.lar
 """
 
 
-class Budget:
+class BodyBudget:
     """``total`` bytes; for one event loop."""
 
     def __init__(self, total: int) -> None:

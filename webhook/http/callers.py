@@ -20,7 +20,7 @@ from webhook.errors import WebhookError
 _BEARER: Final = "Bearer "
 
 
-class Callers:
+class TokenCallers:
     """The rule, with the token that is in the file at the moment. ``clock``: epoch seconds."""
 
     def __init__(self, config: CallersConfig, clock: Callable[[], float] = time.time) -> None:

@@ -35,7 +35,7 @@ _SWEEP_S: Final = 0.5  # between two looks at who is slow
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-class Stage(Enum):
+class ConnectionStage(Enum):
     """See the drawing in the module's docstring."""
 
     IDLE = auto()
@@ -62,7 +62,7 @@ class Connection(Passing):
     def __init__(self, door: "Door", inner: asyncio.Protocol) -> None:
         super().__init__(inner)
         self._door = door
-        self.stage = Stage.IDLE
+        self.stage = ConnectionStage.IDLE
         self.since = 0.0
         self.transport: asyncio.BaseTransport | None = None
 
@@ -71,7 +71,7 @@ class Connection(Passing):
         self.transport = transport
         if isinstance(transport, _Limited):
             transport.set_read_buffer_limits(PIECE_BYTES)
-        self.enter(Stage.IDLE)
+        self.enter(ConnectionStage.IDLE)
         self._door.opened(self)
         super().connection_made(transport)
 
@@ -82,11 +82,11 @@ class Connection(Passing):
 
     def data_received(self, data: bytes) -> None:
         """Note that a request has begun."""
-        if self.stage is Stage.IDLE:
-            self.enter(Stage.HEAD)
+        if self.stage is ConnectionStage.IDLE:
+            self.enter(ConnectionStage.HEAD)
         super().data_received(data)
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: ConnectionStage) -> None:
         """Begin a stage."""
         self.stage = stage
         self.since = self._door.clock()
@@ -147,13 +147,13 @@ class Door:
     def sweep(self) -> None:
         """Close those that have been at a head for too long."""
         until = self.clock() - self._head_seconds
-        slow = [c for c in self._open if c.stage is Stage.HEAD and c.since <= until]
+        slow = [c for c in self._open if c.stage is ConnectionStage.HEAD and c.since <= until]
         for connection in slow:
             self._close(connection, "slow_head")
 
     def _dispensable(self) -> Connection:
         slow = self.clock() - PATIENCE_S
-        working = [c for c in self._open if c.stage is not Stage.IDLE and c.since <= slow]
+        working = [c for c in self._open if c.stage is not ConnectionStage.IDLE and c.since <= slow]
         return min(working or self._open, key=lambda connection: connection.since)
 
     def _close(self, connection: Connection, reason: str) -> None:
@@ -169,11 +169,11 @@ def busy(handler: Handler) -> Handler:
         connection = _connection(request)
         if connection is None:
             return await handler(request)
-        connection.enter(Stage.BUSY)
+        connection.enter(ConnectionStage.BUSY)
         try:
             return await handler(request)
         finally:
-            connection.enter(Stage.IDLE)
+            connection.enter(ConnectionStage.IDLE)
 
     return handle
 

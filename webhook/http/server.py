@@ -24,20 +24,20 @@ from aiohttp import web
 from muster.injection.subject import Facts
 from muster.observability.health import Health
 from muster.observability.metrics import CONTENT_TYPE, render
-from muster.workloads.managedpods import Policy
-from webhook.config import Limits
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.config import ClientLimits
 from webhook.errors import MalformedReview
 from webhook.http import deadline as deadlines
 from webhook.http.bodies import Bodies, Shed
-from webhook.http.callers import Callers
+from webhook.http.callers import TokenCallers
 from webhook.metrics import Metrics
 from webhook.registration.configurations import MUTATE_PATH, VALIDATE_PATH
 from webhook.review.admission import admit_mutating, admit_validating
 from webhook.review.gate import NOTHING
 from webhook.review.injectionmode import Early, Mode
-from webhook.review.reservedplaces import Reservations, carried, gives, taken_off
+from webhook.review.reservedplaces import ReservedPlaces, carried, gives, taken_off
 from webhook.review.sharedanswers import Alike, Answer, Known, PodRequest, may_share, new_pod
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Asked, Verdict, parse, respond
 
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
@@ -61,15 +61,15 @@ def nothing_injected() -> None:
 class Reviewing:
     """What reviews are decided by."""
 
-    policy: Policy
-    rules: Rules
+    policy: ManagedPolicy
+    rules: ValidationRules
     #: returns what injection works from at this moment, ``None`` where nothing is injected
     facts: Callable[[], Facts | Early | None] = nothing_injected
     #: adds the owners of the request's pod to the facts
     owners: Owners | None = None
     mode: Mode = Mode.ON
     #: gives pods the places that the extender keeps for them; without it no pod has one
-    reservations: Reservations | None = None
+    reservations: ReservedPlaces | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ class Admittance:
     body_limit_bytes: int
     #: how long a body may take to arrive
     body_seconds: float
-    limits: Limits = field(default_factory=Limits)
+    limits: ClientLimits = field(default_factory=ClientLimits)
     #: who may ask; without it every client
-    callers: Callers | None = None
+    callers: TokenCallers | None = None
 
 
-class Server:
+class ReviewServer:
     """The handlers with what they need; ``handle`` is what an aiohttp server calls.
 
     There is no ``web.Application``: five fixed paths need no router, and what it does for each
@@ -153,7 +153,7 @@ class Server:
         async with self._bodies.body(http, deadline) as body:
             return await self._decided(decide, body, deadline)
 
-    def _admit(self, http: web.BaseRequest, callers: Callers) -> None:
+    def _admit(self, http: web.BaseRequest, callers: TokenCallers) -> None:
         """Raise ``Shed`` for a caller that may not ask."""
         transport = http.transport
         shown = transport.get_extra_info("peercert") if transport is not None else None

@@ -34,7 +34,7 @@ from typing import Final, Literal
 import msgspec
 
 from muster.kube import names
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.registration.matchconditions import (
     Condition,
     jobs_to_mutate,
@@ -43,7 +43,7 @@ from webhook.registration.matchconditions import (
     templates_to_validate,
 )
 from webhook.review import groupobjects, jobs, jobtemplates, namespaceoptout
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
@@ -163,8 +163,8 @@ def configurations(
     ca_bundle: bytes,
     target: Target,
     *,
-    policy: Policy | None = None,
-    rules: Rules | None = None,
+    policy: ManagedPolicy | None = None,
+    rules: ValidationRules | None = None,
     failure: FailurePolicies | None = None,
     name: str = DEFAULT_NAME,
     every_pod: bool = False,
@@ -174,7 +174,7 @@ def configurations(
     ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured. ``every_pod``: see
     ``pods_to_mutate``.
     """
-    policy, rules = policy or Policy(), rules or Rules()
+    policy, rules = policy or ManagedPolicy(), rules or ValidationRules()
     failure = failure or FailurePolicies()
     mutate = target.at(MUTATE_PATH, ca_bundle)
     filters = pods_to_mutate(policy, every_pod=every_pod)
@@ -204,7 +204,7 @@ def to_yaml(configuration: Configuration) -> bytes:
 
 def _mutating(
     client: ClientConfig,
-    policy: Policy,
+    policy: ManagedPolicy,
     failure: FailurePolicies,
     filters: tuple[Condition, ...],
 ) -> Hook:
@@ -220,7 +220,7 @@ def _mutating(
     )
 
 
-def _mutating_jobs(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+def _mutating_jobs(client: ClientConfig, policy: ManagedPolicy, failure: FailurePolicies) -> Hook:
     """Return the hook of jobs; it is called again where another one has named a queue since."""
     return _hook(
         name="jobs.mutate.muster.dev",
@@ -235,7 +235,7 @@ def _mutating_jobs(client: ClientConfig, policy: Policy, failure: FailurePolicie
 
 
 def _validating_pods(
-    client: ClientConfig, policy: Policy, rules: Rules, failure: FailurePolicies
+    client: ClientConfig, policy: ManagedPolicy, rules: ValidationRules, failure: FailurePolicies
 ) -> Hook:
     """Guard plans in opted-out namespaces too: a plan makes a pod Muster's wherever it is."""
     return _hook(
@@ -249,7 +249,7 @@ def _validating_pods(
     )
 
 
-def _validating_namespaces(client: ClientConfig, policy: Policy) -> Hook:
+def _validating_namespaces(client: ClientConfig, policy: ManagedPolicy) -> Hook:
     return _hook(
         name="namespaces.validate.muster.dev",
         client_config=client,
@@ -261,7 +261,9 @@ def _validating_namespaces(client: ClientConfig, policy: Policy) -> Hook:
     )
 
 
-def _validating_templates(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+def _validating_templates(
+    client: ClientConfig, policy: ManagedPolicy, failure: FailurePolicies
+) -> Hook:
     """ReplicaSets are left out: a Deployment makes them, and nobody would see the refusal."""
     both = ("CREATE", "UPDATE")
     return _hook(
@@ -324,7 +326,7 @@ def _rule(
     )
 
 
-def _namespaces(policy: Policy, *, opt_out: bool) -> Selector:
+def _namespaces(policy: ManagedPolicy, *, opt_out: bool) -> Selector:
     """Return the selector of the namespaces that Muster looks at."""
     out = tuple(sorted(policy.excluded_namespaces))
     excluded = (Expression(key=NAMESPACE_NAME, operator="NotIn", values=out),) if out else ()

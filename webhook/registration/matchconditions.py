@@ -15,10 +15,10 @@ from muster.injection.policies.cel import any_key, keys, literal, text
 from muster.injection.policies.matchedpods import NATIVE_GROUP, NOT_BOUND, names_a_scheduler_of_ours
 from muster.kube import names
 from muster.workloads.keys.foreignwishes import TOPOLOGY_KEYS
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.registry import markers
 from webhook.review.jobtemplates import RESOURCES
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 
 _LABELS = "{0}.metadata.?labels.orValue({{}})"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
@@ -39,7 +39,7 @@ class Condition(msgspec.Struct, frozen=True):
     expression: str
 
 
-def pods_to_mutate(policy: Policy, *, every_pod: bool = False) -> tuple[Condition, ...]:
+def pods_to_mutate(policy: ManagedPolicy, *, every_pod: bool = False) -> tuple[Condition, ...]:
     """Return the conditions of pods that may be Muster's to plan, or wish for something of its.
 
     ``every_pod``: override policies may be for any pod, so all that are not bound are sent.
@@ -57,7 +57,7 @@ def pods_to_mutate(policy: Policy, *, every_pod: bool = False) -> tuple[Conditio
     )
 
 
-def jobs_to_mutate(policy: Policy) -> tuple[Condition, ...]:
+def jobs_to_mutate(policy: ManagedPolicy) -> tuple[Condition, ...]:
     """Return the conditions of jobs whose pods may get something.
 
     What another job's controller makes has been looked at with its owner. Plain Jobs are many and
@@ -72,14 +72,14 @@ def jobs_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     )
 
 
-def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
+def pods_to_validate(policy: ManagedPolicy, rules: ValidationRules) -> tuple[Condition, ...]:
     """Return the conditions of pod requests that touch what is Muster's.
 
     An update that leaves metadata and gates as they are (finalizers, images, resizes) has
     nothing to be checked. Muster's own releases are not sent back to Muster. New pods that
     the mutating webhook is called for are checked there, unless they carry a plan: that
     nobody else writes plans must hold while no replica answers, too. Where pods are made with
-    a place that was reserved for them (``Rules.reserves``) that webhook wrote it.
+    a place that was reserved for them (``ValidationRules.reserves``) that webhook wrote it.
     """
     changed = " || ".join(
         f"{field.format('object')} != {field.format('oldObject')}"
@@ -94,7 +94,7 @@ def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
     )
 
 
-def _not_checked(policy: Policy, rules: Rules) -> str:
+def _not_checked(policy: ManagedPolicy, rules: ValidationRules) -> str:
     """Return whether a request is an update, carries a plan, or passes by mutation."""
     mutated = " && ".join(f"({condition.expression})" for condition in pods_to_mutate(policy))
     plan = f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
@@ -115,7 +115,7 @@ def templates_to_validate() -> tuple[Condition, ...]:
     return (Condition("carries-our-keys", f"{ours} || {carried}"),)
 
 
-def _asks_for(policy: Policy) -> str:
+def _asks_for(policy: ManagedPolicy) -> str:
     """Return whether a container's limits or requests, or the pod's own, name an accelerator."""
     exact, prefixes = sorted(policy.accelerators.resources), policy.accelerators.prefixes
     name = f"(r in {literal([*exact])} || {literal([*prefixes])}.exists(p, r.startsWith(p)))"
@@ -126,7 +126,7 @@ def _asks_for(policy: Policy) -> str:
     return f"({containers}).exists(c, {asked})"
 
 
-def _not_by(rules: Rules) -> str:
+def _not_by(rules: ValidationRules) -> str:
     users, groups = literal([*sorted(rules.users)]), literal([*sorted(rules.groups)])
     grouped = f"request.userInfo.?groups.orValue([]).exists(g, g in {groups})"
     return f"!(request.userInfo.username in {users} || {grouped})"

@@ -19,8 +19,8 @@ from muster.injection.run import Injection, inject, opted_out, overridden
 from muster.injection.subject import Facts, gang_as
 from muster.kube import wire
 from muster.workloads import gangproblems
-from muster.workloads.managedpods import Policy, is_bound_by_nature
-from muster.workloads.registry import Placed, place
+from muster.workloads.managedpods import ManagedPolicy, is_bound_by_nature
+from muster.workloads.registry import PodMembership, place
 from webhook.errors import MalformedReview
 from webhook.review import groupobjects, jobtemplates, namespaceoptout, templates
 from webhook.review.gate import NOTHING, Mutation, in_namespace, mutate
@@ -28,7 +28,7 @@ from webhook.review.injectionmode import NOT_INJECTED, TOO_EARLY, Early, Mode
 from webhook.review.jobs import admit_job, completes, shadowed
 from webhook.review.validation import (
     Findings,
-    Rules,
+    ValidationRules,
     check_new,
     check_pod,
     check_templates,
@@ -54,8 +54,8 @@ T = TypeVar("T")
 
 def admit_mutating(
     request: AdmissionRequest,
-    policy: Policy,
-    rules: Rules,
+    policy: ManagedPolicy,
+    rules: ValidationRules,
     facts: Facts | Early | None = None,
     mode: Mode = Mode.ON,
 ) -> tuple[Verdict, Mutation]:
@@ -91,7 +91,7 @@ def admit_mutating(
 
 
 def _admit_job(
-    request: AdmissionRequest, policy: Policy, facts: Facts | None, mode: Mode
+    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None, mode: Mode
 ) -> tuple[Verdict, Mutation]:
     if mode is Mode.SHADOW:
         verdict, outcome = ALLOWED, shadowed(request, policy, facts)
@@ -101,14 +101,18 @@ def _admit_job(
 
 
 def _gated(
-    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...]
+    pod: wire.Pod, placed: PodMembership | None, policy: ManagedPolicy, warnings: tuple[str, ...]
 ) -> tuple[Verdict, Mutation]:
     done = mutate(pod, policy, explicit=_names_group(placed))
     return Verdict(operations=done.patch(pod), warnings=warnings), done
 
 
 def _too_early(
-    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...], early: Early
+    pod: wire.Pod,
+    placed: PodMembership | None,
+    policy: ManagedPolicy,
+    warnings: tuple[str, ...],
+    early: Early,
 ) -> tuple[Verdict, Mutation]:
     """Return what becomes of a pod that injection cannot decide about yet."""
     if is_bound_by_nature(pod) or opted_out(pod.metadata):
@@ -121,9 +125,9 @@ def _too_early(
 def _decide(
     request: AdmissionRequest,
     pod: wire.Pod,
-    placed: Placed | None,
-    policy: Policy,
-    rules: Rules,
+    placed: PodMembership | None,
+    policy: ManagedPolicy,
+    rules: ValidationRules,
     facts: Facts,
 ) -> Mutation:
     """Return everything that this cluster does to the pod: override policies, gate, injection."""
@@ -152,12 +156,12 @@ def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, 
     return Verdict(operations=operations, warnings=warnings + injected.warnings), decided
 
 
-def _names_group(placed: Placed | None) -> bool:
+def _names_group(placed: PodMembership | None) -> bool:
     return placed is not None and placed.explicit
 
 
 def _overridden(
-    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+    request: AdmissionRequest, pod: wire.Pod, rules: ValidationRules, facts: Facts
 ) -> Overridden | None:
     """Return the pod as this cluster's override policies have it."""
 
@@ -170,7 +174,7 @@ def _overridden(
 def _injected(
     data: bytes | msgspec.Raw,
     request: AdmissionRequest,
-    placed: Placed | None,
+    placed: PodMembership | None,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
@@ -182,7 +186,7 @@ def _injected(
     return inject(view, request.namespace, facts, gang_as(placed), annotations)
 
 
-def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
+def admit_validating(request: AdmissionRequest, rules: ValidationRules) -> Verdict:
     """Return the verdict on a pod, or on an object that makes pods."""
     resource = request.resource.group, request.resource.resource
     read = next(filter(None, (each.reader(*resource) for each in _READERS)), None)
@@ -202,12 +206,12 @@ def _verdict(findings: Findings) -> Verdict:
     return denied(findings.code, findings.message, findings.warnings)
 
 
-def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
+def _check_pod(request: AdmissionRequest, rules: ValidationRules) -> Findings:
     old = _pod(request.old_object, request) if request.operation == "UPDATE" else None
     return check_pod(_pod(request.object, request), old, request.user_info, rules)
 
 
-def _check_namespace(request: AdmissionRequest, rules: Rules) -> Findings:
+def _check_namespace(request: AdmissionRequest, rules: ValidationRules) -> Findings:
     try:
         new = _NAMESPACE.decode(request.object)
         old = _NAMESPACE.decode(request.old_object) if request.operation == "UPDATE" else None
@@ -216,7 +220,9 @@ def _check_namespace(request: AdmissionRequest, rules: Rules) -> Findings:
     return Findings(tuple(namespaceoptout.problems(new, old, request.user_info, rules)))
 
 
-def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:
+def _check_object(
+    request: AdmissionRequest, read: templates.Reader, rules: ValidationRules
+) -> Findings:
     try:
         new, old = request.object, request.old_object
         before = read(old) if request.operation == "UPDATE" else []
@@ -231,7 +237,9 @@ def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rule
         raise _malformed(request, error) from error
 
 
-def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -> list[str]:
+def _gang_problems(
+    request: AdmissionRequest, data: msgspec.Raw, rules: ValidationRules
+) -> list[str]:
     resource = request.resource
     return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)
 

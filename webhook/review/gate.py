@@ -23,7 +23,7 @@ from muster.injection.overrides.application import Overridden
 from muster.injection.patching.operations import Operation, append_gate, pointer, set_annotations
 from muster.injection.run import Injection
 from muster.kube import names, wire
-from muster.workloads.managedpods import DEFAULT_PROFILE, Policy, has_gate
+from muster.workloads.managedpods import DEFAULT_PROFILE, ManagedPolicy, has_gate
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _UNTRACKED = Operation(pointer("metadata", "managedFields"), [])
@@ -56,12 +56,12 @@ NOTHING = Mutation()
 
 def mutate(
     pod: wire.Pod,
-    policy: Policy,
+    policy: ManagedPolicy,
     namespace_labels: Mapping[str, str] = _NO_LABELS,
     *,
     explicit: bool | None = None,
 ) -> Mutation:
-    """Return what to change on a pod that is being created; ``explicit``: see ``Policy.asks``.
+    """Return what to change on a new pod; ``explicit``: see ``ManagedPolicy.asks``.
 
     The API server does not send namespace labels; the namespaceSelector of the webhook
     configuration has already kept opted-out namespaces away.

@@ -12,7 +12,7 @@ import msgspec
 from muster.kube import wire
 from muster.workloads.dialect import Watched
 from muster.workloads.registry import DIALECTS
-from webhook.review.templates import Reader, Template
+from webhook.review.templates import Reader, ReviewedTemplate
 
 _GROUPS: Final = frozenset({"podgroups", "workloads"})
 
@@ -22,8 +22,10 @@ class _Any(wire.Wire, frozen=True):
 
 
 def _reader(dialect: str) -> Reader:
-    def read(data: bytes | msgspec.Raw) -> list[Template]:
-        return [Template("metadata", msgspec.json.decode(data, type=_Any).metadata, dialect)]
+    def read(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
+        return [
+            ReviewedTemplate("metadata", msgspec.json.decode(data, type=_Any).metadata, dialect)
+        ]
 
     return read
 

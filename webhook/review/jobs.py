@@ -30,7 +30,7 @@ from muster.injection.templates.completion import (
 from muster.injection.templates.manifests import without_nulls
 from muster.workloads.dialects.kubeflow import GROUP, KUBEFLOW
 from muster.workloads.dialects.volcano import JOB_GROUP
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.errors import MalformedReview
 from webhook.review.wire import (
     ALLOWED,
@@ -63,7 +63,7 @@ def completes(resource: GroupVersionResource) -> bool:
     return (resource.group, resource.resource) in _KNOWN
 
 
-class Outcome(StrEnum):
+class JobOutcome(StrEnum):
     """What is decided about an object; ``NONE``: nothing, it is none that is looked at."""
 
     NONE = ""
@@ -72,12 +72,12 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-_PASSED: Final = (ALLOWED, Outcome.NONE)
+_PASSED: Final = (ALLOWED, JobOutcome.NONE)
 
 
 def admit_job(
-    request: AdmissionRequest, policy: Policy, facts: Facts | None
-) -> tuple[Verdict, Outcome]:
+    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None
+) -> tuple[Verdict, JobOutcome]:
     """Return the verdict on an object that makes pods, and what it comes to."""
     if request.operation != "CREATE" or request.sub_resource or facts is None:
         return _PASSED
@@ -92,16 +92,16 @@ def admit_job(
         kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
         raise MalformedReview(f"object {kind} {where} cannot be read: {error}") from error
     if not verdict.allowed:
-        return verdict, Outcome.REFUSED
-    return verdict, Outcome.CHANGED if verdict.operations else Outcome.UNCHANGED
+        return verdict, JobOutcome.REFUSED
+    return verdict, JobOutcome.CHANGED if verdict.operations else JobOutcome.UNCHANGED
 
 
-def shadowed(request: AdmissionRequest, policy: Policy, facts: Facts | None) -> Outcome:
+def shadowed(request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None) -> JobOutcome:
     """Return what ``admit_job`` would come to; one that cannot be read is nobody's business."""
     try:
         return admit_job(request, policy, facts)[1]
     except MalformedReview:
-        return Outcome.NONE
+        return JobOutcome.NONE
 
 
 def _decided(document: dict[str, Json], namespace: str, facts: Facts) -> Verdict:

@@ -18,7 +18,7 @@ from muster.workloads.dialects.spark import Spark, SparkApplication
 from muster.workloads.dialects.volcano import JOB_GROUP
 from muster.workloads.dialects.volcanojob import Job as VolcanoJob
 from muster.workloads.dialects.volcanojob import VolcanoJobs
-from webhook.review.templates import Reader, Template
+from webhook.review.templates import Reader, ReviewedTemplate
 
 ObjectT = TypeVar("ObjectT")
 
@@ -49,66 +49,70 @@ class _TrainJob(wire.Wire, frozen=True):
     spec: _TrainSpec = _TrainSpec()
 
 
-def _reader(kind: type[ObjectT], found: Callable[[ObjectT], Iterator[Template]]) -> Reader:
-    def read(data: bytes | msgspec.Raw) -> list[Template]:
+def _reader(kind: type[ObjectT], found: Callable[[ObjectT], Iterator[ReviewedTemplate]]) -> Reader:
+    def read(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
         return list(found(msgspec.json.decode(data, type=kind)))
 
     return read
 
 
 def _training_job(dialect: KubeflowJobs) -> Reader:
-    def found(job: TrainingJob) -> Iterator[Template]:
-        yield Template("metadata", job.metadata, dialect.name)
+    def found(job: TrainingJob) -> Iterator[ReviewedTemplate]:
+        yield ReviewedTemplate("metadata", job.metadata, dialect.name)
         for role, replica in job.spec.replicas.items():
             path = f"spec.{dialect.replicas_field}[{role}].template"
-            yield Template.of(path, replica.template, dialect.name)
+            yield ReviewedTemplate.of(path, replica.template, dialect.name)
 
     return _reader(TrainingJob, found)
 
 
-def _ray_cluster(cluster: RayCluster) -> Iterator[Template]:
-    yield Template("metadata", cluster.metadata, RayClusters.name)
+def _ray_cluster(cluster: RayCluster) -> Iterator[ReviewedTemplate]:
+    yield ReviewedTemplate("metadata", cluster.metadata, RayClusters.name)
     yield from _of_cluster(cluster.spec, "spec")
 
 
-def _ray_owner(owner: _RayOwner) -> Iterator[Template]:
-    yield Template("metadata", owner.metadata, RayClusters.name)
+def _ray_owner(owner: _RayOwner) -> Iterator[ReviewedTemplate]:
+    yield ReviewedTemplate("metadata", owner.metadata, RayClusters.name)
     yield from _of_cluster(owner.spec.ray_cluster_spec, "spec.rayClusterSpec")
     yield from _of_cluster(owner.spec.ray_cluster_config, "spec.rayClusterConfig")
 
 
-def _of_cluster(spec: RayClusterSpec, path: str) -> Iterator[Template]:
+def _of_cluster(spec: RayClusterSpec, path: str) -> Iterator[ReviewedTemplate]:
     head = spec.head_group_spec.template
-    yield Template.of(f"{path}.headGroupSpec.template", head, RayClusters.name)
+    yield ReviewedTemplate.of(f"{path}.headGroupSpec.template", head, RayClusters.name)
     for group in spec.worker_group_specs:
         where = f"{path}.workerGroupSpecs[{group.group_name}].template"
-        yield Template.of(where, group.template, RayClusters.name)
+        yield ReviewedTemplate.of(where, group.template, RayClusters.name)
 
 
-def _leader_worker_set(found: LeaderWorkerSet) -> Iterator[Template]:
+def _leader_worker_set(found: LeaderWorkerSet) -> Iterator[ReviewedTemplate]:
     own, path = found.spec.leader_worker_template, "spec.leaderWorkerTemplate"
-    yield Template("metadata", found.metadata, LeaderWorkerSets.name)
-    yield Template.of(f"{path}.workerTemplate", own.worker_template, LeaderWorkerSets.name)
+    yield ReviewedTemplate("metadata", found.metadata, LeaderWorkerSets.name)
+    yield ReviewedTemplate.of(f"{path}.workerTemplate", own.worker_template, LeaderWorkerSets.name)
     if own.leader_template is not None:
-        yield Template.of(f"{path}.leaderTemplate", own.leader_template, LeaderWorkerSets.name)
+        yield ReviewedTemplate.of(
+            f"{path}.leaderTemplate", own.leader_template, LeaderWorkerSets.name
+        )
 
 
-def _volcano_job(job: VolcanoJob) -> Iterator[Template]:
-    yield Template("metadata", job.metadata, VolcanoJobs.name)
+def _volcano_job(job: VolcanoJob) -> Iterator[ReviewedTemplate]:
+    yield ReviewedTemplate("metadata", job.metadata, VolcanoJobs.name)
     for task in job.spec.tasks:
-        yield Template.of(f"spec.tasks[{task.name}].template", task.template, VolcanoJobs.name)
+        yield ReviewedTemplate.of(
+            f"spec.tasks[{task.name}].template", task.template, VolcanoJobs.name
+        )
 
 
-def _spark_application(app: SparkApplication) -> Iterator[Template]:
-    yield Template("metadata", app.metadata, Spark.name)
+def _spark_application(app: SparkApplication) -> Iterator[ReviewedTemplate]:
+    yield ReviewedTemplate("metadata", app.metadata, Spark.name)
     executor = app.spec.executor
     meta = wire.ObjectMeta(labels=executor.labels, annotations=executor.annotations)
-    yield Template("spec.executor", meta, Spark.name)
+    yield ReviewedTemplate("spec.executor", meta, Spark.name)
 
 
-def _train_job(job: _TrainJob) -> Iterator[Template]:
+def _train_job(job: _TrainJob) -> Iterator[ReviewedTemplate]:
     meta = wire.ObjectMeta(labels=job.spec.labels, annotations=job.spec.annotations)
-    yield Template("spec", meta, "jobset")
+    yield ReviewedTemplate("spec", meta, "jobset")
 
 
 RESOURCES: Final[dict[tuple[str, str, str], Reader]] = {

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from muster.kube import names, wire
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import UserInfo
 
 RESOURCE: Final = ("", "namespaces")
 
 
 def problems(
-    new: wire.Namespace, old: wire.Namespace | None, user: UserInfo, rules: Rules
+    new: wire.Namespace, old: wire.Namespace | None, user: UserInfo, rules: ValidationRules
 ) -> Iterator[str]:
     """Yield what is wrong with creating ``new``, or with updating ``old`` to it."""
     before = old.metadata.labels.get(names.MANAGED) if old is not None else None

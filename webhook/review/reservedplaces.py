@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from muster.apiwire import reservation
-from muster.apiwire.reservation import Place, Reserved
+from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.injection.patching.apply import applied
 from muster.injection.patching.operations import Operation, Removal, pointer
 from muster.kube import names, wire
@@ -58,11 +58,11 @@ class _Gang:
     until: float
     placed: Mutation  # what is done to such pods, one object that is counted by its identity
     known: asyncio.Event = field(default_factory=asyncio.Event)
-    places: Mapping[int, Place] = field(default_factory=dict)
+    places: Mapping[int, ReservedPlace] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
 
 
-class Reservations:
+class ReservedPlaces:
     """Gives places away. ``clock``: seconds, only ever growing."""
 
     def __init__(self, ask: Ask, clock: Callable[[], float]) -> None:
@@ -91,7 +91,7 @@ class Reservations:
             return answer
         return _with(given, kept, request.object, verdict), found.placed
 
-    def _place(self, found: _Gang, number: int, plan: str) -> Place | None:
+    def _place(self, found: _Gang, number: int, plan: str) -> ReservedPlace | None:
         """Return the place of a number: once, and again to the pod that carries it.
 
         A second pod of that number is there because the first was refused, or is lost, and who
@@ -187,7 +187,7 @@ def _as_made(request: PodRequest, verdict: Verdict) -> bytes:
     return _ENCODER.encode(applied(bare, verdict.operations))
 
 
-def _with(given: Place, kept: tuple[Operation, ...], pod: Pod, verdict: Verdict) -> Verdict:
+def _with(given: ReservedPlace, kept: tuple[Operation, ...], pod: Pod, verdict: Verdict) -> Verdict:
     path = _NODE_AFFINITY_PATH
     pinned: msgspec.Raw | dict[str, msgspec.Raw] = reservation.pinned(given)
     if _AFFINITY not in pod.spec:

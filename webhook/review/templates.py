@@ -17,7 +17,7 @@ from muster.workloads.dialects.jobset import JobSet
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class ReviewedTemplate:
     """One template: where it stands, and the dialect of the object that makes its pods.
 
     ``spec``: that of its pods; ``None`` where keys stand on an object and not on a template.
@@ -35,7 +35,7 @@ class Template:
         return wire.Pod(metadata=self.metadata, spec=self.spec or wire.PodSpec())
 
     @classmethod
-    def of(cls, path: str, template: PodTemplate, made_by: str = "") -> "Template":
+    def of(cls, path: str, template: PodTemplate, made_by: str = "") -> "ReviewedTemplate":
         """Return a pod template that stands at ``path``."""
         return cls(f"{path}.metadata", template.metadata, made_by, spec=template.spec)
 
@@ -58,7 +58,7 @@ class _CronJob(wire.Wire, frozen=True):
     spec: _CronSpec = _CronSpec()
 
 
-Reader = Callable[[bytes | msgspec.Raw], list[Template]]
+Reader = Callable[[bytes | msgspec.Raw], list[ReviewedTemplate]]
 
 
 def reader(group: str, resource: str) -> Reader | None:
@@ -66,38 +66,38 @@ def reader(group: str, resource: str) -> Reader | None:
     return _READERS.get((group, resource))
 
 
-def _controller(data: bytes | msgspec.Raw) -> list[Template]:
+def _controller(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
     spec = msgspec.json.decode(data, type=_Controller).spec
-    return [Template.of("spec.template", spec.template)]
+    return [ReviewedTemplate.of("spec.template", spec.template)]
 
 
-def _daemon_set(data: bytes | msgspec.Raw) -> list[Template]:
+def _daemon_set(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
     meta = msgspec.json.decode(data, type=_Controller).spec.template.metadata
-    return [Template("spec.template.metadata", meta, placed_by_muster=False)]
+    return [ReviewedTemplate("spec.template.metadata", meta, placed_by_muster=False)]
 
 
-def _job(data: bytes | msgspec.Raw) -> list[Template]:
+def _job(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
     return [_of_job(msgspec.json.decode(data, type=Job), "spec.template")]
 
 
-def _cron_job(data: bytes | msgspec.Raw) -> list[Template]:
+def _cron_job(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
     job = msgspec.json.decode(data, type=_CronJob).spec.job_template
     return [_of_job(job, "spec.jobTemplate.spec.template")]
 
 
-def _job_set(data: bytes | msgspec.Raw) -> list[Template]:
+def _job_set(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:
     jobset = msgspec.json.decode(data, type=JobSet)
-    own = Template("metadata", jobset.metadata, "jobset")
+    own = ReviewedTemplate("metadata", jobset.metadata, "jobset")
     path = "spec.replicatedJobs[{}].template.spec.template"
     return [own] + [
-        Template.of(path.format(job.name), job.pods, "jobset")
+        ReviewedTemplate.of(path.format(job.name), job.pods, "jobset")
         for job in jobset.spec.replicated_jobs
     ]
 
 
-def _of_job(job: Job, path: str) -> Template:
+def _of_job(job: Job, path: str) -> ReviewedTemplate:
     made_by = "job" if job.spec.completion_mode == INDEXED else ""
-    return Template.of(path, job.spec.template, made_by)
+    return ReviewedTemplate.of(path, job.spec.template, made_by)
 
 
 _READERS: Final[Mapping[tuple[str, str], Reader]] = {

@@ -29,9 +29,9 @@ from muster.workloads import registry
 from muster.workloads.gangproblems import of_placed
 from muster.workloads.keys.labels import FieldError, read
 from muster.workloads.keys.unknownkeys import unknown
-from muster.workloads.managedpods import Policy, has_gate
-from muster.workloads.registry import Placed
-from webhook.review.templates import Template
+from muster.workloads.managedpods import ManagedPolicy, has_gate
+from muster.workloads.registry import PodMembership
+from webhook.review.templates import ReviewedTemplate
 from webhook.review.wire import UserInfo
 
 MUSTER_USERS: Final = frozenset(names.SERVICE_ACCOUNTS)
@@ -47,7 +47,7 @@ def _nobodys(_pod: wire.Pod, _made_by: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ValidationRules:
     """``users``, ``groups``: Muster itself. ``ungate_groups``: may lift the gate by hand.
 
     ``opt_out_groups``: see ``webhook.review.namespaceoptout``.
@@ -78,8 +78,8 @@ class Rules:
         return self.is_muster(user) or not self.ungate_groups.isdisjoint(user.groups)
 
 
-def planned_by(policy: Policy) -> Callable[[wire.Pod, str], bool]:
-    """Return ``Rules.plans`` of a policy: pods of most controllers name their group themselves."""
+def planned_by(policy: ManagedPolicy) -> Callable[[wire.Pod, str], bool]:
+    """Return ``ValidationRules.plans`` of a policy: most controllers' pods name their group."""
 
     def plans(pod: wire.Pod, made_by: str) -> bool:
         return policy.plans(pod, explicit=True if registry.is_explicit(made_by) else None)
@@ -108,14 +108,18 @@ class Findings:
         return "; ".join((*self.forbidden, *self.invalid))
 
 
-def check_new(pod: wire.Pod, placed: Placed | None, user: UserInfo, rules: Rules) -> Findings:
+def check_new(
+    pod: wire.Pod, placed: PodMembership | None, user: UserInfo, rules: ValidationRules
+) -> Findings:
     """Return what is wrong with creating a pod; ``placed``: what it says of its gang."""
     invalid = tuple(map(str, _errors_as(pod, placed, rules)))
     forbidden = tuple(_plan(pod, None, user, rules))
     return Findings(forbidden, invalid, tuple(_pod_warnings(pod, placed, rules)))
 
 
-def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> Findings:
+def check_pod(
+    new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: ValidationRules
+) -> Findings:
     """Return what is wrong with creating ``new``, or with updating ``old`` to it."""
     if old is None:
         placed = registry.place(new)
@@ -131,7 +135,9 @@ def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules)
     return Findings(tuple(forbidden), tuple(invalid))
 
 
-def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rules) -> Findings:
+def check_templates(
+    new: Sequence[ReviewedTemplate], old: Sequence[ReviewedTemplate], rules: ValidationRules
+) -> Findings:
     """Return what is wrong with the templates of one object; ``old`` is empty on creation."""
     known = {str(error) for template in old for error in _template_errors(template, rules)}
     invalid = [
@@ -144,18 +150,20 @@ def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rul
     return Findings(invalid=tuple(invalid), warnings=tuple(warnings) if not old else ())
 
 
-def _pod_errors(pod: wire.Pod, rules: Rules) -> list[FieldError | str]:
+def _pod_errors(pod: wire.Pod, rules: ValidationRules) -> list[FieldError | str]:
     return _errors_as(pod, registry.place(pod), rules)
 
 
-def _errors_as(pod: wire.Pod, placed: Placed | None, rules: Rules) -> list[FieldError | str]:
+def _errors_as(
+    pod: wire.Pod, placed: PodMembership | None, rules: ValidationRules
+) -> list[FieldError | str]:
     errors = registry.errors_as(pod, placed, rules.levels)
     dialect = "" if placed is None else placed.dialect.name
     gang = [] if errors or not rules.plans(pod, dialect) else of_placed(pod, placed, rules.levels)
     return [*errors, *gang, *rules.devices(pod)]
 
 
-def is_planned(template: Template, rules: Rules) -> bool:
+def is_planned(template: ReviewedTemplate, rules: ValidationRules) -> bool:
     """Return whether the gang of a template's pods is Muster's to judge.
 
     Where keys stand on an object that holds no pods, those of Muster's own tell so.
@@ -173,7 +181,9 @@ def _added(
     return [str(error) for error in errors(new) if str(error) not in known]
 
 
-def _plan(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> Iterator[str]:
+def _plan(
+    new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: ValidationRules
+) -> Iterator[str]:
     before = old.metadata.annotations.get(names.PLAN) if old is not None else None
     if new.metadata.annotations.get(names.PLAN) != before and not rules.is_muster(user):
         yield (
@@ -182,7 +192,7 @@ def _plan(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> 
         )
 
 
-def _gate(new: wire.Pod, old: wire.Pod, user: UserInfo, rules: Rules) -> Iterator[str]:
+def _gate(new: wire.Pod, old: wire.Pod, user: UserInfo, rules: ValidationRules) -> Iterator[str]:
     lifted = has_gate(old) and not has_gate(new)
     if lifted and not rules.may_ungate(user):
         yield (
@@ -204,14 +214,18 @@ def _moved(new: wire.Pod, old: wire.Pod) -> Iterator[str]:
         yield str(error)
 
 
-def _pod_warnings(pod: wire.Pod, placed: Placed | None, rules: Rules) -> Iterator[str]:
+def _pod_warnings(
+    pod: wire.Pod, placed: PodMembership | None, rules: ValidationRules
+) -> Iterator[str]:
     yield from unknown(pod.metadata.labels, pod.metadata.annotations)
     yield from registry.conflicts_as(pod, placed)
     yield from registry.unread_as(pod, placed)
     yield from rules.unread(pod)
 
 
-def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | str]:
+def _template_errors(
+    template: ReviewedTemplate, rules: ValidationRules
+) -> Iterator[FieldError | str]:
     meta, path = template.metadata, template.path
     if names.PLAN in meta.annotations:
         field_name = f"{path}.annotations[{names.PLAN}]"
@@ -227,14 +241,14 @@ def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | 
     yield from (f"{where}: {problem}" for problem in rules.devices(template.pod))
 
 
-def _not_placed(template: Template) -> Iterator[FieldError]:
+def _not_placed(template: ReviewedTemplate) -> Iterator[FieldError]:
     reading = read(template.metadata.labels, template.metadata.annotations, path=template.path)
     if names.GANG in reading.found:
         rule = "the nodes of a DaemonSet's pods are not Muster's choice: remove this key"
         yield reading.error(names.GANG, rule)
 
 
-def _template_warnings(template: Template, rules: Rules) -> Iterator[str]:
+def _template_warnings(template: ReviewedTemplate, rules: ValidationRules) -> Iterator[str]:
     yield from unknown(template.metadata.labels, template.metadata.annotations)
     yield from registry.unread(template.pod)
     yield from rules.unread(template.pod)

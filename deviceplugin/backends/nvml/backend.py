@@ -26,7 +26,7 @@ from typing import Final, TypeVar
 from deviceplugin.backends.nvml import sysfs
 from deviceplugin.backends.nvml.errors import remedy
 from deviceplugin.backends.nvml.inventory import inventory_of, pci_address, profile_ids, with_known
-from deviceplugin.backends.nvml.link import COMMAND, Ending, Event, Link, Patience, Renewed
+from deviceplugin.backends.nvml.link import COMMAND, Ending, Event, Link, NvmlTimeouts, Renewed
 from deviceplugin.backends.nvml.probe import answering
 from deviceplugin.backends.nvml.readings import UpLinks, readings_of
 from deviceplugin.backends.nvml.wire import (
@@ -73,14 +73,14 @@ class NvmlBackend:
         *,
         library: Path | None = None,
         root: Path = Path("/"),
-        patience: Patience | None = None,
+        patience: NvmlTimeouts | None = None,
         environment: Mapping[str, str] | None = None,
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._command = command
         self._environment = _loading_from(library) | dict(environment or {})
         self._root = root
-        self._patience = patience or Patience()
+        self._patience = patience or NvmlTimeouts()
         self._signals: asyncio.Queue[Signal] = asyncio.Queue()
         self._keeper: asyncio.Task[None] | None = None
         self._link: Link | None = None

@@ -13,13 +13,13 @@ from deviceplugin.backends.nvml.profiles import instance_name, profile_name
 from deviceplugin.backends.nvml.wire import FabricFacts, GpuFacts, InstanceFacts, Looked, MigFacts
 from deviceplugin.model.inventory import (
     Driver,
-    Fabric,
     FabricState,
     Gpu,
+    GpuMig,
+    GpuMigProfile,
     Inventory,
-    Mig,
     MigInstance,
-    MigProfile,
+    NvlinkFabric,
     NvLinks,
     PciPlace,
 )
@@ -101,7 +101,7 @@ def _gpu(gpu: GpuFacts, around: Surroundings) -> Gpu:
         minor=gpu.minor,
         compute=gpu.compute,
         mig=None if gpu.mig is None else _mig(gpu, gpu.mig, around),
-        fabric=Fabric() if gpu.fabric is None else _fabric(gpu.fabric),
+        fabric=NvlinkFabric() if gpu.fabric is None else _fabric(gpu.fabric),
         files=(f"/dev/nvidia{gpu.minor}",) if gpu.minor >= 0 else (),
         device_id=f"0x{gpu.device_id:08X}" if gpu.device_id else "",
     )
@@ -113,13 +113,13 @@ def pci_address(told: str) -> str:
     return f"{domain[-4:]}:{rest}" if rest else told.lower()
 
 
-def _mig(gpu: GpuFacts, mig: MigFacts, around: Surroundings) -> Mig:
+def _mig(gpu: GpuFacts, mig: MigFacts, around: Surroundings) -> GpuMig:
     names = _names(gpu, mig)
     profiles = (
-        MigProfile(names[p.id], p.starts, p.size, memory_mib=p.memory_mib, most=p.most)
+        GpuMigProfile(names[p.id], p.starts, p.size, memory_mib=p.memory_mib, most=p.most)
         for p in mig.profiles
     )
-    return Mig(
+    return GpuMig(
         enabled=mig.enabled,
         pending=mig.pending,
         profiles=tuple(profiles),
@@ -162,10 +162,10 @@ def _instance(
     )
 
 
-def _fabric(told: FabricFacts) -> Fabric:
+def _fabric(told: FabricFacts) -> NvlinkFabric:
     known = told.state in FabricState.__members__.values()
     state = FabricState(told.state) if known else FabricState.NOT_SUPPORTED
-    return Fabric(
+    return NvlinkFabric(
         state=state,
         healthy=_fabric_healthy(told, state),
         cluster=_uuid(told.cluster),

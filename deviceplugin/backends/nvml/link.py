@@ -3,7 +3,7 @@
     started ──Ready──► ready ──Broken, DriverMoved, death, silence, stop──► ended
        └──────────────Broken, death, silence──────────────────────────────────┘
 
-Silence: no frame for ``Patience.silence_s`` (for ``slow_s`` before it is ready and while MIG is
+Silence: no frame for ``NvmlTimeouts.silence_s`` (for ``slow_s`` before it is ready and while MIG is
 changed, when single calls of the driver take long). Then the child hangs in the driver and is
 killed. (``asyncio.timeout`` throughout: ``wait_for`` may swallow a cancellation, CPython gh-86296.)
 A child that even SIGKILL does not end sits in the kernel: ``gone`` waits for it, and
@@ -55,7 +55,7 @@ Event = XidSeen | GpuGone | DriverMoved
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class NvmlTimeouts:
     """How long what may take, in seconds."""
 
     silence_s: float = 10.0
@@ -89,7 +89,7 @@ class Link:
         self,
         process: asyncio.subprocess.Process,
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        patience: Patience,
+        patience: NvmlTimeouts,
     ) -> None:
         self._process = process
         self._reader, self._writer = streams
@@ -107,7 +107,7 @@ class Link:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], environment: Mapping[str, str], patience: Patience
+        cls, command: Sequence[str], environment: Mapping[str, str], patience: NvmlTimeouts
     ) -> "Link":
         """Start a child. Raises ``OSError``."""
         ours, its = socket.socketpair()

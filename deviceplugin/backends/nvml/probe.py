@@ -7,13 +7,13 @@ found something new is the first replaced.
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from deviceplugin.backends.nvml.link import Link, Patience
+from deviceplugin.backends.nvml.link import Link, NvmlTimeouts
 from deviceplugin.backends.nvml.wire import Look, Looked
 from deviceplugin.errors import BackendError
 
 
 async def answering(
-    command: Sequence[str], environment: Mapping[str, str], patience: Patience
+    command: Sequence[str], environment: Mapping[str, str], patience: NvmlTimeouts
 ) -> frozenset[str]:
     """Return the UUIDs of the GPUs that answer a fresh child; none if the child itself fails."""
     try:

@@ -23,7 +23,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from deviceplugin.backends.simulated.machine import Count, FabricWord, Machine, Part
+from deviceplugin.backends.simulated.machine import Count, FabricWord, Machine, MachineStruct
 from deviceplugin.errors import BackendError
 from deviceplugin.model.inventory import Gpu, Nic
 from muster.observability import configfile
@@ -31,7 +31,7 @@ from muster.observability import configfile
 ALL: Final = "all"
 
 
-class XidAt(Part, frozen=True):
+class XidAt(MachineStruct, frozen=True):
     """An XID of one MIG instance, by its numbers."""
 
     code: Count
@@ -39,7 +39,7 @@ class XidAt(Part, frozen=True):
     compute_instance: Count = 0
 
 
-class GpuFault(Part, frozen=True):
+class GpuFault(MachineStruct, frozen=True):
     """What is wrong with a GPU. Readings that are told replace the machine's own.
 
     ``lost``: why it does not answer. ``in_use``: somebody holds it, so that it cannot be cut.
@@ -68,7 +68,7 @@ class GpuFault(Part, frozen=True):
     recovery_action: Count | None = None
 
 
-class NicFault(Part, frozen=True):
+class NicFault(MachineStruct, frozen=True):
     """What is wrong with a NIC. ``down``: numbers of ports without a link."""
 
     down: tuple[Count, ...] = ()
@@ -76,14 +76,14 @@ class NicFault(Part, frozen=True):
     absent: bool = False
 
 
-class BackendFault(Part, frozen=True):
+class BackendFault(MachineStruct, frozen=True):
     """Why the backend fails at once (``down``) or does not answer (``hangs``)."""
 
     down: str = ""
     hangs: str = ""
 
 
-class Faults(Part, frozen=True):
+class Faults(MachineStruct, frozen=True):
     """The control file. Keys of ``gpus``: index, UUID or "all"; of ``nics``: name or "all"."""
 
     version: Literal[1] = 1

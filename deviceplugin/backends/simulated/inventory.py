@@ -17,14 +17,14 @@ from deviceplugin.backends.simulated.machine import At, Cutting, Machine, NicAt
 from deviceplugin.backends.simulated.mig import Slot
 from deviceplugin.model.inventory import (
     Driver,
-    Fabric,
     FabricState,
     Gpu,
+    GpuMig,
+    GpuMigProfile,
     Inventory,
-    Mig,
     MigInstance,
-    MigProfile,
     Nic,
+    NvlinkFabric,
     NvLinks,
     PciPlace,
     Port,
@@ -64,14 +64,14 @@ class Site:
     node: str
     rack: str = ""
     files: bool = False
-    profiles: tuple[MigProfile, ...] = ()
+    profiles: tuple[GpuMigProfile, ...] = ()
     uuids: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """GPU UUIDs and their indices."""
 
 
 def site(machine: Machine, node: str, rack: str = "", *, files: bool = False) -> Site:
     """Put a machine in its place."""
-    profiles: tuple[MigProfile, ...] = ()
+    profiles: tuple[GpuMigProfile, ...] = ()
     if machine.gpu.mig is not None:
         profiles = simulatedmig.profiles(machine.gpu.model, machine.gpu.memory_mib)
     bare = Site(machine, node, rack or node, files, profiles)
@@ -143,26 +143,26 @@ def _gpu_files(here: Site, index: int) -> tuple[str, ...]:
     return (f"/dev/dri/card{index}", f"/dev/dri/renderD{_FIRST_RENDER_NODE + index}")
 
 
-def _fabric(here: Site, fault: GpuFault) -> Fabric:
+def _fabric(here: Site, fault: GpuFault) -> NvlinkFabric:
     kind = here.machine.fabric
     if kind is None:
-        return Fabric()
+        return NvlinkFabric()
     state = _STATES[fault.fabric or kind.state]
     cluster = _NO_CLUSTER
     if kind.across == "rack" and state is FabricState.COMPLETED:
         cluster = str(uuid5(_NAMESPACE, f"rack/{here.rack}"))
-    return Fabric(state, fault.fabric_healthy, cluster, kind.clique)
+    return NvlinkFabric(state, fault.fabric_healthy, cluster, kind.clique)
 
 
-def _mig(here: Site, cutting: Cutting, gpu: str, cut: Cut) -> Mig:
+def _mig(here: Site, cutting: Cutting, gpu: str, cut: Cut) -> GpuMig:
     by_name = {profile.name: profile for profile in here.profiles}
     slots = simulatedmig.in_order(cut.slots)
     made = [_instance(here, cutting, gpu, by_name[name], start) for name, start in slots]
-    return Mig(cut.enabled, cut.pending, here.profiles, tuple(made))
+    return GpuMig(cut.enabled, cut.pending, here.profiles, tuple(made))
 
 
 def _instance(
-    here: Site, cutting: Cutting, gpu: str, profile: MigProfile, start: int
+    here: Site, cutting: Cutting, gpu: str, profile: GpuMigProfile, start: int
 ) -> MigInstance:
     slices = simulatedmig.compute_slices(profile.name)
     engines = simulatedmig.shape(profile.name, cutting.engines)

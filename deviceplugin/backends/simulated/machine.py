@@ -32,13 +32,13 @@ Hex4 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$")]
 FabricWord = Literal["not-supported", "not-started", "in-progress", "completed"]
 
 
-class Part(
+class MachineStruct(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
     """Base of the structs; carries the encoding rules only."""
 
 
-class At(Part, frozen=True):
+class At(MachineStruct, frozen=True):
     """Where a device sits. ``above``: what lies over it, the host bridge first, by slashes."""
 
     address: Address
@@ -54,21 +54,21 @@ class NicAt(At, frozen=True):
     interface: str = ""
 
 
-class Temperature(Part, frozen=True):
+class SimulatedTemperature(MachineStruct, frozen=True):
     """In °C: when idle, and where the GPU slows itself down."""
 
     idle: Count
     slowdown: Count
 
 
-class Power(Part, frozen=True):
+class Power(MachineStruct, frozen=True):
     """In W: when idle, and the most it takes."""
 
     idle: Count
     limit: Count
 
 
-class Cutting(Part, frozen=True):
+class Cutting(MachineStruct, frozen=True):
     """What an instance has: ``multiprocessors`` per compute slice, engines by profile's shape.
 
     Profiles and where they stand are those of the GPU's model in
@@ -79,7 +79,7 @@ class Cutting(Part, frozen=True):
     engines: dict[str, dict[str, Count]]
 
 
-class GpuKind(Part, frozen=True):
+class GpuKind(MachineStruct, frozen=True):
     """What all GPUs of the machine are. ``compute``: CUDA's; ``partition``: AMD's.
 
     ``device_id``: PCI device and vendor ("0x233010DE"); ``pci_class``: as sysfs writes it.
@@ -87,7 +87,7 @@ class GpuKind(Part, frozen=True):
 
     model: str
     memory_mib: Count = msgspec.field(name="memoryMiB")
-    temperature: Temperature
+    temperature: SimulatedTemperature
     power: Power
     device_id: Annotated[str, msgspec.Meta(pattern=r"^0x[0-9A-F]{8}$")]
     compute: tuple[Count, Count] = (0, 0)
@@ -97,14 +97,14 @@ class GpuKind(Part, frozen=True):
     mig: Cutting | None = None
 
 
-class LinkKind(Part, frozen=True):
+class LinkKind(MachineStruct, frozen=True):
     """NVLink or XGMI: links of each GPU to switches, or of each pair of GPUs."""
 
     to_switches: Count = 0
     between_all: Count = 0
 
 
-class FabricKind(Part, frozen=True):
+class FabricKind(MachineStruct, frozen=True):
     """NVLink fabric. ``across: rack``: the nodes of a rack are one NVLink cluster."""
 
     state: FabricWord
@@ -112,14 +112,14 @@ class FabricKind(Part, frozen=True):
     clique: Count = 0
 
 
-class Versions(Part, frozen=True):
+class Versions(MachineStruct, frozen=True):
     """Of the GPU driver."""
 
     version: str
     cuda: str = ""
 
 
-class NicKind(Part, frozen=True):
+class NicKind(MachineStruct, frozen=True):
     """What NICs of a kind share. ``vendorId`` and ``deviceId``: PCI, in hex."""
 
     model: str
@@ -131,7 +131,7 @@ class NicKind(Part, frozen=True):
     rate_gbps: Count
 
 
-class Machine(Part, frozen=True):
+class Machine(MachineStruct, frozen=True):
     """A machine. ``product``: DMI's name of it; ``layouts``: how all GPUs may be cut, by name."""
 
     version: Literal[1]

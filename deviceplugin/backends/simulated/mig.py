@@ -6,7 +6,7 @@ A *slot* is a profile and the memory slice it starts at, "3g.40gb@4" in files.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from deviceplugin.model.inventory import MigProfile
+from deviceplugin.model.inventory import GpuMigProfile
 from muster.cluster.specs.deviceshape import MigProfile as Masks
 from muster.workloads.devices import mig
 
@@ -16,7 +16,7 @@ _MEDIA: Final = "+me"  # of the extra media engines there is one set
 _SLICE_BITS: Final = 0xFFFF  # muster.workloads.devices.mig marks media engines in the bits above
 
 
-def profiles(model: str, memory_mib: int = 0) -> tuple[MigProfile, ...]:
+def profiles(model: str, memory_mib: int = 0) -> tuple[GpuMigProfile, ...]:
     """Return what a product can be cut into; nothing where that is not known."""
     card = mig.card_of(mig.load(), model, ())
     if card is None:
@@ -25,12 +25,12 @@ def profiles(model: str, memory_mib: int = 0) -> tuple[MigProfile, ...]:
     return tuple(_profile(profile, memory_mib, slices) for profile in card.profiles)
 
 
-def _profile(profile: Masks, memory_mib: int, slices: int) -> MigProfile:
+def _profile(profile: Masks, memory_mib: int, slices: int) -> GpuMigProfile:
     size = (profile.masks[0][1] & _SLICE_BITS).bit_count()
     starts = tuple(start for start, _ in profile.masks)
     # The driver keeps some MiB of each instance for itself; how many differs by release.
     most = 1 if profile.name.endswith(_MEDIA) else len(starts)  # places of one profile are apart
-    return MigProfile(profile.name, starts, size, memory_mib * size // slices, most)
+    return GpuMigProfile(profile.name, starts, size, memory_mib * size // slices, most)
 
 
 def slots(listed: Iterable[str]) -> tuple[Slot, ...]:
@@ -50,7 +50,7 @@ def in_order(listed: Iterable[Slot]) -> tuple[Slot, ...]:
     return tuple(sorted(listed, key=lambda slot: (slot[1], slot[0])))
 
 
-def misfit(known: Sequence[MigProfile], listed: Iterable[str]) -> str:
+def misfit(known: Sequence[GpuMigProfile], listed: Iterable[str]) -> str:
     """Return why instances cannot stand together on an empty GPU; empty when they can."""
     try:
         return clash(known, slots(listed))
@@ -58,7 +58,7 @@ def misfit(known: Sequence[MigProfile], listed: Iterable[str]) -> str:
         return str(error)
 
 
-def clash(known: Sequence[MigProfile], wanted: Iterable[Slot]) -> str:
+def clash(known: Sequence[GpuMigProfile], wanted: Iterable[Slot]) -> str:
     """Return why these instances cannot stand together; empty when they can.
 
     One instance has the extra media engines, so a second ``+me`` never fits.
@@ -80,12 +80,12 @@ def clash(known: Sequence[MigProfile], wanted: Iterable[Slot]) -> str:
     return ""
 
 
-def gpu_instance(profile: MigProfile, start: int, slices: int) -> int:
+def gpu_instance(profile: GpuMigProfile, start: int, slices: int) -> int:
     """Return a number for the instance that no other place of the same GPU has."""
     return slices // profile.size - 1 + start // profile.size
 
 
-def slices_of(known: Sequence[MigProfile]) -> int:
+def slices_of(known: Sequence[GpuMigProfile]) -> int:
     """Return how many memory slices the GPU has."""
     return max(start + profile.size for profile in known for start in profile.starts)
 

@@ -47,7 +47,7 @@ UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ReadPage:
     """A page of n pods, and columns that were read of it."""
 
     page: PackedPage
@@ -115,7 +115,7 @@ class _Run:
     first: _First | None = None
     pods: list[_Pod] = field(default_factory=list)
 
-    def read(self, listed: Listed, places: NDArray[np.intp]) -> Iterator[_Pod]:
+    def read(self, listed: ReadPage, places: NDArray[np.intp]) -> Iterator[_Pod]:
         """Yield other pods that are alike."""
         for place, own in zip(places.tolist(), self.page.own(places), strict=True):
             meta = None if self.first is None else self.first.read(own)
@@ -129,7 +129,7 @@ class ListedMembers:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
 
-    def add(self, listed: Listed, begin: int, batch: BoundBatch) -> int:
+    def add(self, listed: ReadPage, begin: int, batch: BoundBatch) -> int:
         """Add a planned pod and the similar ones behind it, as far as they go together.
 
         ``begin``: the place of the first. Returns where the pods end that were looked at.
@@ -156,7 +156,7 @@ class ListedMembers:
 
     def _add_run(
         self,
-        listed: Listed,
+        listed: ReadPage,
         run: _Run,
         like: Sibling,
         twins: Mapping[int, Twins],
@@ -174,7 +174,7 @@ class ListedMembers:
                 others[0] = False
                 self._add_twins(listed, group, meta, twins[place].those(others), run)
 
-    def _add_one(self, listed: Listed, group: _Group, one: _Pod) -> bool:
+    def _add_one(self, listed: ReadPage, group: _Group, one: _Pod) -> bool:
         """Add a pod; return ``False`` if all of it has to be read."""
         place, node, meta = one
         note = planned(meta, node)
@@ -186,7 +186,7 @@ class ListedMembers:
         return True
 
     def _add_twins(
-        self, listed: Listed, group: _Group, meta: wire.ObjectMeta, twins: Twins, run: _Run
+        self, listed: ReadPage, group: _Group, meta: wire.ObjectMeta, twins: Twins, run: _Run
     ) -> None:
         """Add twins by their numbers, or one by one where more than a rank sets them apart.
 
@@ -219,7 +219,7 @@ class ListedMembers:
 
 
 def _runs(
-    listed: Listed, page: PackedPage, places: Sequence[int], owns: Sequence[OwnBytes]
+    listed: ReadPage, page: PackedPage, places: Sequence[int], owns: Sequence[OwnBytes]
 ) -> Iterator[_Run]:
     """Yield planned pods that follow each other and are alike, none of them without any."""
     run = _Run(page)

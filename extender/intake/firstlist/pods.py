@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from extender.engine import Engine
 from extender.intake.firstlist.batch import BoundBatch
-from extender.intake.firstlist.members import UNREADABLE, Listed, ListedMembers
+from extender.intake.firstlist.members import UNREADABLE, ListedMembers, ReadPage
 from extender.intake.firstlist.versions import AppliedVersions, Rows
 from extender.intake.objects import Feed
 from muster.cluster.columns.texts import are_empty
@@ -121,7 +121,7 @@ class ListedPods:
     def _take_new(self, page: PackedPage, uids: Uids) -> list[int]:
         nodes, created, started = page.nodes(), page.created(), page.started()
         may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
-        batch = self._batch(Listed(page, uids, nodes, created, may))
+        batch = self._batch(ReadPage(page, uids, nodes, created, may))
         event = batch.event(uids, nodes, created, started)
         if event is None:
             return list(range(len(page)))
@@ -131,7 +131,7 @@ class ListedPods:
             return list(range(len(page)))  # one of them cannot be; by itself it is reported
         return batch.alone()
 
-    def _batch(self, listed: Listed) -> BoundBatch:
+    def _batch(self, listed: ReadPage) -> BoundBatch:
         """Return the pods of a page that go together."""
         page, batch = listed.page, BoundBatch.of(len(listed.page))
         ends = [*page.leaders.tolist(), len(page)]

@@ -28,7 +28,7 @@ from muster.kube.translation.translate import Translator
 from muster.kube.translation.volumes import VolumeIndex, restricts
 from muster.workloads.dialect import Member
 from muster.workloads.gangbook import GangBook
-from muster.workloads.registry import Placed, conflicts_as, place, speaks_for
+from muster.workloads.registry import PodMembership, conflicts_as, place, speaks_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Sibling:
     pod: wire.Pod
     #: All of it but UID, node, times, rank and plan holds for each sibling.
     event: PodUpserted
-    placed: Placed
+    placed: PodMembership
     #: Returns a sibling's rank; ``None`` where more than the rank sets siblings apart.
     rank: Callable[[wire.ObjectMeta], int] | None
     #: The keys that ``rank`` looks at.
@@ -103,7 +103,7 @@ class Siblings:
         )
         return _sibling(pod, event, placed)
 
-    def _placed(self, pod: wire.Pod) -> Placed | None:
+    def _placed(self, pod: wire.Pod) -> PodMembership | None:
         """Return a pod's place in its gang, ``None`` where something is to be decided."""
         placed = place(pod)
         if placed is None or placed.member.template is not None:
@@ -144,7 +144,7 @@ class Siblings:
         return note is not None and without_pin(required_terms(pod.spec.affinity), note) is None
 
 
-def _sibling(pod: wire.Pod, event: PodUpserted, placed: Placed) -> Sibling:
+def _sibling(pod: wire.Pod, event: PodUpserted, placed: PodMembership) -> Sibling:
     ranked = placed.ranked
     if ranked is None:
         return Sibling(pod, event, placed, None)

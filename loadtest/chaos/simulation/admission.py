@@ -13,7 +13,7 @@ import orjson
 from loadtest.testbed.client.wirejson import JsonObject
 from loadtest.testbed.standins.apiserver.patches import json_patch
 from muster.kube import wire
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.gate import in_namespace, mutate
 
 _POD: Final = msgspec.json.Decoder(wire.Pod)
@@ -24,7 +24,7 @@ class Webhook:
     """``down``: nobody is there."""
 
     down: bool = False
-    _policy: Policy = field(default_factory=Policy)
+    _policy: ManagedPolicy = field(default_factory=ManagedPolicy)
 
     def admit(self, pod: JsonObject) -> JsonObject:
         """Return the pod as it is created."""

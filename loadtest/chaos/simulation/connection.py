@@ -16,7 +16,7 @@ from muster.kube.errors import NotSent, TransportError, from_response
 from muster.kube.http.auth import Auth
 from muster.kube.http.credentials import Credentials, FixedSource
 from muster.kube.http.fence import Fence
-from muster.kube.http.transport import Request, Retry, Transport
+from muster.kube.http.transport import HttpRequest, Retry, Transport
 
 _NOBODY: Final = Credentials("http://simulated")
 _RESET: Final = (Lost, NotReached)
@@ -53,7 +53,9 @@ class Connection(Transport):
     async def __aenter__(self) -> Self:
         return self
 
-    async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
+    async def _attempt(
+        self, request: HttpRequest, credentials: Credentials, within_s: float
+    ) -> bytes:
         del credentials
         await asyncio.sleep(0)
         if self._fence is not None and not self._fence.is_open():
@@ -77,7 +79,7 @@ class Connection(Transport):
             raise TransportError(f"{type(error).__name__}: {error}") from error
 
     @asynccontextmanager
-    async def stream(self, request: Request, *, idle_s: float) -> AsyncIterator[Any]:
+    async def stream(self, request: HttpRequest, *, idle_s: float) -> AsyncIterator[Any]:
         """Open a watch; see ``Transport.stream``."""
         query = dict(request.query or {})
         try:

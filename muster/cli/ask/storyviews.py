@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from muster.apiwire.story import Story, StoryEntry
+from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cli.ask.views import columns
 
 _HEAD: Final = ("TIME", "+MS", "ID", "CAUSE", "WHAT")
@@ -18,7 +18,7 @@ def story(raw: bytes, width: int | None = None) -> str:
 
     +MS counts from the cause, or from the entry before where there is none in the table.
     """
-    found = msgspec.json.decode(raw, type=Story)
+    found = msgspec.json.decode(raw, type=StoryAnswer)
     if not found.entries:
         return _nothing(found)
     lines = columns([_HEAD, *_rows(found)]).splitlines()
@@ -26,14 +26,14 @@ def story(raw: bytes, width: int | None = None) -> str:
     return "\n".join([line if width is None else line[:width] for line in lines] + older)
 
 
-def _nothing(found: Story) -> str:
+def _nothing(found: StoryAnswer) -> str:
     if not found.most:
         return _NOT_KEPT
     since = "" if found.since is None else f" since {_time(found.since)}"
     return f"{found.kind} {found.name}: nothing happened to it{since}"
 
 
-def _rows(found: Story) -> Iterator[tuple[str, ...]]:
+def _rows(found: StoryAnswer) -> Iterator[tuple[str, ...]]:
     times: dict[str, float] = {}
     before = found.entries[0].at
     for entry in found.entries:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from muster.apiwire import defrag as defragwire
 from muster.apiwire import whatif as wire
-from muster.apiwire.whatif import Job, Nodes, Question, Set, Without
+from muster.apiwire.whatif import Job, Set, WhatIfNodes, WhatIfQuestion, Without
 from muster.cli import output
 from muster.cli.ask import client, whatifviews
 from muster.cli.inject import jobfile
@@ -82,13 +82,13 @@ def _defrag(arguments: argparse.Namespace) -> int:
     return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
 
 
-def _question(arguments: argparse.Namespace) -> Question:
+def _question(arguments: argparse.Namespace) -> WhatIfQuestion:
     gang, job = "", None
     if arguments.gang:
         gang = _qualified(arguments.gang, arguments.namespace, "gang")
     else:
         job = _job(arguments.file, arguments.namespace)
-    return Question(
+    return WhatIfQuestion(
         gang=gang,
         job=job,
         without=_without(arguments.without, arguments.namespace),
@@ -124,13 +124,13 @@ def _without(texts: list[str], namespace: str) -> Without:
     return Without(**{kind: tuple(names) for kind, names in found.items()})
 
 
-def _nodes(text: str) -> Nodes:
+def _nodes(text: str) -> WhatIfNodes:
     count, colon, rest = text.partition(":")
     pairs = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     like = pairs.pop("like", "")
     if not colon or not count.isdecimal() or not like or not all(pairs.values()):
         raise Failure(f"--with-nodes {text}: write N:like=NODE, as 4:like=n1 or 4:like=n1,rack=r9")
-    return Nodes(count=int(count), like=like, labels=pairs)
+    return WhatIfNodes(count=int(count), like=like, labels=pairs)
 
 
 def _wishes(texts: list[str], size: int | None) -> Set:

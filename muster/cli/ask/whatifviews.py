@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from muster.apiwire.defrag import Defrag
-from muster.apiwire.whatif import WhatIf
+from muster.apiwire.whatif import WhatIfAnswer
 from muster.cli.ask.views import columns, wrapped
 
 
 def whatif(raw: bytes, width: int | None = None) -> str:
     """Return what was supposed, whether the gang fits then, and where."""
-    found = msgspec.json.decode(raw, type=WhatIf)
+    found = msgspec.json.decode(raw, type=WhatIfAnswer)
     supposed = [f"if: {line}" for line in found.supposed] or ["as the cluster is now"]
     rows = [(each.domain, str(each.members), str(each.nodes)) for each in found.where]
     where = ["", columns([("DOMAIN", "MEMBERS", "NODES"), *rows])] if rows else []
@@ -20,7 +20,7 @@ def whatif(raw: bytes, width: int | None = None) -> str:
 
 def fits(raw: bytes) -> bool:
     """Return whether the gang would fit."""
-    return msgspec.json.decode(raw, type=WhatIf).fits
+    return msgspec.json.decode(raw, type=WhatIfAnswer).fits
 
 
 def defrag(raw: bytes, width: int | None = None) -> str:

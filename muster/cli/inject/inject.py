@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from muster.cli.output import Failure, add_json_flag
 
 if TYPE_CHECKING:
-    from muster.cli.inject.injecting import Outcome
+    from muster.cli.inject.injecting import InjectedDocument
     from muster.cli.output import Subparsers
 
 
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     return REFUSED if wrong else 0
 
 
-def _told(outcome: Outcome) -> dict[str, object]:
+def _told(outcome: InjectedDocument) -> dict[str, object]:
     """Return one document as JSON: its name, and what happens to each template."""
     return {
         "where": outcome.where,

@@ -29,7 +29,7 @@ class _Row(dict[str, Json]):
     """A map that is written on one line."""
 
 
-class Dumper(yaml.SafeDumper):
+class YamlDumper(yaml.SafeDumper):
     """Knows rows, and writes text of several lines as it stands."""
 
 
@@ -38,8 +38,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-Dumper.add_representer(str, _text)
-Dumper.add_representer(
+YamlDumper.add_representer(str, _text)
+YamlDumper.add_representer(
     _Row,
     lambda dumper, row: dumper.represent_mapping("tag:yaml.org,2002:map", row, flow_style=True),
 )
@@ -72,7 +72,7 @@ def _hunk(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
 def _lines(document: Json) -> list[str]:
     text = yaml.dump(
         _rows(_without_ledger(document)),
-        Dumper=Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH,
+        Dumper=YamlDumper, sort_keys=False, default_flow_style=False, width=_WIDTH,
     )  # fmt: skip
     return str(text).splitlines()
 

@@ -44,7 +44,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InjectedDocument:
     """One document before and after. ``where``: file and number, as messages call it."""
 
     where: str
@@ -81,7 +81,7 @@ def facts(profile: str, own: Sequence[Path]) -> Facts:
     return Facts(cluster, fabrics, load(), tiers.load())
 
 
-def outcomes(file: str, text: str, known: Facts, namespace: str) -> list[Outcome]:
+def outcomes(file: str, text: str, known: Facts, namespace: str) -> list[InjectedDocument]:
     """Return what becomes of each document of a file.
 
     Raises `Failure` for what is no YAML or no pod, with file, document and field.
@@ -106,7 +106,7 @@ def _documents(file: str, text: str) -> list[Json]:
     return [without_nulls(document) for document in found if document is not None]
 
 
-def _outcome(where: str, document: Json, known: Facts, namespace: str) -> Outcome:
+def _outcome(where: str, document: Json, known: Facts, namespace: str) -> InjectedDocument:
     name = _name(document)
     if not isinstance(document, dict) or "kind" not in document:
         raise Failure(f"{where}: is no Kubernetes object: kind is missing")
@@ -119,7 +119,7 @@ def _outcome(where: str, document: Json, known: Facts, namespace: str) -> Outcom
     after: Json = document
     for each in found:
         after = applied(after, each.operations())
-    return Outcome(where, name, document, after, tuple(found), when)
+    return InjectedDocument(where, name, document, after, tuple(found), when)
 
 
 def _when(

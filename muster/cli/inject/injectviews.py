@@ -9,8 +9,8 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from muster.cli.inject.injectdiff import Dumper, difference
-from muster.cli.inject.injecting import Outcome
+from muster.cli.inject.injectdiff import YamlDumper, difference
+from muster.cli.inject.injecting import InjectedDocument
 from muster.injection.patching.pointers import Json
 from muster.injection.templates.completion import Completed
 
@@ -19,12 +19,12 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MESSAGES = {"refused": "bold red", "warning": "yellow"}
 
 
-def manifests(outcomes: Sequence[Outcome]) -> str:
+def manifests(outcomes: Sequence[InjectedDocument]) -> str:
     """Return the documents as they are afterwards."""
     return "---\n".join(_yaml(outcome.after) for outcome in outcomes)
 
 
-def explained(outcomes: Sequence[Outcome], *, color: str) -> None:
+def explained(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     """Print what changes in each document and why, and what it comes to in the end."""
     console = _console(color)
     for outcome in outcomes:
@@ -34,7 +34,7 @@ def explained(outcomes: Sequence[Outcome], *, color: str) -> None:
     console.print(_sum(outcomes))
 
 
-def told(outcomes: Sequence[Outcome], *, color: str) -> None:
+def told(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     """Print on standard error what admission says, for those who only take the manifests."""
     console = _console(color, stderr=True)
     for outcome in outcomes:
@@ -54,7 +54,7 @@ def _console(color: str, *, stderr: bool = False) -> Console:
     )
 
 
-def _document(outcome: Outcome) -> Iterator[Text]:
+def _document(outcome: InjectedDocument) -> Iterator[Text]:
     yield Text.assemble((outcome.name, "bold"), (f"   {outcome.where}", "dim"))
     if outcome.before == outcome.after and not outcome.refused:
         yield Text("  nothing is changed")
@@ -111,7 +111,7 @@ def _grouped(fields: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _sum(outcomes: Sequence[Outcome]) -> Text:
+def _sum(outcomes: Sequence[InjectedDocument]) -> Text:
     """Return one line of what came of all of them."""
     messages = [kind for outcome in outcomes for kind, _ in outcome.messages()]
     refused = sum(outcome.refused for outcome in outcomes)
@@ -133,6 +133,6 @@ def _count(number: int, what: str) -> str:
 
 def _yaml(document: Json) -> str:
     text = yaml.dump(
-        document, Dumper=Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH
+        document, Dumper=YamlDumper, sort_keys=False, default_flow_style=False, width=_WIDTH
     )
     return str(text)

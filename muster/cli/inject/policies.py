@@ -12,7 +12,7 @@ from muster.injection.patching.pointers import Json
 from muster.injection.policies import policies
 from muster.injection.policies.differences import unsaid
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 _WIDTH = 100  # columns
 _HEAD = """\
@@ -29,7 +29,7 @@ MutatingAdmissionPolicy is beta here: kube-apiserver needs
 
 def text(facts: Facts, version: policies.Version) -> str:
     """Return the documents, a comment before them."""
-    policy = Policy()
+    policy = ManagedPolicy()
     facts = replace(facts, accelerators=policy.accelerators)
     documents = [*policies.mutating(facts, policy, version), *policies.validating(facts, policy)]
     return "\n".join([*_comment(facts, version), ""]) + _yaml(documents)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from muster.cli.ask.views import age, columns
-from muster.cli.ops.networks import Network, Networks, Node, Pool, State
+from muster.cli.ops.networks import Network, NetworkNode, NetworkPool, Networks, NetworkState
 
 _NAMED: Final = 3  # nodes that are named; of the others there is a number
 _NO_POOLS: Final = (
@@ -31,7 +31,7 @@ def detail(network: Network, now: float) -> str:
             ("Age", _age(network, now)),
             ("Addresses", f"{network.subnet}, MTU {network.mtu}, UDP port {network.port}"),
             ("Attachment", f"{network.namespace}/muster-vni-{network.vni}"),
-            ("State", _state(network)),
+            ("NetworkState", _state(network)),
         ]
     )
     if not network.nodes:
@@ -45,14 +45,14 @@ def as_json(found: Networks | Network) -> str:
     return msgspec.json.encode(found).decode()
 
 
-def _pools(pools: Sequence[Pool]) -> str:
+def _pools(pools: Sequence[NetworkPool]) -> str:
     if not pools:
         return _NO_POOLS
     head = ("POOL", "VNIS", "USED", "FREE", "FEDERATION", "STATE")
     return columns([head, *map(_pool, pools)])
 
 
-def _pool(pool: Pool) -> tuple[str, ...]:
+def _pool(pool: NetworkPool) -> tuple[str, ...]:
     free = pool.size - pool.used
     state = f"not used: {pool.why}" if pool.why else pool.note or "in use"
     return pool.name, pool.range, str(pool.used), str(free), pool.federation, state
@@ -76,30 +76,30 @@ def _age(network: Network, now: float) -> str:
 
 def _state(network: Network) -> str:
     """Return the state, and which nodes stand in its way."""
-    if network.state is State.LEAVING:
+    if network.state is NetworkState.LEAVING:
         left = "; devices are left on " + _names(network.nodes) if network.nodes else ""
         return f"leaving{left}"
     late = {
         state: [node for node in network.nodes if node.state is state]
-        for state in (State.PENDING, State.SILENT)
+        for state in (NetworkState.PENDING, NetworkState.SILENT)
     }
     told = (f"{state.value}: {_names(nodes)}" for state, nodes in late.items() if nodes)
     return "; ".join(told) or "ready"
 
 
-def _names(nodes: Sequence[Node]) -> str:
+def _names(nodes: Sequence[NetworkNode]) -> str:
     named = ", ".join(node.name for node in nodes[:_NAMED])
     return named + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
 
 
-def _meant(node: Node) -> str:
+def _meant(node: NetworkNode) -> str:
     """Return a node's state, with what to look at."""
     match node.state:
-        case State.SILENT:
+        case NetworkState.SILENT:
             return "no agent: muster vni-agent does not run there"
-        case State.PENDING:
+        case NetworkState.PENDING:
             return "pending: its agent has not made the devices yet"
-        case State.LEAVING:
+        case NetworkState.LEAVING:
             return "leaving: its agent still has devices to remove"
-        case State.READY:
+        case NetworkState.READY:
             return "ready"

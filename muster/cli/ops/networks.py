@@ -44,7 +44,7 @@ NO_AGENTS: Final = (
 UNSEEN: Final = "not looked at yet: is the extender running?"
 
 
-class State(StrEnum):
+class NetworkState(StrEnum):
     """Of a network, or of one of its nodes. ``PENDING``: not all devices stand yet."""
 
     READY = "ready"
@@ -54,7 +54,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class NetworkPool:
     """One pool. ``federation``: "" for none. ``why``: it is not used, "" for one that is.
 
     ``note``: what else its status says that somebody should act on.
@@ -70,12 +70,12 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NetworkNode:
     """A node that the network should be on, or, of one that leaves, still is on."""
 
     name: str
     address: str
-    state: State
+    state: NetworkState
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,15 @@ class Network:
     mtu: int
     port: int
     made: float
-    state: State
-    nodes: tuple[Node, ...]
+    state: NetworkState
+    nodes: tuple[NetworkNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Networks:
     """All that there is. ``agents``: nodes that have reported. ``problems``: whole sentences."""
 
-    pools: tuple[Pool, ...]
+    pools: tuple[NetworkPool, ...]
     networks: tuple[Network, ...]
     agents: int
     problems: tuple[str, ...]
@@ -141,7 +141,7 @@ def named(found: Networks, text: str) -> Network:
         mine = [each for each in found.networks if each.vni == int(number)]
     else:
         mine = [each for each in found.networks if f"/{each.gang}".endswith(f"/{text}")]
-    living = [each for each in mine if each.state is not State.LEAVING]
+    living = [each for each in mine if each.state is not NetworkState.LEAVING]
     match living or mine:
         case [one]:
             return one
@@ -155,11 +155,11 @@ def named(found: Networks, text: str) -> Network:
             raise Failure(f"{text!r} is more than one gang: {keys}; write one of them whole")
 
 
-def _pool(pool: VniPool, networks: Sequence[JobNetwork]) -> Pool:
+def _pool(pool: VniPool, networks: Sequence[JobNetwork]) -> NetworkPool:
     spec, said = pool.spec, {each.type: each for each in pool.status.conditions}
     first, last = spec.range.first, spec.range.last
     accepted, free = said.get("Accepted"), said.get("FederationFree")
-    return Pool(
+    return NetworkPool(
         name=pool.metadata.name,
         range=_range(spec.range),
         size=max(0, last - first + 1),
@@ -187,14 +187,14 @@ def _network(network: JobNetwork, said: Mapping[str, NodeNetworkStatus]) -> Netw
         mtu=spec.mtu,
         port=spec.port,
         made=_seconds(meta.creation_timestamp),
-        state=State.LEAVING if leaves else _whole(nodes),
+        state=NetworkState.LEAVING if leaves else _whole(nodes),
         nodes=nodes,
     )
 
 
-def _left(vni: int, said: Mapping[str, NodeNetworkStatus]) -> tuple[Node, ...]:
+def _left(vni: int, said: Mapping[str, NodeNetworkStatus]) -> tuple[NetworkNode, ...]:
     return tuple(
-        Node(name, status.address, State.LEAVING)
+        NetworkNode(name, status.address, NetworkState.LEAVING)
         for name, status in sorted(said.items())
         if vni in status.vnis
     )
@@ -202,18 +202,24 @@ def _left(vni: int, said: Mapping[str, NodeNetworkStatus]) -> tuple[Node, ...]:
 
 def _wanted(
     vni: int, peers: Sequence[Peer], said: Mapping[str, NodeNetworkStatus]
-) -> tuple[Node, ...]:
-    return tuple(Node(peer.name, peer.address, _state(vni, said.get(peer.name))) for peer in peers)
+) -> tuple[NetworkNode, ...]:
+    return tuple(
+        NetworkNode(peer.name, peer.address, _state(vni, said.get(peer.name))) for peer in peers
+    )
 
 
-def _state(vni: int, status: NodeNetworkStatus | None) -> State:
+def _state(vni: int, status: NodeNetworkStatus | None) -> NetworkState:
     if status is None:
-        return State.SILENT
-    return State.READY if vni in status.ready else State.PENDING
+        return NetworkState.SILENT
+    return NetworkState.READY if vni in status.ready else NetworkState.PENDING
 
 
-def _whole(nodes: Sequence[Node]) -> State:
-    return State.READY if all(node.state is State.READY for node in nodes) else State.PENDING
+def _whole(nodes: Sequence[NetworkNode]) -> NetworkState:
+    return (
+        NetworkState.READY
+        if all(node.state is NetworkState.READY for node in nodes)
+        else NetworkState.PENDING
+    )
 
 
 def _seconds(moment: datetime | None) -> float:

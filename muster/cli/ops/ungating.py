@@ -42,7 +42,7 @@ _REMEDY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PodChoice:
     """Which pods: these, else those of a namespace, else all."""
 
     pods: tuple[str, ...] = ()  # namespace/name
@@ -69,7 +69,7 @@ class Done:
         return {**shown, **counts, "schedulers": dict(self.schedulers)}
 
 
-async def ungate(auth: Auth, choice: Choice) -> Done:
+async def ungate(auth: Auth, choice: PodChoice) -> Done:
     """Lift the gates; raises ``KubeError`` where the pods cannot even be listed."""
     done = Done(dry_run=choice.dry_run)
     async with KubeClient(auth) as client:
@@ -87,7 +87,7 @@ async def ungate(auth: Auth, choice: Choice) -> Done:
     return done
 
 
-async def _gated(client: KubeClient, choice: Choice) -> list[Pod]:
+async def _gated(client: KubeClient, choice: PodChoice) -> list[Pod]:
     pods: Sequence[Pod]
     if choice.pods:
         pods = await asyncio.gather(*(client.get_pod(*name.split("/")) for name in choice.pods))

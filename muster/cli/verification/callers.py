@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 from cryptography.x509.oid import NameOID
 
-from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.cli.verification.x509files import load_bundle
 from muster.kube.errors import Forbidden, KubeError, NotFound
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "callers"
 _NAME: Final = "muster-extender"
@@ -100,7 +100,7 @@ class Configuration(_Wire, frozen=True):
         return self.tls is not None and self.tls.client_ca_file is not None
 
 
-async def check(transport: Transport, namespace: str) -> list[Finding]:
+async def check(transport: Transport, namespace: str) -> list[CheckFinding]:
     """Judge the configuration of the installed extender."""
     try:
         config = await _configuration(transport, namespace)
@@ -120,7 +120,7 @@ async def accepts_tokens(transport: Transport, namespace: str) -> bool:
         return True
 
 
-def judge(config: Configuration, scheduler: str | None) -> list[Finding]:
+def judge(config: Configuration, scheduler: str | None) -> list[CheckFinding]:
     """Judge who may call; ``scheduler``: the name in kube-scheduler's certificate, if known."""
     callers = config.callers
     if callers.anybody and not _is_here(config.listen.host):
@@ -134,7 +134,7 @@ def judge(config: Configuration, scheduler: str | None) -> list[Finding]:
     return [_schedulers(config, scheduler), _readers(config)]
 
 
-def _schedulers(config: Configuration, scheduler: str | None) -> Finding:
+def _schedulers(config: Configuration, scheduler: str | None) -> CheckFinding:
     named = config.callers.schedule
     if named is None:
         if config.certificates:
@@ -154,7 +154,7 @@ def _schedulers(config: Configuration, scheduler: str | None) -> Finding:
     return ok(AREA, f"{', '.join(listed)} may schedule")
 
 
-def _readers(config: Configuration) -> Finding:
+def _readers(config: Configuration) -> CheckFinding:
     tokens = config.callers.tokens
     if tokens is None:
         return ok(AREA, "certificates are mandatory, tokens are not accepted")
@@ -164,11 +164,11 @@ def _readers(config: Configuration) -> Finding:
 
 async def _configuration(transport: Transport, namespace: str) -> Configuration:
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{_NAME}"
-    raw = await transport.send(Request("GET", path))
+    raw = await transport.send(HttpRequest("GET", path))
     volumes = msgspec.json.decode(raw, type=_Deployment).spec.template.spec.volumes
     named = [volume.config_map.name for volume in volumes if volume.name == _VOLUME]
     path = f"/api/v1/namespaces/{namespace}/configmaps/{named[0] if named else _NAME}"
-    data = msgspec.json.decode(await transport.send(Request("GET", path)), type=_Data).data
+    data = msgspec.json.decode(await transport.send(HttpRequest("GET", path)), type=_Data).data
     return msgspec.yaml.decode(data.get(_KEY, "{}"), type=Configuration)
 
 
@@ -176,7 +176,7 @@ async def _scheduler(transport: Transport, namespace: str) -> str | None:
     """Return the common name in the certificate made for kube-scheduler, if that is there."""
     path = f"/api/v1/namespaces/{namespace}/secrets/{_CLIENT}"
     try:
-        raw = await transport.send(Request("GET", path))
+        raw = await transport.send(HttpRequest("GET", path))
     except (NotFound, Forbidden):
         return None
     pem = msgspec.json.decode(raw, type=_Data).data.get("tls.crt", "")

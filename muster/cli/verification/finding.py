@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -16,30 +16,30 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One checked thing. `remedy` is empty where nothing is to be done."""
 
-    level: Level
+    level: Severity
     area: str
     text: str
     remedy: str = ""
 
 
-def ok(area: str, text: str) -> Finding:
+def ok(area: str, text: str) -> CheckFinding:
     """Return that all is well."""
-    return Finding(Level.OK, area, text)
+    return CheckFinding(Severity.OK, area, text)
 
 
-def unknown(area: str, text: str, remedy: str) -> Finding:
+def unknown(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it could not be seen."""
-    return Finding(Level.UNKNOWN, area, text, remedy)
+    return CheckFinding(Severity.UNKNOWN, area, text, remedy)
 
 
-def warning(area: str, text: str, remedy: str) -> Finding:
+def warning(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it works, but."""
-    return Finding(Level.WARNING, area, text, remedy)
+    return CheckFinding(Severity.WARNING, area, text, remedy)
 
 
-def broken(area: str, text: str, remedy: str) -> Finding:
+def broken(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it does not work."""
-    return Finding(Level.BROKEN, area, text, remedy)
+    return CheckFinding(Severity.BROKEN, area, text, remedy)

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import Finding, broken, unknown
+from muster.cli.verification.finding import CheckFinding, broken, unknown
 from muster.kube.errors import Forbidden
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 from muster.kube.wire import ObjectMeta
 
 _KIND: Final = "kind: KubeSchedulerConfiguration"
@@ -48,10 +48,10 @@ class _Pods(msgspec.Struct):
     items: list[_Pod] = msgspec.field(default_factory=list)
 
 
-async def check(transport: Transport, namespace: str, now: datetime) -> list[Finding]:
+async def check(transport: Transport, namespace: str, now: datetime) -> list[CheckFinding]:
     """Judge every configuration that is found in ConfigMaps, else look at the static pods."""
     try:
-        raw = await transport.send(Request("GET", f"/api/v1/namespaces/{namespace}/configmaps"))
+        raw = await transport.send(HttpRequest("GET", f"/api/v1/namespaces/{namespace}/configmaps"))
     except Forbidden as refused:
         remedy = "run this as somebody who may, or name the file with --scheduler-config"
         return [unknown(scheduler.AREA, str(refused), remedy)]
@@ -69,9 +69,9 @@ def _name(configmap: _ConfigMap, key: str) -> str:
     return f"ConfigMap {configmap.metadata.name} {key}"
 
 
-async def _static(transport: Transport) -> list[Finding]:
+async def _static(transport: Transport) -> list[CheckFinding]:
     path = "/api/v1/namespaces/kube-system/pods"
-    raw = await transport.send(Request("GET", path, _STATIC))
+    raw = await transport.send(HttpRequest("GET", path, _STATIC))
     pods = msgspec.json.decode(raw, type=_Pods).items
     findings = [_of_pod(pod) for pod in pods]
     nobody = "no kube-scheduler is visible in the cluster"
@@ -79,7 +79,7 @@ async def _static(transport: Transport) -> list[Finding]:
     return findings or [unknown(scheduler.AREA, nobody, remedy)]
 
 
-def _of_pod(pod: _Pod) -> Finding:
+def _of_pod(pod: _Pod) -> CheckFinding:
     words = [word for c in pod.spec.containers for word in (*c.command, *c.args)]
     files = [word.partition("=")[2] for word in words if word.startswith("--config=")]
     name = pod.metadata.name

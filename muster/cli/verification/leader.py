@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.kube.errors import Forbidden, NotFound
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "leader"
 _LEASE: Final = "muster-extender"
@@ -26,12 +26,12 @@ class _Lease(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-async def check(transport: Transport, namespace: str, server_now: datetime) -> list[Finding]:
+async def check(transport: Transport, namespace: str, server_now: datetime) -> list[CheckFinding]:
     """Judge the Lease; `server_now`: the time by the API server's clock."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{_LEASE}"
     look = _LOOK.format(namespace=namespace)
     try:
-        raw = await transport.send(Request("GET", path))
+        raw = await transport.send(HttpRequest("GET", path))
     except NotFound:
         return [broken(AREA, f"Lease {namespace}/{_LEASE} is missing: nobody ever led", look)]
     except Forbidden as refused:

@@ -20,7 +20,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Base of the structs of admissionregistration.k8s.io/v1, as far as they are compared."""
 
 
-class Rule(_Wire, frozen=True):
+class CheckedRule(_Wire, frozen=True):
     """Which requests."""
 
     api_groups: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Client(_Wire, frozen=True):
     ca_bundle: str = ""
 
 
-class Hook(_Wire, frozen=True):
+class CheckedWebhook(_Wire, frozen=True):
     """One webhook."""
 
     name: str
     client_config: Client = Client()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[CheckedRule, ...] = ()
     namespace_selector: Selector = Selector()
     match_conditions: tuple[Condition, ...] = ()
     failure_policy: str = ""
@@ -82,7 +82,7 @@ class Configuration(_Wire, frozen=True):
 
     kind: str
     metadata: Meta = Meta()
-    webhooks: tuple[Hook, ...] = ()
+    webhooks: tuple[CheckedWebhook, ...] = ()
 
 
 class PrintFailed(Exception):

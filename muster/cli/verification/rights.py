@@ -16,9 +16,9 @@ import msgspec
 import yaml
 
 from muster.cli.verification import shipped
-from muster.cli.verification.finding import Finding, broken, ok, unknown
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown
 from muster.kube.errors import Forbidden
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "rights"
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -110,7 +110,9 @@ def _of_role(account: str, role: _Object) -> Iterator[Right]:
                         yield Right(account, verb, group, kind, sub, name, where)
 
 
-async def check(transport: Transport, namespace: str, *, reviews: bool = True) -> list[Finding]:
+async def check(
+    transport: Transport, namespace: str, *, reviews: bool = True
+) -> list[CheckFinding]:
     """Ask for each right; one finding per account. `reviews`: whether it asks about callers."""
     manifest = shipped.path("rbac", "muster.yaml")
     rights = required(await asyncio.to_thread(manifest.read_bytes))
@@ -125,7 +127,7 @@ async def check(transport: Transport, namespace: str, *, reviews: bool = True) -
     return [_finding(account, rights, allowed) for account in accounts]
 
 
-def _finding(account: str, rights: list[Right], allowed: list[bool]) -> Finding:
+def _finding(account: str, rights: list[Right], allowed: list[bool]) -> CheckFinding:
     mine = [(r, yes) for r, yes in zip(rights, allowed, strict=True) if r.account == account]
     missing = [str(right) for right, yes in mine if not yes]
     if not missing:
@@ -161,5 +163,5 @@ async def _allowed(transport: Transport, namespace: str, right: Right) -> bool:
     body = msgspec.json.encode(
         {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     )
-    answer = await transport.send(Request("POST", _PATH, body=body))
+    answer = await transport.send(HttpRequest("POST", _PATH, body=body))
     return msgspec.json.decode(answer, type=_Review).status.allowed

@@ -19,12 +19,12 @@ from muster.cli.verification import (
     servingcert,
     webhooks,
 )
-from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.cli.verification.registration import PrintFailed
 from muster.kube.errors import KubeError
 from muster.kube.http import serverclock
 from muster.kube.http.auth import Auth
-from muster.kube.http.transport import Request, Retry, Transport
+from muster.kube.http.transport import HttpRequest, Retry, Transport
 
 _SKEW_S: Final = 5.0  # half of the renew deadline: tokens, certificates and Leases bear that much
 _OLDEST: Final = (1, 30)  # where pod scheduling gates and webhooks' matchConditions are stable
@@ -47,14 +47,14 @@ class _Version(msgspec.Struct, rename="camel"):
     git_version: str
 
 
-async def verify(auth: Auth, settings: Settings) -> list[Finding]:
+async def verify(auth: Auth, settings: Settings) -> list[CheckFinding]:
     """Return the findings of every check; raises ``KubeError`` if there is no API server."""
     skew = await serverclock.skew(auth)
     now = datetime.now(UTC)
     server_now = now + timedelta(seconds=skew.ahead_s)
     findings = [_clock(skew)]
     async with Transport(auth, user_agent="muster-verify", retry=Retry(attempts=2)) as transport:
-        checks: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
+        checks: tuple[tuple[str, Callable[[], Awaitable[list[CheckFinding]]]], ...] = (
             ("version", lambda: _version(transport)),
             (rights.AREA, lambda: _rights(transport, settings.namespace)),
             (
@@ -73,25 +73,27 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
     return findings
 
 
-async def _rights(transport: Transport, namespace: str) -> list[Finding]:
+async def _rights(transport: Transport, namespace: str) -> list[CheckFinding]:
     reviews = await callers.accepts_tokens(transport, namespace)
     return await rights.check(transport, namespace, reviews=reviews)
 
 
-async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[Finding]:
+async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[CheckFinding]:
     if settings.scheduler_config is not None:
         return scheduler.check(settings.scheduler_config, now)
     return await foundconfig.check(transport, settings.namespace, now)
 
 
-async def _guarded(area: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+async def _guarded(
+    area: str, check: Callable[[], Awaitable[list[CheckFinding]]]
+) -> list[CheckFinding]:
     try:
         return await check()
     except (KubeError, PrintFailed, msgspec.MsgspecError, ValueError) as error:
         return [unknown(area, str(error), "try again; if it stays, ask the API server's log")]
 
 
-def _clock(skew: serverclock.Skew) -> Finding:
+def _clock(skew: serverclock.Skew) -> CheckFinding:
     if skew.certain_s <= _SKEW_S:
         return ok("clock", f"differs from the API server's by {skew.possible_s:.1f} s at most")
     side = "ahead of" if skew.ahead_s > 0 else "behind"
@@ -99,8 +101,8 @@ def _clock(skew: serverclock.Skew) -> Finding:
     return broken("clock", text, "let both follow the same time servers (chrony, timesyncd)")
 
 
-async def _version(transport: Transport) -> list[Finding]:
-    raw = await transport.send(Request("GET", "/version"))
+async def _version(transport: Transport) -> list[CheckFinding]:
+    raw = await transport.send(HttpRequest("GET", "/version"))
     found = msgspec.json.decode(raw, type=_Version)
     version = int(found.major), int(found.minor.rstrip("+"))
     if version < _OLDEST:

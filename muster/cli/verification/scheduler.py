@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.cli.verification.x509files import validity
 from muster.workloads.devices import accelerators, devicenames
 
@@ -90,7 +90,7 @@ class Configuration(_Wire, frozen=True):
     extenders: tuple[Extender, ...] = ()
 
 
-def check(path: Path, now: datetime) -> list[Finding]:
+def check(path: Path, now: datetime) -> list[CheckFinding]:
     """Judge a file; certificates that it names are read, too."""
     try:
         text = path.read_bytes()
@@ -100,7 +100,9 @@ def check(path: Path, now: datetime) -> list[Finding]:
     return judge(text, str(path), now)
 
 
-def judge(text: bytes, source: str, now: datetime, *, elsewhere: bool = False) -> list[Finding]:
+def judge(
+    text: bytes, source: str, now: datetime, *, elsewhere: bool = False
+) -> list[CheckFinding]:
     """Judge a configuration; `source` is what findings call it.
 
     `elsewhere`: the files that it names are in another machine's or pod's file system.
@@ -123,7 +125,7 @@ def judge(text: bytes, source: str, now: datetime, *, elsewhere: bool = False) -
     return problems or [ok(AREA, f"{source}: calls {ours[0].url_prefix}")]
 
 
-def _verbs(config: Configuration, it: Extender) -> Iterator[Finding]:
+def _verbs(config: Configuration, it: Extender) -> Iterator[CheckFinding]:
     for field, verb, must in (
         ("filterVerb", it.filter_verb, "filter"),
         ("prioritizeVerb", it.prioritize_verb, "prioritize"),
@@ -144,7 +146,7 @@ def _verbs(config: Configuration, it: Extender) -> Iterator[Finding]:
         yield broken(AREA, f"bindVerb: of {', '.join(binders)}", "only one extender may bind")
 
 
-def _address(_config: Configuration, it: Extender) -> Iterator[Finding]:
+def _address(_config: Configuration, it: Extender) -> Iterator[CheckFinding]:
     https = it.url_prefix.startswith("https://")
     loopback = it.host in {"localhost", "127.0.0.1", "::1"}
     if it.enable_https and not https:
@@ -171,7 +173,7 @@ def _address(_config: Configuration, it: Extender) -> Iterator[Finding]:
         yield warning(AREA, text, f"{remedy}, unless the certificate names the address")
 
 
-def _settings(config: Configuration, it: Extender) -> Iterator[Finding]:
+def _settings(config: Configuration, it: Extender) -> Iterator[CheckFinding]:
     if not it.node_cache_capable:
         text = "nodeCacheCapable: false: every call carries every Node in full, 30 times the bytes"
         yield warning(AREA, text, "nodeCacheCapable: true")
@@ -201,11 +203,11 @@ def _settings(config: Configuration, it: Extender) -> Iterator[Finding]:
         yield broken(AREA, text, "ignoredByScheduler: false")
 
 
-_Rule = Callable[[Configuration, Extender], Iterator[Finding]]
+_Rule = Callable[[Configuration, Extender], Iterator[CheckFinding]]
 _RULES: Final[tuple[_Rule, ...]] = (_verbs, _address, _settings)
 
 
-def _certificates(it: Extender, now: datetime) -> list[Finding]:
+def _certificates(it: Extender, now: datetime) -> list[CheckFinding]:
     tls = it.tls_config or TlsConfig()
     named = (("tlsConfig.caFile", tls.ca_file), ("tlsConfig.certFile", tls.cert_file))
     return [
@@ -215,7 +217,7 @@ def _certificates(it: Extender, now: datetime) -> list[Finding]:
     ]
 
 
-def _file(field: str, path: Path, now: datetime) -> Finding | None:
+def _file(field: str, path: Path, now: datetime) -> CheckFinding | None:
     try:
         data = path.read_bytes()
     except OSError as error:

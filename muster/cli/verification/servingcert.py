@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 from cryptography.exceptions import InvalidSignature
 
-from muster.cli.verification.finding import Finding, broken, ok, unknown
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown
 from muster.cli.verification.x509files import load_bundle, names_of, validity
 from muster.kube.errors import Forbidden, NotFound
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "certificates"
 SECRET: Final = "muster-extender-tls"  # noqa: S105  a name
@@ -23,12 +23,12 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-async def check(transport: Transport, namespace: str, now: datetime) -> list[Finding]:
+async def check(transport: Transport, namespace: str, now: datetime) -> list[CheckFinding]:
     """Look at the Secret that the extender serves with."""
     what = f"Secret {namespace}/{SECRET}"
     try:
         path = f"/api/v1/namespaces/{namespace}/secrets/{SECRET}"
-        raw = await transport.send(Request("GET", path))
+        raw = await transport.send(HttpRequest("GET", path))
     except NotFound:
         return [broken(AREA, f"{what} is missing: the extender's pods do not start", _MAKE)]
     except Forbidden as refused:
@@ -37,7 +37,7 @@ async def check(transport: Transport, namespace: str, now: datetime) -> list[Fin
     return _judge(what, namespace, {key: base64.b64decode(v) for key, v in data.items()}, now)
 
 
-def _judge(what: str, namespace: str, data: dict[str, bytes], now: datetime) -> list[Finding]:
+def _judge(what: str, namespace: str, data: dict[str, bytes], now: datetime) -> list[CheckFinding]:
     missing = [key for key in ("tls.crt", "tls.key", "ca.crt") if not data.get(key)]
     if missing:
         return [broken(AREA, f"{what}: lacks {', '.join(missing)}", _MAKE)]

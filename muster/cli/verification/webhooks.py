@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 from cryptography import x509
 
-from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.cli.verification.registration import Configuration, expected
 from muster.cli.verification.x509files import load_bundle
 from muster.kube import names
 from muster.kube.errors import APIError, Forbidden, NotFound
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 from muster.kube.wire import Pod
 
 AREA: Final = "webhook"
@@ -40,9 +40,9 @@ _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/we
 
 async def check(
     transport: Transport, config: Path | None, probe_namespace: str, now: datetime
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """Look at both configurations, then try them on a pod in `probe_namespace`."""
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     for configuration in await expected(config):
         findings += await _configuration(transport, configuration, now)
     return [*findings, *await _called(transport, probe_namespace)]
@@ -50,11 +50,11 @@ async def check(
 
 async def _configuration(
     transport: Transport, wanted: Configuration, now: datetime
-) -> list[Finding]:
+) -> list[CheckFinding]:
     what = f"{wanted.kind} {wanted.metadata.name}"
     path = f"{_COLLECTION}/{_PLURALS[wanted.kind]}/{wanted.metadata.name}"
     try:
-        raw = await transport.send(Request("GET", path))
+        raw = await transport.send(HttpRequest("GET", path))
     except NotFound:
         return [broken(AREA, f"{what} is missing", _APPLY)]
     except Forbidden as refused:
@@ -63,7 +63,7 @@ async def _configuration(
     return [*_as_shipped(what, wanted, stored), *_bundles(what, stored, now)]
 
 
-def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iterator[Finding]:
+def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iterator[CheckFinding]:
     """Compare hook by hook, without where it is called: that is tried, not read."""
     present = {hook.name: hook for hook in stored.webhooks}
     differing = []
@@ -86,7 +86,7 @@ def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iter
         yield ok(AREA, f"{what} is as shipped")
 
 
-def _bundles(what: str, stored: Configuration, now: datetime) -> Iterator[Finding]:
+def _bundles(what: str, stored: Configuration, now: datetime) -> Iterator[CheckFinding]:
     for hook in stored.webhooks:
         bundle = load_bundle(base64.b64decode(hook.client_config.ca_bundle))
         valid = [certificate for certificate in bundle if certificate.not_valid_after_utc > now]
@@ -113,7 +113,7 @@ def _bundle_remedy() -> str:
 # -- tried ---------------------------------------------------------------------------------------
 
 
-async def _called(transport: Transport, namespace: str) -> list[Finding]:
+async def _called(transport: Transport, namespace: str) -> list[CheckFinding]:
     pod = _pod(namespace)
     path = f"/api/v1/namespaces/{namespace}/pods"
     # Validation alone sees a pod of another scheduler; of ours mutation may take the plan off.
@@ -189,8 +189,8 @@ async def _refusal(transport: Transport, path: str, pod: dict[str, object]) -> s
     return ""
 
 
-def _dry(path: str, pod: dict[str, object]) -> Request:
-    return Request("POST", path, {"dryRun": "All"}, body=msgspec.json.encode(pod))
+def _dry(path: str, pod: dict[str, object]) -> HttpRequest:
+    return HttpRequest("POST", path, {"dryRun": "All"}, body=msgspec.json.encode(pod))
 
 
 def _reach_remedy(refusal: str) -> str:

@@ -7,13 +7,13 @@ from typing import Final
 
 from cryptography import x509
 
-from muster.cli.verification.finding import Finding, broken, warning
+from muster.cli.verification.finding import CheckFinding, broken, warning
 
 _SOON: Final = timedelta(days=14)
 _RENEW: Final = "renew it (muster certificates, or see cert-manager's Certificate)"
 
 
-def validity(area: str, what: str, pem: bytes, now: datetime) -> Finding | None:
+def validity(area: str, what: str, pem: bytes, now: datetime) -> CheckFinding | None:
     """Judge a PEM file of one certificate or more; None where all are valid for a while yet."""
     found = load_bundle(pem)
     if not found:

@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.onenode import Layout, Seat, Slot
+from muster.cluster.devices.onenode import DeviceSlot, Layout, Seat
 from muster.cluster.devices.view import shape_of
 from muster.cluster.events import DeviceSpec
 
@@ -14,7 +14,7 @@ _KNOWN: Final = 1024  # published tuples remembered; more than kinds of nodes
 CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
 
 
-class Claim(NamedTuple):
+class PackedClaim(NamedTuple):
     """One seat of one pod, as it is packed."""
 
     pod: int
@@ -63,15 +63,15 @@ class Canonical:
         return known[1], known[2]
 
 
-def _slot(spec: DeviceSpec) -> Slot:
-    return Slot(shape_of(spec), spec.healthy, "" if spec.healthy else spec.reason)
+def _slot(spec: DeviceSpec) -> DeviceSlot:
+    return DeviceSlot(shape_of(spec), spec.healthy, "" if spec.healthy else spec.reason)
 
 
 def all_healthy(layout: Layout) -> Layout:
     """Return the layout as bound pods see it: they have their devices, healthy or not."""
     if all(slot.healthy for slot in layout):
         return layout
-    return tuple(Slot(slot.shape, healthy=True) for slot in layout)
+    return tuple(DeviceSlot(slot.shape, healthy=True) for slot in layout)
 
 
 def _place(spec: DeviceSpec) -> tuple[int, str, str, int, str]:
@@ -86,6 +86,6 @@ def pack_claim(pod: int, seat: Seat, flags: int) -> bytes:
     return CLAIM.pack(pod, seat.device, flags, *seat[1:])
 
 
-def unpack(packed: bytes) -> list[Claim]:
+def unpack(packed: bytes) -> list[PackedClaim]:
     """Return the claims of a node."""
-    return [Claim(*fields) for fields in CLAIM.iter_unpack(packed)]
+    return [PackedClaim(*fields) for fields in CLAIM.iter_unpack(packed)]

@@ -9,7 +9,7 @@ are nor that half of one is taken. A pod's *device asks* are how its requests mu
     Memory   n devices, MiB of each             aliyun.com/gpu-mem: 8; nvidia.com/gpumem: 8192
     Mig      n instances of a profile           nvidia.com/mig-2g.20gb: 1
 
-A device offers a vector of counters (``Room``), a share takes a vector of them (``Share``),
+A device offers a vector of counters (``Room``), a share takes a vector of them (``DeviceShare``),
 and whatever mix of asks stands on a device, the sums stay within the room. A whole device
 is simply a share of everything.
 """
@@ -17,7 +17,7 @@ is simply a share of everything.
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, SharedAsk, Whole
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
@@ -25,7 +25,7 @@ MILLI: Final = 1000
 """One device in milli-devices."""
 
 
-class Share(NamedTuple):
+class DeviceShare(NamedTuple):
     """What one ask takes of one device. ``masks``: places on its MIG slots, one is taken."""
 
     milli: int
@@ -36,7 +36,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedShares:
     """One ask, spelled out."""
 
     #: The ask.
@@ -50,13 +50,13 @@ class Wanted:
     hard: bool
 
 
-def wanted(ask: DeviceAsk) -> Wanted:
+def wanted(ask: DeviceAsk) -> WantedShares:
     """Return how an ask is met."""
     match ask:
-        case Whole() | Shared() | Mig():
-            return Wanted(ask, ask.count, distinct=False, hard=False)
+        case Whole() | SharedAsk() | MigAsk():
+            return WantedShares(ask, ask.count, distinct=False, hard=False)
         case Milli() | Memory():
-            return Wanted(ask, ask.count, distinct=True, hard=True)
+            return WantedShares(ask, ask.count, distinct=True, hard=True)
         case _:
             assert_never(ask)
 
@@ -72,47 +72,47 @@ def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
     return whole + pod_class.devices.asks
 
 
-def share(ask: DeviceAsk, shape: DeviceShape) -> Share | None:
+def share(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:
     """Return what the ask takes of such a device, ``None`` where it is no such device."""
     match ask:
-        case Whole() | Shared():
+        case Whole() | SharedAsk():
             return unit(shape) if shape.resource == ask.resource else None
         case Milli():
             if shape.family != ask.family or shape.placements:
                 return None
-            return Share(ask.milli, shape.memory * ask.milli // MILLI, int(shape.units > 1))
+            return DeviceShare(ask.milli, shape.memory * ask.milli // MILLI, int(shape.units > 1))
         case Memory():
             return _memory(ask, shape)
-        case Mig():
+        case MigAsk():
             return _instance(ask, shape)
         case _:
             assert_never(ask)
 
 
-def unit(shape: DeviceShape) -> Share:
+def unit(shape: DeviceShape) -> DeviceShare:
     """One of the device's units: all of it where it has one."""
     if shape.units == 1:
-        return Share(MILLI, shape.memory, 1)
+        return DeviceShare(MILLI, shape.memory, 1)
     if shape.by_memory:  # a vGPU of which no memory was named has all of it
-        return Share(0, shape.memory, 1)
-    return Share(MILLI // shape.units, shape.memory // shape.units, 1)
+        return DeviceShare(0, shape.memory, 1)
+    return DeviceShare(MILLI // shape.units, shape.memory // shape.units, 1)
 
 
-def _memory(ask: Memory, shape: DeviceShape) -> Share | None:
+def _memory(ask: Memory, shape: DeviceShape) -> DeviceShare | None:
     if shape.family != ask.family or shape.placements or not shape.memory:
         return None
     if ask.cores >= 100:  # noqa: PLR2004  # per cent: the device for itself
-        return Share(MILLI, shape.memory, int(shape.units > 1))
+        return DeviceShare(MILLI, shape.memory, int(shape.units > 1))
     memory = ask.mib or -(-shape.memory * ask.percent // 100)
-    return Share(ask.cores * 10, memory, int(shape.units > 1))
+    return DeviceShare(ask.cores * 10, memory, int(shape.units > 1))
 
 
-def _instance(ask: Mig, shape: DeviceShape) -> Share | None:
+def _instance(ask: MigAsk, shape: DeviceShape) -> DeviceShare | None:
     if shape.resource == ask.resource:
         return unit(shape)  # the instance is published as a device of its own
     for number, profile in enumerate(shape.placements):
         if profile.name == ask.profile:
-            return Share(0, 0, 0, number, profile.masks)
+            return DeviceShare(0, 0, 0, number, profile.masks)
     return None
 
 

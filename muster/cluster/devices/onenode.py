@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.needs import Share, asks_of, fits_model, share, unit, wanted
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Whole
+from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share, unit, wanted
+from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, Whole
 from muster.cluster.specs.deviceshape import DeviceShape, MigProfile
 from muster.cluster.specs.podconstraints import PodClass
 
@@ -41,7 +41,7 @@ class Seat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class DeviceSlot:
     """One device of a layout: what it is, and whether it may be given away now."""
 
     #: What it is.
@@ -52,10 +52,10 @@ class Slot:
     reason: str = ""
 
 
-Layout = tuple[Slot, ...]
+Layout = tuple[DeviceSlot, ...]
 
 
-class Need(NamedTuple):
+class NodeNeed(NamedTuple):
     """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``.
 
     ``alone``: each share takes a whole device, so any free one is as good as the next.
@@ -64,11 +64,11 @@ class Need(NamedTuple):
     ask: DeviceAsk
     pieces: int
     distinct: bool
-    shares: tuple[Share | None, ...]
+    shares: tuple[DeviceShare | None, ...]
     alone: bool
 
 
-def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
+def needs_of(layout: Layout, pod_class: PodClass) -> tuple[NodeNeed, ...] | None:
     """Return what a class needs of such a node's devices; ``None``: they can never serve it.
 
     Asks that kube-scheduler counts are left out where no device of the node is of that
@@ -82,7 +82,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
         )
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
-            found.append(Need(ask, how.count, how.distinct, shares, alone))
+            found.append(NodeNeed(ask, how.count, how.distinct, shares, alone))
         elif how.hard or any(_speaks_of(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
@@ -92,7 +92,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
 
 def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
     """Return whether such a device is what the ask is about, though it may not do."""
-    if isinstance(ask, Mig) and shape.placements:
+    if isinstance(ask, MigAsk) and shape.placements:
         return True
     return share(ask, shape) is not None
 
@@ -110,7 +110,7 @@ def needs_known_devices(pod_class: PodClass) -> bool:
 # --- room -----------------------------------------------------------------------------
 
 
-def times(slot: Slot, uses: Sequence[int], base: int, one: Share | None) -> int:
+def times(slot: DeviceSlot, uses: Sequence[int], base: int, one: DeviceShare | None) -> int:
     """Return how often a share fits on a device; ``uses[base:base + WIDTH]`` is what is used."""
     if one is None or not slot.healthy:
         return 0
@@ -173,7 +173,7 @@ def put(uses: list[int], seat: Seat) -> None:
 # --- choice ---------------------------------------------------------------------------
 
 
-def room(layout: Layout, uses: Sequence[int], needs: tuple[Need, ...], limit: int) -> int:
+def room(layout: Layout, uses: Sequence[int], needs: tuple[NodeNeed, ...], limit: int) -> int:
     """Return how many pods with these needs fit one after the other, ``limit`` at most."""
     left = list(uses)
     for number in range(limit):
@@ -185,7 +185,7 @@ def room(layout: Layout, uses: Sequence[int], needs: tuple[Need, ...], limit: in
     return limit
 
 
-def choose(layout: Layout, uses: Sequence[int], needs: tuple[Need, ...]) -> list[Seat] | None:
+def choose(layout: Layout, uses: Sequence[int], needs: tuple[NodeNeed, ...]) -> list[Seat] | None:
     """Return seats in the order of the needs, ``None`` when one of them finds none."""
     left = list(uses)
     order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
@@ -203,7 +203,7 @@ def weight(ask: DeviceAsk) -> tuple[int, int, int]:
     match ask:
         case Whole(count=count):
             return (3, count, 0)
-        case Mig(profile=profile):
+        case MigAsk(profile=profile):
             return (2, int(profile.split("g", 1)[0]) if profile[:1].isdigit() else 0, 0)
         case Milli(count=count, milli=milli):
             return (1, count, milli)
@@ -218,7 +218,7 @@ def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(map(weight, asks_of(pod_class)), reverse=True))
 
 
-def _choose_one(layout: Layout, left: list[int], need: Need) -> list[Seat] | None:
+def _choose_one(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat] | None:
     """Seat one need and count it in ``left``."""
     if need.alone:
         return _choose_alone(layout, left, need)
@@ -234,7 +234,7 @@ def _choose_one(layout: Layout, left: list[int], need: Need) -> list[Seat] | Non
     return sorted(seats, key=lambda seat: seat.device)
 
 
-def _choose_alone(layout: Layout, left: list[int], need: Need) -> list[Seat] | None:
+def _choose_alone(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat] | None:
     """Seat a need for whole devices: the first free ones, which are neighbours."""
     seats: list[Seat] = []
     for device, one in enumerate(need.shares):
@@ -249,7 +249,7 @@ def _choose_alone(layout: Layout, left: list[int], need: Need) -> list[Seat] | N
     return None
 
 
-def _best(layout: Layout, left: Sequence[int], need: Need, taken: set[int]) -> Seat | None:
+def _best(layout: Layout, left: Sequence[int], need: NodeNeed, taken: set[int]) -> Seat | None:
     best: tuple[tuple[int, ...], Seat] | None = None
     for device, one in enumerate(need.shares):
         if one is None or (need.distinct and device in taken):
@@ -268,7 +268,7 @@ def _preference(
     shape: DeviceShape,
     left: Sequence[int],
     seat: Seat,
-    need: Need,
+    need: NodeNeed,
     taken: set[int],
     often: int,
     spoilt: int,
@@ -284,7 +284,9 @@ def _preference(
     return (int(seat.device in taken), left[base + 2], shape.numa)
 
 
-def _seat(shape: DeviceShape, left: Sequence[int], device: int, one: Share) -> tuple[Seat, int]:
+def _seat(
+    shape: DeviceShape, left: Sequence[int], device: int, one: DeviceShare
+) -> tuple[Seat, int]:
     if not one.masks:
         return Seat(device, -1, -1, one.milli, one.memory, one.units, 0), 0
     used = left[device * WIDTH + 3]
@@ -319,7 +321,7 @@ def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
 
 
 def named_seats(
-    layout: Layout, names: Sequence[str], needs: tuple[Need, ...], named: Sequence[str]
+    layout: Layout, names: Sequence[str], needs: tuple[NodeNeed, ...], named: Sequence[str]
 ) -> list[Seat] | None:
     """Return the seats that ``named`` names for these needs, in their order.
 
@@ -351,7 +353,7 @@ def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
     return index.get(base, -1), place
 
 
-def named_seat(layout: Layout, index: Mapping[str, int], need: Need, name: str) -> Seat | None:
+def named_seat(layout: Layout, index: Mapping[str, int], need: NodeNeed, name: str) -> Seat | None:
     """Return the seat that a name stands for, ``None`` where it cannot be one of this need.
 
     ``index``: device name → its number in the layout.

@@ -22,7 +22,7 @@ from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Named, all_hea
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
-    Need,
+    NodeNeed,
     Seat,
     any_seat,
     choose,
@@ -33,7 +33,7 @@ from muster.cluster.devices.onenode import (
 )
 
 
-class Wish(NamedTuple):
+class PodDevices(NamedTuple):
     """What one pod claims on a node.
 
     ``needs``: none where the node has no device that could serve it. ``given``: names of what
@@ -42,7 +42,7 @@ class Wish(NamedTuple):
 
     pod: int
     named: Named
-    needs: tuple[Need, ...]
+    needs: tuple[NodeNeed, ...]
     given: tuple[str, ...] | None = None
 
 
@@ -51,7 +51,7 @@ class _Having:
     """What a pod has by now."""
 
     #: What it asks for.
-    wish: Wish
+    wish: PodDevices
     #: The seats that its plan names.
     planned: list[Seat] | None
     #: By need.
@@ -79,7 +79,7 @@ class Settlement:
         self._index = {name: number for number, name in enumerate(names)}
         self._uses = [0] * (len(layout) * WIDTH)
 
-    def meet(self, wishes: Sequence[Wish]) -> tuple[list[bytes], dict[int, Named]]:
+    def meet(self, wishes: Sequence[PodDevices]) -> tuple[list[bytes], dict[int, Named]]:
         """Return claims, packed, and those that are not met as they were named.
 
         ``wishes``: by UID, one a pod.
@@ -106,7 +106,7 @@ class Settlement:
                 unmet[having.wish.pod] = having.wish.named
         return packed, unmet
 
-    def _begin(self, wish: Wish) -> _Having:
+    def _begin(self, wish: PodDevices) -> _Having:
         named = wish.named.names
         planned = named_seats(self._layout, self._names, wish.needs, named) if wish.needs else None
         return _Having(wish, planned, [[] for _ in wish.needs])
@@ -186,11 +186,11 @@ def _is_otherwise(having: _Having) -> bool:
     return bool(having.wish.named.names) and not having.as_planned
 
 
-def _is_double(need: Need, mine: list[Seat], seat: Seat) -> bool:
+def _is_double(need: NodeNeed, mine: list[Seat], seat: Seat) -> bool:
     return need.distinct and any(seat.device == other.device for other in mine)
 
 
-def _rest(need: Need, mine: list[Seat]) -> Need:
+def _rest(need: NodeNeed, mine: list[Seat]) -> NodeNeed:
     """Return what is missing of a need."""
     left = need._replace(pieces=need.pieces - len(mine))
     if not need.distinct:

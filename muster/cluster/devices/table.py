@@ -38,8 +38,8 @@ from muster.cluster.devices.claims import (
     PRESUMED,
     SPARE,
     Canonical,
-    Claim,
     Named,
+    PackedClaim,
     pack_claim,
     unpack,
 )
@@ -47,7 +47,7 @@ from muster.cluster.devices.kubeletgiven import Given, GivenTable
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
-    Need,
+    NodeNeed,
     Seat,
     fits,
     named_seats,
@@ -55,7 +55,7 @@ from muster.cluster.devices.onenode import (
     put,
     seat_name,
 )
-from muster.cluster.devices.settlement import Settlement, Wish
+from muster.cluster.devices.settlement import PodDevices, Settlement
 from muster.cluster.devices.view import DeviceView, pack_state, spec_of
 from muster.cluster.events import DeviceSpec
 from muster.cluster.ids import NO_ROW, PodUid
@@ -98,7 +98,9 @@ class DeviceTable:
         self._frozen: DeviceView | None = None
         self._measured: tuple[NameView[Layout], int, int] | None = None
         self._canonical = Canonical()
-        self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
+        self._needs: dict[
+            tuple[int, int], tuple[Layout, PodClass, tuple[NodeNeed, ...] | None]
+        ] = {}
         self._ill: dict[int, tuple[Layout, bool]] = {}
         self.disturbed: set[int] = set()
         """Nodes to look at again: what was planned there may not hold."""
@@ -185,7 +187,7 @@ class DeviceTable:
 
     # --- which pod has it ---------------------------------------------------------------
 
-    def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
+    def needs(self, pod: int, node: int) -> tuple[NodeNeed, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
         number = self.layout[node]
         if number == NO_ROW:
@@ -273,7 +275,7 @@ class DeviceTable:
         claims = unpack(self.claims[node])
         return tuple(self.name(node, c) for c in claims if c.pod == pod and c.flags in flags)
 
-    def claims_on(self, node: int) -> list[Claim]:
+    def claims_on(self, node: int) -> list[PackedClaim]:
         """Return all claims on a node that are met, firm and presumed."""
         return unpack(self.claims[node])
 
@@ -283,7 +285,7 @@ class DeviceTable:
         found: list[int] = memoryview(packed).cast("i")[1:].tolist()
         return found
 
-    def name(self, node: int, claim: Claim) -> str:
+    def name(self, node: int, claim: PackedClaim) -> str:
         """Return what a claim is called in a plan."""
         return seat_name(self.layouts[self.layout[node]], self.names[node], claim.seat)
 
@@ -363,7 +365,7 @@ class DeviceTable:
         unmet = {pod: named for pod, named in wants.items() if named.names}
         if number != NO_ROW:
             wishes = [
-                Wish(
+                PodDevices(
                     pod,
                     wants[pod],
                     self.needs(pod, node) or (),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices import rooms as devicerooms
-from muster.cluster.devices.onenode import WIDTH, Layout, Slot
+from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout
 from muster.cluster.events import DeviceSpec
 from muster.cluster.ids import NO_ROW
 from muster.cluster.specs.deviceshape import DeviceShape
@@ -133,7 +133,7 @@ def shape_of(spec: DeviceSpec) -> DeviceShape:
     )
 
 
-def spec_of(slot: Slot, name: str) -> DeviceSpec:
+def spec_of(slot: DeviceSlot, name: str) -> DeviceSpec:
     """Return a published device again."""
     shape = slot.shape
     return DeviceSpec(

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from muster.cluster.columns.paged import NameTable
 from muster.cluster.columns.uids import Uids
 from muster.cluster.devices.claims import Named
-from muster.cluster.devices.onenode import Slot
+from muster.cluster.devices.onenode import DeviceSlot
 from muster.cluster.dump.blocks import Array, BlockReader
 from muster.cluster.dump.codec import decode
 from muster.cluster.dump.container import unpack
-from muster.cluster.dump.writer import FLAGS, Column, StateIndex
+from muster.cluster.dump.writer import FLAGS, DumpColumn, StateIndex
 from muster.cluster.events import BudgetUpserted
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.model import Model
@@ -78,8 +78,8 @@ class _Loading:
 
     # --- what is written --------------------------------------------------------------
 
-    def _column(self, name: str) -> Column:
-        return decode(Column, json.loads(bytes(self._blocks.raw(self._index.columns[name]))))
+    def _column(self, name: str) -> DumpColumn:
+        return decode(DumpColumn, json.loads(bytes(self._blocks.raw(self._index.columns[name]))))
 
     def _numbers(self, name: str) -> Array:
         found = self._column(name)
@@ -152,7 +152,7 @@ class _Loading:
     def _devices(self) -> None:
         devices = self._model.devices
         layout = cast("NDArray[np.int32]", self._numbers("device.layout"))
-        self._fill(devices.layouts, tuple[Slot, ...], "layouts", layout)
+        self._fill(devices.layouts, tuple[DeviceSlot, ...], "layouts", layout)
         opened: dict[int, dict[int, Named]] = {}
         for node, pod, names, spare in self._present(
             tuple[int, int, tuple[str, ...], bool], "device.open"

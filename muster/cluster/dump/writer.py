@@ -27,7 +27,7 @@ FLAGS = ("alive", "ready", "unschedulable", "taint_set")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DumpColumn:
     """Where a column is."""
 
     #: Its length.
@@ -52,7 +52,7 @@ class StateIndex:
     generation: int
     #: Node label keys in the order of their columns.
     labels: tuple[str, ...]
-    #: By name, the number of the block that has where the ``Column`` is.
+    #: By name, the number of the block that has where the ``DumpColumn`` is.
     columns: Mapping[str, int]
     #: Per table of names, and for rows of pods, what waits for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
@@ -160,7 +160,7 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
 def _column(blocks: BlockWriter, rows: int, found: list[int], dtype: str = "") -> Pieces[int]:
     """Write down where a column is; one that has not changed is not written again."""
     yield b""
-    return (yield from blocks.raw(line(Column(rows, tuple(found), dtype))))
+    return (yield from blocks.raw(line(DumpColumn(rows, tuple(found), dtype))))
 
 
 def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from muster.cluster.devices.claims import PRESUMED, Claim, Named, all_healthy
+from muster.cluster.devices.claims import PRESUMED, Named, PackedClaim, all_healthy
 from muster.cluster.devices.onenode import WIDTH, Layout, Seat, any_seat, choose, fits, locate, put
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.ids import GangKey, PodUid
@@ -108,7 +108,7 @@ def _unless_others(devices: DeviceTable, row: int, node: int, reason: str) -> st
     return reason if others is not None else NO_DEVICE_LEFT
 
 
-def _given_claims(devices: DeviceTable, node: int) -> list[Claim]:
+def _given_claims(devices: DeviceTable, node: int) -> list[PackedClaim]:
     return [
         claim
         for claim in devices.claims_on(node)
@@ -116,7 +116,7 @@ def _given_claims(devices: DeviceTable, node: int) -> list[Claim]:
     ]
 
 
-def _uses(layout: Layout, claims: list[Claim]) -> list[int]:
+def _uses(layout: Layout, claims: list[PackedClaim]) -> list[int]:
     uses = [0] * (len(layout) * WIDTH)
     for claim in claims:
         put(uses, claim.seat)
@@ -164,7 +164,7 @@ def _misplaced(model: Model, node: int) -> Iterator[DeviceTrouble]:
 
 
 def _taken(
-    model: Model, pod: int, node: int, named: Named, holders: list[Claim]
+    model: Model, pod: int, node: int, named: Named, holders: list[PackedClaim]
 ) -> Iterator[DeviceTrouble]:
     layout = all_healthy(model.devices.slots(node))
     seats = model.devices.seats(pod, node, named.names) or []
@@ -175,7 +175,7 @@ def _taken(
             yield _trouble(model, TroubleKind.TAKEN, pod, node, name, holder=holder)
 
 
-def _collide(layout: Layout, seat: Seat, claim: Claim) -> bool:
+def _collide(layout: Layout, seat: Seat, claim: PackedClaim) -> bool:
     return seat.device == claim.device and not fits(layout, _uses(layout, [claim]), [seat])
 
 

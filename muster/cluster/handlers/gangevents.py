@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
+from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -18,7 +18,7 @@ from muster.cluster.model import Model
 from muster.cluster.tables.pods import PodState
 
 
-def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
+def gang_upserted(model: Model, event: GangUpserted, out: EventOutcome) -> None:
     """Take over what a gang asks for."""
     check_gang_key(event.spec.key, "GangUpserted")
     if event.spec.min_count < 0:
@@ -32,7 +32,7 @@ def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
         out.effects.append(GangChanged(event.spec.key))
 
 
-def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
+def gang_gone(model: Model, event: GangGone, out: EventOutcome) -> None:
     """Forget what a gang asked for; members that still exist keep it alive."""
     row = model.gangs.keys.find(event.key)
     if row is None or not model.gangs.set_spec(row, None):
@@ -43,7 +43,7 @@ def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
     out.effects.append(GangChanged(event.key))
 
 
-def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float) -> None:
+def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: float) -> None:
     """Move members to another gang, with the holds they have."""
     check_gang_key(event.target, "MembersMoved")
     source = model.gangs.keys.find(event.source)
@@ -67,7 +67,7 @@ def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float
     out.effects.append(GangChanged(event.target))
 
 
-def namespace_upserted(model: Model, event: NamespaceUpserted, out: Outcome) -> None:
+def namespace_upserted(model: Model, event: NamespaceUpserted, out: EventOutcome) -> None:
     """Take over a namespace's labels."""
     if model.namespaces.get(event.name) != event.labels:
         model.namespaces = {**model.namespaces, event.name: dict(event.labels)}
@@ -75,7 +75,7 @@ def namespace_upserted(model: Model, event: NamespaceUpserted, out: Outcome) -> 
         out.changed = True
 
 
-def namespace_gone(model: Model, event: NamespaceGone, out: Outcome) -> None:
+def namespace_gone(model: Model, event: NamespaceGone, out: EventOutcome) -> None:
     """Forget a namespace's labels."""
     if event.name in model.namespaces:
         model.namespaces = {k: v for k, v in model.namespaces.items() if k != event.name}
@@ -83,7 +83,7 @@ def namespace_gone(model: Model, event: NamespaceGone, out: Outcome) -> None:
         out.changed = True
 
 
-def budget_upserted(model: Model, event: BudgetUpserted, out: Outcome) -> None:
+def budget_upserted(model: Model, event: BudgetUpserted, out: EventOutcome) -> None:
     """Take over a budget."""
     for resource, cap in event.caps.items():
         if cap < 0:
@@ -95,7 +95,7 @@ def budget_upserted(model: Model, event: BudgetUpserted, out: Outcome) -> None:
         out.effects.append(CapacityFreed())
 
 
-def budget_gone(model: Model, event: BudgetGone, out: Outcome) -> None:
+def budget_gone(model: Model, event: BudgetGone, out: EventOutcome) -> None:
     """Forget a budget."""
     if event.name in model.budgets:
         model.budgets = {k: v for k, v in model.budgets.items() if k != event.name}

@@ -14,7 +14,7 @@ A seat is a pod row without a pod: whatever counts room, devices, ports or neigh
 it, and nothing that is about pods of the API server ever meets it.
 """
 
-from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
+from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import Assignment, PlanHeld, StandbyHeld
 from muster.cluster.handlers import ledger
@@ -28,7 +28,7 @@ _HOLDING = OCCUPYING - {PodState.STANDBY}
 Lifted = list[tuple[int, Hold]]
 
 
-def enter(model: Model, event: StandbyHeld, like: int, out: Outcome) -> None:
+def enter(model: Model, event: StandbyHeld, like: int, out: EventOutcome) -> None:
     """Take the seats of a checked event; ``like``: row of the member that they are kept for."""
     gang = model.pods.gang[like]
     joined = model.gangs.last_member_at[gang]
@@ -61,7 +61,7 @@ def _hold(event: StandbyHeld, seat: Assignment) -> Hold:
     )
 
 
-def settle(model: Model, gang: int, out: Outcome) -> None:
+def settle(model: Model, gang: int, out: EventOutcome) -> None:
     """Give up the seats that a gang does not want any more, after it changed."""
     seats = model.standby.get(gang)
     if not seats:
@@ -100,7 +100,7 @@ def put_back(model: Model, lifted: Lifted) -> None:
         ledger.enter(model, row, hold)
 
 
-def forget(model: Model, lifted: Lifted, out: Outcome) -> None:
+def forget(model: Model, lifted: Lifted, out: EventOutcome) -> None:
     """Strike out seats that were lifted for good; they may have had more room than is taken."""
     for row, _ in lifted:
         ledger.strike_out(model, row, out)

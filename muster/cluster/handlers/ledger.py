@@ -23,8 +23,8 @@ from itertools import count
 from muster.cluster.effects import (
     CapacityFreed,
     DevicesDisturbed,
+    EventOutcome,
     HoldExpired,
-    Outcome,
     Overcommitted,
     PlanBroken,
 )
@@ -69,14 +69,14 @@ def drop(model: Model, row: int, state: PodState) -> Hold | None:
     return hold
 
 
-def give_up(model: Model, row: int, out: Outcome) -> None:
+def give_up(model: Model, row: int, out: EventOutcome) -> None:
     """Let go of a standby seat; the row is unused afterwards."""
     drop(model, row, PodState.STANDBY)
     strike_out(model, row, out)
     out.effects.append(CapacityFreed())
 
 
-def strike_out(model: Model, row: int, out: Outcome) -> None:
+def strike_out(model: Model, row: int, out: EventOutcome) -> None:
     """Forget a standby seat that holds nothing any more."""
     gang = model.pods.gang[row]
     model.standby[gang].discard(row)
@@ -100,7 +100,7 @@ def is_due(model: Model, now: float) -> bool:
     return bool(model.deadlines) and model.deadlines[0][0] <= now
 
 
-def expire(model: Model, out: Outcome, now: float, most: int | None) -> None:
+def expire(model: Model, out: EventOutcome, now: float, most: int | None) -> None:
     """Drop assumed holds at their deadlines, of ``most`` that have come or of all."""
     for looked in count():
         if looked == most or not is_due(model, now):
@@ -112,7 +112,7 @@ def expire(model: Model, out: Outcome, now: float, most: int | None) -> None:
             review_left(model, hold.node, out)
 
 
-def report_overcommit(model: Model, node: int, out: Outcome) -> None:
+def report_overcommit(model: Model, node: int, out: EventOutcome) -> None:
     """Report resources of which *bound* pods use more than a living node has."""
     if not model.nodes.alive[node]:
         return
@@ -124,7 +124,7 @@ def report_overcommit(model: Model, node: int, out: Outcome) -> None:
             out.effects.append(Overcommitted(name, what, excess))
 
 
-def review(model: Model, node: int, out: Outcome) -> None:
+def review(model: Model, node: int, out: EventOutcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
     First yield those that the node does not take whatever its room. Where the others do
@@ -156,7 +156,7 @@ def takes(model: Model, row: int, node: int) -> bool:
     return model.nodes.alive[node] and devicetroubles.lost(model, row, node) in _BINDABLE
 
 
-def review_disturbed(model: Model, out: Outcome) -> None:
+def review_disturbed(model: Model, out: EventOutcome) -> None:
     """Judge the holds on nodes with devices that became ill or were given to other pods.
 
     A hold that yields leaves devices to the others, so it goes on until nothing moves any more.
@@ -169,7 +169,7 @@ def review_disturbed(model: Model, out: Outcome) -> None:
             out.effects.append(DevicesDisturbed(model.nodes.names[node]))
 
 
-def review_left(model: Model, name: str | None, out: Outcome) -> None:
+def review_left(model: Model, name: str | None, out: EventOutcome) -> None:
     """Judge the holds on a node that room came back to, if one was waiting for just that."""
     node = None if name is None else model.nodes.names.find(name)
     if node is not None and _has_broken(model, node):
@@ -181,7 +181,7 @@ def _has_broken(model: Model, node: int) -> bool:
     return any(hold is not None and hold.broken for hold in holds)
 
 
-def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Outcome) -> None:
+def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: EventOutcome) -> None:
     # Take a hold out of the way: its room no longer counts against the others.
     hold = model.holds[row]
     if hold is None:
@@ -200,14 +200,14 @@ def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Out
             out.effects.append(PlanBroken(hold.gang, model.pods.uids[row], reason))
 
 
-def _mend(model: Model, row: int, out: Outcome) -> None:
+def _mend(model: Model, row: int, out: EventOutcome) -> None:
     hold = model.holds[row]
     if hold is not None and hold.broken:
         model.holds[row] = replace(hold, broken="")
         out.gang(hold.gang)
 
 
-def _lose(model: Model, row: int, out: Outcome, reason: str) -> None:
+def _lose(model: Model, row: int, out: EventOutcome, reason: str) -> None:
     hold = drop(model, row, PodState.WAITING)
     if hold is not None and hold.gang is not None:
         out.effects.append(HoldExpired(hold.gang, model.pods.uids[row], reason))
@@ -215,7 +215,7 @@ def _lose(model: Model, row: int, out: Outcome, reason: str) -> None:
     out.effects.append(CapacityFreed())
 
 
-def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
+def _move_to_spare(model: Model, row: int, out: EventOutcome) -> bool:
     hold = model.holds[row]
     if hold is None:
         return False

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from muster.cluster.effects import CapacityFreed, DevicesDisturbed, Outcome
+from muster.cluster.effects import CapacityFreed, DevicesDisturbed, EventOutcome
 from muster.cluster.events import NodeGone, NodeUpserted
 from muster.cluster.handlers import ledger
 from muster.cluster.model import Model
 from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
 
-def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
+def upsert(model: Model, event: NodeUpserted, out: EventOutcome) -> None:
     """Take over a node as it is now. A repeated event (a heartbeat) changes nothing."""
     check(event)
     row = model.node_row(event.name)
@@ -27,7 +27,7 @@ def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
     ledger.report_overcommit(model, row, out)
 
 
-def gone(model: Model, event: NodeGone, out: Outcome) -> None:
+def gone(model: Model, event: NodeGone, out: EventOutcome) -> None:
     """Make a node's row dead. Its pods keep theirs until they go themselves."""
     row = model.nodes.names.find(event.name)
     if row is None or not model.nodes.alive[row]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.texts import ABSENT
-from muster.cluster.effects import CapacityFreed, Outcome
+from muster.cluster.effects import CapacityFreed, EventOutcome
 from muster.cluster.events import NodesListed
 from muster.cluster.handlers import nodeevents
 from muster.cluster.model import Model
@@ -27,7 +27,7 @@ from muster.cluster.model import Model
 T = TypeVar("T", bound=np.generic)
 
 
-def enter(model: Model, event: NodesListed, out: Outcome) -> None:
+def enter(model: Model, event: NodesListed, out: EventOutcome) -> None:
     """Take over nodes of a list.
 
     Raises ``ValueError`` for one that no cluster can have, before any is entered.

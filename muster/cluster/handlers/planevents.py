@@ -7,7 +7,7 @@ plan before it changes anything: a plan is held whole or not at all.
 from dataclasses import dataclass, field
 
 from muster.cluster.devices.onenode import choose, fits, named_seats, needs_known_devices, put
-from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
+from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (
     Assignment,
@@ -41,7 +41,7 @@ class _Claims:
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
-def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
+def held(model: Model, event: PlanHeld, out: EventOutcome, *, now: float) -> None:
     """Assume every assignment of a plan; raise ``PlanStale`` and change nothing if one fails."""
     if event.displaced:
         rows = _checked_beside_spares(model, event, out, now)
@@ -55,7 +55,9 @@ def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
     out.effects.append(GangChanged(event.gang))
 
 
-def _checked_beside_spares(model: Model, event: PlanHeld, out: Outcome, now: float) -> list[int]:
+def _checked_beside_spares(
+    model: Model, event: PlanHeld, out: EventOutcome, now: float
+) -> list[int]:
     """Return the rows of a plan that takes the room of hot spares; they are gone then."""
     lifted = hotspares.lift(model, event, f"plan {event.plan_id} for {event.gang}")
     try:
@@ -67,7 +69,7 @@ def _checked_beside_spares(model: Model, event: PlanHeld, out: Outcome, now: flo
     return rows
 
 
-def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
+def stood_by(model: Model, event: StandbyHeld, out: EventOutcome) -> None:
     """Keep seats for members that a gang may lose; ``PlanStale`` and no change if one fails."""
     what = f"standby seats for {event.gang}"
     like = model.directory.row(event.like)
@@ -86,7 +88,7 @@ def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
     hotspares.settle(model, model.pods.gang[like], out)
 
 
-def released(model: Model, event: PodReleased, out: Outcome) -> None:
+def released(model: Model, event: PodReleased, out: EventOutcome) -> None:
     """Note that a pod's pin stands. Late or unknown news is left to the watch to show."""
     row = model.directory.row(event.uid)
     if row is not None and model.pods.state[row] == PodState.ASSUMED:
@@ -94,7 +96,7 @@ def released(model: Model, event: PodReleased, out: Outcome) -> None:
         out.gang(gang_key(model, row))
 
 
-def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
+def forgotten(model: Model, event: PodForgotten, out: EventOutcome) -> None:
     """Drop an assumed hold. A released one stays, unless it was pinned by its status only."""
     row = model.directory.row(event.uid)
     droppable = (PodState.ASSUMED, PodState.RELEASED) if event.nominated else (PodState.ASSUMED,)
@@ -105,7 +107,7 @@ def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
         ledger.review_left(model, None if hold is None else hold.node, out)
 
 
-def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
+def skipped(model: Model, event: GangSkipped, out: EventOutcome) -> None:
     """Count a refusal. No ``GangChanged``: the planner would look at the gang for ever."""
     row = model.gangs.keys.find(event.key)
     if row is not None:
@@ -113,7 +115,7 @@ def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
         out.changed = True
 
 
-def tick(model: Model, event: Tick, out: Outcome, *, now: float) -> None:
+def tick(model: Model, event: Tick, out: EventOutcome, *, now: float) -> None:
     """Expire holds, and judge those on nodes that no list had."""
     ledger.expire(model, out, now, event.most)
     for node in sorted(model.unsettled):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from muster.cluster.columns.uids import UID_BYTES
-from muster.cluster.effects import CapacityFreed, GangChanged, Outcome, PodConfirmed
+from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged, PodConfirmed
 from muster.cluster.events import PlanNote, PodGone, PodUpserted
 from muster.cluster.handlers import hotspares, ledger
 from muster.cluster.ids import NO_ROW, GangKey, check_gang_key
@@ -47,7 +47,7 @@ class _Placement(NamedTuple):
 _UNSEEN: Final = _Placement(PodState.PENDING)
 
 
-def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: float) -> None:
+def upsert(model: Model, event: PodUpserted, out: EventOutcome, *, gate: str, now: float) -> None:
     """Take over a pod as it is now. A repeated event changes nothing."""
     row = model.directory.row(event.uid)
     if row is not None and _is_late(model, row, event):
@@ -78,14 +78,14 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
         _note_bound(model, row, event, now)
 
 
-def gone(model: Model, event: PodGone, out: Outcome, *, now: float) -> None:
+def gone(model: Model, event: PodGone, out: EventOutcome, *, now: float) -> None:
     """Forget a pod and give back whatever it held. An unknown one was forgotten before."""
     row = model.directory.row(event.uid)
     if row is not None:
         remove(model, row, out, now=now)
 
 
-def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
+def remove(model: Model, row: int, out: EventOutcome, *, now: float) -> None:
     """Forget the pod of a row (``gone``, and ``Snapshot.overlay``)."""
     if model.pods.state[row] == PodState.STANDBY:
         ledger.give_up(model, row, out)
@@ -103,7 +103,7 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
         _settle(model, gang, out)
 
 
-def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
+def _settle(model: Model, key: GangKey | None, out: EventOutcome) -> None:
     """Look after the hot spares of a gang that may have lost its last member."""
     gang = None if key is None else model.gangs.keys.find(key)
     if gang is not None:
@@ -191,7 +191,7 @@ def _review(
     event: PodUpserted,
     present: _Placement,
     wanted: _Placement,
-    out: Outcome,
+    out: EventOutcome,
 ) -> None:
     # Report what moved, and look after the holds on both nodes.
     if present.node is not None:
@@ -210,7 +210,7 @@ def _gives_devices_back(before: Hold | None, after: Hold | None) -> bool:
     return before is not None and after is None and any(map(before.devices.get, before.spares))
 
 
-def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> None:
+def _review_joined(model: Model, row: int, wanted: _Placement, out: EventOutcome) -> None:
     node = model.pods.node[row]
     traits = model.traits(model.pods.pod_class[row])
     if not model.nodes.alive[node]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from muster.cluster.columns.texts import ABSENT, are_empty
 from muster.cluster.columns.uids import Uids
 from muster.cluster.devices.needs import asks_of
-from muster.cluster.effects import Outcome
+from muster.cluster.effects import EventOutcome
 from muster.cluster.events import PodsBound, PodUpserted
 from muster.cluster.handlers import podevents
 from muster.cluster.ids import NO_ROW
@@ -51,7 +51,7 @@ class _Crowd:
     demand: dict[int, NDArray[np.int64]]
 
 
-def enter(model: Model, event: PodsBound, out: Outcome, *, gate: str, now: float) -> None:
+def enter(model: Model, event: PodsBound, out: EventOutcome, *, gate: str, now: float) -> None:
     """Take over the pods of a list. Raises ``ValueError`` for a kind that no pod can have."""
     _check(model, event)
     crowd = _crowd(model, event) if _are_plain(model, event) else None
@@ -156,7 +156,7 @@ def _ranks(event: PodsBound) -> NDArray[np.int64]:
     return ranks
 
 
-def _join(model: Model, event: PodsBound, first: int, out: Outcome, now: float) -> None:
+def _join(model: Model, event: PodsBound, first: int, out: EventOutcome, now: float) -> None:
     """Let members join their gangs, in the order of the list."""
     keys = [kind.gang if kind.managed else None for kind in event.kinds]
     rows = [NO_ROW if key is None else model.gangs.row(key) for key in keys]

@@ -24,7 +24,7 @@ from itertools import pairwise
 from muster.cluster.specs.gangspec import GangSpec
 
 
-class Kind(StrEnum):
+class ContradictionKind(StrEnum):
     """The contradictions there are."""
 
     NEGATIVE_MINIMUM = "negative minimum"
@@ -49,7 +49,7 @@ class Contradiction:
     """One of them."""
 
     #: Which one.
-    kind: Kind
+    kind: ContradictionKind
     #: Where it was written.
     field: str
     #: What is written there.
@@ -70,12 +70,12 @@ def contradictions(spec: GangSpec, levels: Sequence[str]) -> list[Contradiction]
     found = [*_numbers(spec), *_slices(spec), *_unknown(spec, levels), *_order(spec, levels)]
     if spec.relax_after is not None and spec.preferred_level is None:
         rule = "there is no preferred level to relax: add one, or remove this"
-        found.append(_about(spec, Kind.RELAXES_NOTHING, "relax_after", rule))
+        found.append(_about(spec, ContradictionKind.RELAXES_NOTHING, "relax_after", rule))
     return [one for one in found if not any(text.startswith(one.field) for text in spec.problems)]
 
 
 def _about(
-    spec: GangSpec, kind: Kind, name: str, allowed: str, value: object = None
+    spec: GangSpec, kind: ContradictionKind, name: str, allowed: str, value: object = None
 ) -> Contradiction:
     written = getattr(spec, name) if value is None else value
     return Contradiction(kind, spec.where(name), str(written), allowed)
@@ -85,45 +85,45 @@ def _numbers(spec: GangSpec) -> Iterator[Contradiction]:
     minimum, size = spec.min_count, spec.size
     if minimum < 0:
         rule = "it is negative: 0 or more members"
-        yield _about(spec, Kind.NEGATIVE_MINIMUM, "min_count", rule)
+        yield _about(spec, ContradictionKind.NEGATIVE_MINIMUM, "min_count", rule)
     if size is not None and minimum > size:
         rule = f"the gang has {size} members: at most {size}, or more members"
-        yield _about(spec, Kind.MINIMUM_OVER_SIZE, "min_count", rule)
+        yield _about(spec, ContradictionKind.MINIMUM_OVER_SIZE, "min_count", rule)
     if spec.max_count is not None and spec.max_count < minimum:
         rule = f"at least {minimum} members are needed: {minimum} or more"
-        yield _about(spec, Kind.MOST_UNDER_MINIMUM, "max_count", rule)
+        yield _about(spec, ContradictionKind.MOST_UNDER_MINIMUM, "max_count", rule)
     members = spec.slice_size or size
     if members is not None and not 0 <= spec.standby <= members:
         rule = f"{members} members can be lost: 0 to {members} hot spares for them"
-        yield _about(spec, Kind.SPARES_OVER_SIZE, "standby", rule)
+        yield _about(spec, ContradictionKind.SPARES_OVER_SIZE, "standby", rule)
     roles = sum(role.min_count for role in spec.roles)
     if size is not None and roles > size:
         rule = f"the roles' minima add up to that and the gang has {size} members: lower them"
-        yield _about(spec, Kind.ROLES_OVER_SIZE, "roles", rule, roles)
+        yield _about(spec, ContradictionKind.ROLES_OVER_SIZE, "roles", rule, roles)
 
 
 def _slices(spec: GangSpec) -> Iterator[Contradiction]:
     if spec.slice_size is None:
         if spec.slice_level or spec.wider_slices:
             rule = "it needs the size of a slice beside it: add that, or remove this"
-            yield _about(spec, Kind.LEVEL_WITHOUT_SLICE, "slice_level", rule)
+            yield _about(spec, ContradictionKind.LEVEL_WITHOUT_SLICE, "slice_level", rule)
         return
     if spec.slice_level is None:
         rule = "it needs the level of a slice beside it: add that, or remove this"
-        yield _about(spec, Kind.SLICE_WITHOUT_LEVEL, "slice_size", rule)
+        yield _about(spec, ContradictionKind.SLICE_WITHOUT_LEVEL, "slice_size", rule)
         return
     if spec.slice_size < 1:
         rule = "1 or more members"
-        yield _about(spec, Kind.SLICE_NOT_POSITIVE, "slice_size", rule)
+        yield _about(spec, ContradictionKind.SLICE_NOT_POSITIVE, "slice_size", rule)
         return
     sizes = [*(size for _, size in spec.wider_slices), spec.slice_size]
     if spec.size is not None and max(sizes) > spec.size:
         rule = f"the gang has {spec.size} members: at most {spec.size}, or more members"
-        yield _about(spec, Kind.SLICE_OVER_SIZE, "slice_size", rule, max(sizes))
+        yield _about(spec, ContradictionKind.SLICE_OVER_SIZE, "slice_size", rule, max(sizes))
     for wide, narrow in pairwise(sizes):
         if wide % narrow:
             rule = f"such slices are to consist of whole slices of {narrow}: a multiple of that"
-            yield _about(spec, Kind.NO_MULTIPLE, "slice_size", rule, wide)
+            yield _about(spec, ContradictionKind.NO_MULTIPLE, "slice_size", rule, wide)
 
 
 def _unknown(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
@@ -136,7 +136,7 @@ def _unknown(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
     for name, level in asked:
         if levels and level is not None and level not in levels:
             rule = f"this cluster's levels are {', '.join(levels)}"
-            yield _about(spec, Kind.UNKNOWN_LEVEL, name, rule, level)
+            yield _about(spec, ContradictionKind.UNKNOWN_LEVEL, name, rule, level)
 
 
 def _order(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
@@ -147,18 +147,18 @@ def _order(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
     for wide, narrow in pairwise(slices):
         if depth[narrow] <= depth[wide]:
             rule = f"such slices are parts of slices in {wide}: a narrower level; {order}"
-            yield _about(spec, Kind.SLICES_CROSSED, "slice_level", rule, narrow)
+            yield _about(spec, ContradictionKind.SLICES_CROSSED, "slice_level", rule, narrow)
             break
     required = spec.required_level
     if required not in depth:
         return
     if slices and depth[slices[0]] < depth[required]:
         rule = f"all members are to share one {required}: that or a narrower level; {order}"
-        yield _about(spec, Kind.SLICE_AROUND_REQUIRED, "slice_level", rule, slices[0])
+        yield _about(spec, ContradictionKind.SLICE_AROUND_REQUIRED, "slice_level", rule, slices[0])
     preferred = spec.preferred_level
     if preferred in depth and depth[preferred] < depth[required]:
         rule = f"{required} is required already: prefer a narrower level, or none; {order}"
-        yield _about(spec, Kind.PREFERRED_AROUND_REQUIRED, "preferred_level", rule)
+        yield _about(spec, ContradictionKind.PREFERRED_AROUND_REQUIRED, "preferred_level", rule)
 
 
 def _slice_levels(spec: GangSpec) -> list[str]:

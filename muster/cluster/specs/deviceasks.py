@@ -14,7 +14,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedAsk:
     """Replicas of shared devices (time slices, MPS), on different devices where possible."""
 
     #: Its name.
@@ -57,7 +57,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Mig:
+class MigAsk:
     """MIG instances of a profile."""
 
     #: Its name: "2g.20gb".
@@ -68,7 +68,7 @@ class Mig:
     resource: str
 
 
-DeviceAsk = Whole | Shared | Milli | Memory | Mig
+DeviceAsk = Whole | SharedAsk | Milli | Memory | MigAsk
 
 
 @dataclass(frozen=True, slots=True)

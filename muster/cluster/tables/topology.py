@@ -32,7 +32,7 @@ from muster.cluster.columns.paged import NameView
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class TopologyLevel:
     """One level, d domains over n node rows."""
 
     #: The label key.
@@ -62,7 +62,7 @@ class Topology:
     #: int32[alive nodes]: node rows, sorted by path.
     order: NDArray[np.int32]
     #: The levels, widest first.
-    parts: tuple[Level, ...]
+    parts: tuple[TopologyLevel, ...]
 
     def level_index(self, key: str) -> int | None:
         """Return the position of a level's label key, ``None`` when it is no level."""

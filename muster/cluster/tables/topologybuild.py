@@ -23,7 +23,7 @@ from muster.cluster.columns.paged import NameView
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import FEW, ITEMS_PER_STEP, Steps, sorted_order
 from muster.cluster.tables.nodeview import NodeView
-from muster.cluster.tables.topology import Level, Topology
+from muster.cluster.tables.topology import Topology, TopologyLevel
 
 S = TypeVar("S", bound=np.generic)
 
@@ -100,7 +100,7 @@ def build(inputs: Inputs) -> Steps[Topology]:
     order = rows[by_path]
     yield
     count = inputs.names.count
-    built: list[Level] = []
+    built: list[TopologyLevel] = []
     above = np.zeros(len(order), dtype=np.int32)  # the domain one level up, along `order`
     for key, column in zip(inputs.levels[:-1], inputs.labels, strict=True):
         values = None if column is None else column.values
@@ -153,7 +153,7 @@ def _level(
     order: NDArray[np.int32],
     count: int,
     values: NameView[str] | None,
-) -> Steps[Level]:
+) -> Steps[TopologyLevel]:
     # A domain begins where its parent or its own label value changes along the order.
     begins = np.ones(len(order), dtype=np.bool_)
     begins[1:] = (above[1:] != above[:-1]) | (codes[1:] != codes[:-1])
@@ -163,7 +163,7 @@ def _level(
     along = np.cumsum(begins, dtype=np.int32) - 1
     domain[order] = along
     yield
-    return Level(
+    return TopologyLevel(
         key=key,
         domain=_sealed(domain),
         parent=_sealed(above[starts]),
@@ -181,7 +181,7 @@ def _sealed(array: NDArray[S]) -> NDArray[S]:
     return array
 
 
-def _without_parents(level: Level) -> Level:
+def _without_parents(level: TopologyLevel) -> TopologyLevel:
     none = _sealed(np.full(len(level.starts), NO_ROW, dtype=np.int32))
     return replace(level, parent=none)
 

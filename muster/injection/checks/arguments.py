@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from muster.injection.checks.finding import Finding
+from muster.injection.checks.finding import PodFinding
 from muster.injection.patching.additions import CONTAINERS, INIT_CONTAINERS
 from muster.injection.podview import Container
 from muster.injection.subject import Subject
@@ -21,7 +21,7 @@ _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _NNODES: Final = re.compile(r"--nnodes[= ](?:[0-9]+:)?([0-9]{1,9})\b")
 
 
-def arguments(subject: Subject) -> Iterator[Finding]:
+def arguments(subject: Subject) -> Iterator[PodFinding]:
     """Yield what is odd about commands and arguments."""
     spec = subject.pod.spec
     for within, containers in (
@@ -51,20 +51,20 @@ def _by_shell(container: Container) -> bool:
     return False
 
 
-def _unexpanded(where: str, container: Container) -> Iterator[Finding]:
+def _unexpanded(where: str, container: Container) -> Iterator[PodFinding]:
     words = (*container.command, *container.args)
     found = dict.fromkeys(name for word in words for name in _BRACES.findall(word))
     unless = "" if container.command else ", unless the image's entrypoint is one"
     for name in found:
-        yield Finding(
+        yield PodFinding(
             f"{where}: {name} is not expanded without a shell{unless}: write $({name[2:-1]})"
         )
 
 
-def _other_size(where: str, container: Container, subject: Subject) -> Iterator[Finding]:
+def _other_size(where: str, container: Container, subject: Subject) -> Iterator[PodFinding]:
     size = (subject.gang.size or subject.gang.made) if subject.gang else None
     told = nodes(container)
     if size is not None and told is not None and told != size:
-        yield Finding(
+        yield PodFinding(
             f"{where}: --nnodes {told} but the gang has {size} members: say $(PET_NNODES) or {size}"
         )

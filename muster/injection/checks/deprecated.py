@@ -6,7 +6,7 @@ A variable that nobody reads is worse than none: its author believes that it doe
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from muster.injection.checks.finding import Finding
+from muster.injection.checks.finding import PodFinding
 from muster.injection.patching.containers import container_at
 from muster.injection.podview import Container
 from muster.injection.subject import Subject
@@ -30,12 +30,12 @@ _VARIABLES: Final[Mapping[str, str]] = {
 _LAUNCHER: Final = "torch.distributed.launch"  # its own docstring: in favor of torchrun
 
 
-def deprecated(subject: Subject) -> Iterator[Finding]:
+def deprecated(subject: Subject) -> Iterator[PodFinding]:
     """Yield what accelerator containers say in words of yesterday, with those of today."""
     for place in subject.accelerated:
         container = container_at(subject.pod, place)
         for text in _old(container):
-            yield Finding(f"{place.within}[{container.name}]{text}")
+            yield PodFinding(f"{place.within}[{container.name}]{text}")
 
 
 def _old(container: Container) -> Iterator[str]:

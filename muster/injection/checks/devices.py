@@ -10,7 +10,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from muster.injection.checks.finding import Finding
+from muster.injection.checks.finding import PodFinding
 from muster.injection.patching.containers import container_at
 from muster.injection.podview import Container
 from muster.injection.subject import Subject
@@ -19,17 +19,17 @@ _VISIBLE: Final = frozenset({"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"})
 LOCK: Final = "IPC_LOCK"
 
 
-def devices(subject: Subject) -> Iterator[Finding]:
+def devices(subject: Subject) -> Iterator[PodFinding]:
     """Yield what accelerator containers should not say."""
     for place in subject.accelerated:
         container = container_at(subject.pod, place)
         for name in (env.name for env in container.env if env.name in _VISIBLE):
-            yield Finding(
+            yield PodFinding(
                 f"{place.within}[{container.name}].env[{name}] hides devices that the device "
                 "plugin gave: leave it out"
             )
         if _locks(container) and not _is_root(container, subject):
-            yield Finding(
+            yield PodFinding(
                 f"{place.within}[{container.name}]: {LOCK} has no effect unless it runs as root: "
                 "RDMA may fall back to TCP at the memlock limit"
             )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from muster.injection.checks.arguments import nodes
 from muster.injection.checks.fabricproblems import problems
-from muster.injection.checks.finding import Finding
+from muster.injection.checks.finding import PodFinding
 from muster.injection.checks.problem import Severity
 from muster.injection.choosing.choice import NONE, choose
 from muster.injection.patching.containers import container_at
@@ -21,16 +21,16 @@ from muster.injection.subject import Subject
 from muster.kube import names
 
 
-def fabric_is_there(subject: Subject) -> Iterator[Finding]:
+def fabric_is_there(subject: Subject) -> Iterator[PodFinding]:
     """Yield what is wrong with the pod's fabric."""
     loudness = subject.facts.cluster.spec.without_fabric
     refused = {Severity.CONTRADICTION}
     refused |= {Severity.LOST} if loudness is Loudness.DENY else set()
     for problem in problems(subject):
         if problem.severity in refused or loudness is not Loudness.IGNORE:
-            yield Finding(str(problem), refused=problem.severity in refused)
+            yield PodFinding(str(problem), refused=problem.severity in refused)
     if loudness is not Loudness.IGNORE and _goes_without(subject):
-        yield Finding(
+        yield PodFinding(
             f"no fabric of cluster {subject.facts.cluster.metadata.name} fits {_who(subject)}, so "
             f"it would run over TCP: name one in annotation {names.FABRIC} ({_choices(subject)}), "
             f"or {NONE} if that is meant",

@@ -6,11 +6,11 @@ that it left, each with the field, its value, what is allowed and the way out.
 
 from collections.abc import Iterator
 
-from muster.injection.checks.problem import Problem, Severity
+from muster.injection.checks.problem import PodProblem, Severity
 from muster.injection.choosing.choice import (
     NONE,
     OPTIONS,
-    Chosen,
+    ChosenFabric,
     choice_of,
     choose,
     forbidden,
@@ -19,7 +19,7 @@ from muster.injection.choosing.choice import (
 )
 from muster.injection.choosing.layers import claim_template, layered
 from muster.injection.profiles.clusterprofile import Pods
-from muster.injection.profiles.fabric import Fabric
+from muster.injection.profiles.fabric import FabricProfile
 from muster.injection.subject import Subject
 from muster.kube import names
 
@@ -27,7 +27,7 @@ _FABRIC = f"metadata.annotations[{names.FABRIC}]"
 _OPTIONS = f"metadata.annotations[{OPTIONS}]"
 
 
-def problems(subject: Subject) -> Iterator[Problem]:
+def problems(subject: Subject) -> Iterator[PodProblem]:
     """Yield what the pod should be told about its fabric; nothing where it gets all it asks for."""
     named = subject.annotations.get(names.FABRIC, "")
     if named == NONE:
@@ -44,15 +44,15 @@ def problems(subject: Subject) -> Iterator[Problem]:
     yield from _of_nodes(chosen, subject, named)
 
 
-def _unknown(named: str, subject: Subject) -> Problem:
+def _unknown(named: str, subject: Subject) -> PodProblem:
     known = [choice.profile for choice in subject.facts.cluster.spec.fabrics]
     allowed = ", ".join([*dict.fromkeys(known), NONE])
-    return Problem(
+    return PodProblem(
         Severity.CONTRADICTION, _FABRIC, named, allowed, "name one of these, or take it off"
     )
 
 
-def _why_none(named: str, subject: Subject) -> Iterator[Problem]:
+def _why_none(named: str, subject: Subject) -> Iterator[PodProblem]:
     """Yield why a fabric that was named, or is there for pods of this sort, cannot be used."""
     if named:
         yield from _unusable(settled(named, subject), subject, Severity.CONTRADICTION)
@@ -64,16 +64,16 @@ def _why_none(named: str, subject: Subject) -> Iterator[Problem]:
             yield from _unusable(settled(choice.profile, subject), subject, Severity.LOST)
 
 
-def settled(name: str, subject: Subject) -> Chosen:
+def settled(name: str, subject: Subject) -> ChosenFabric:
     """Return a fabric as the pod would get it, usable or not."""
     return settle(subject.facts.fabrics[name], choice_of(name, subject), subject)
 
 
-def _unusable(chosen: Chosen, subject: Subject, severity: Severity) -> Iterator[Problem]:
+def _unusable(chosen: ChosenFabric, subject: Subject, severity: Severity) -> Iterator[PodProblem]:
     spec, name = chosen.profile.spec, chosen.profile.name
     most = max(subject.accelerated.values(), default=0)
     if most < spec.accelerators:
-        yield Problem(
+        yield PodProblem(
             severity,
             "spec.containers[*].resources.limits",
             f"{most} accelerators",
@@ -81,7 +81,7 @@ def _unusable(chosen: Chosen, subject: Subject, severity: Severity) -> Iterator[
             f"fabric {name} is handed out by the node: ask for a whole one",
         )
     for entry in forbidden(chosen.profile, subject):
-        yield Problem(
+        yield PodProblem(
             severity,
             "spec.containers[*].resources.limits",
             entry.resource,
@@ -90,19 +90,19 @@ def _unusable(chosen: Chosen, subject: Subject, severity: Severity) -> Iterator[
         )
 
 
-def _of_options(chosen: Chosen, subject: Subject) -> Iterator[Problem]:
+def _of_options(chosen: ChosenFabric, subject: Subject) -> Iterator[PodProblem]:
     for option in words(subject.annotations.get(OPTIONS, "")):
         if option not in chosen.profile.options:
             allowed = ", ".join(sorted(chosen.profile.options)) or "none"
             remedy = f"fabric {chosen.profile.name} has no such option"
-            yield Problem(Severity.HINT, _OPTIONS, option, allowed, remedy)
+            yield PodProblem(Severity.HINT, _OPTIONS, option, allowed, remedy)
 
 
-def _of_claims(chosen: Chosen, subject: Subject) -> Iterator[Problem]:
+def _of_claims(chosen: ChosenFabric, subject: Subject) -> Iterator[PodProblem]:
     own = {claim.name for claim in subject.pod.spec.resource_claims}
     for claim in layered(chosen, subject).claims:
         if claim.name not in own and not claim_template(claim, subject):
-            yield Problem(
+            yield PodProblem(
                 Severity.LOST,
                 f"metadata.annotations[{claim.annotation}]",
                 "",
@@ -111,18 +111,18 @@ def _of_claims(chosen: Chosen, subject: Subject) -> Iterator[Problem]:
             )
 
 
-def _of_nodes(chosen: Chosen, subject: Subject, named: str) -> Iterator[Problem]:
+def _of_nodes(chosen: ChosenFabric, subject: Subject, named: str) -> Iterator[PodProblem]:
     nodes = subject.facts.nodes
     own = dict.fromkeys(choice.profile for choice in subject.facts.cluster.spec.fabrics)
     if named and not nodes.known and own and named not in own:
         remedy = f"cluster {subject.facts.cluster.metadata.name} has no such fabric"
-        yield Problem(Severity.LOST, _FABRIC, named, ", ".join([*own, NONE]), remedy)
+        yield PodProblem(Severity.LOST, _FABRIC, named, ", ".join([*own, NONE]), remedy)
     if named and nodes.known and not chosen.groups:
         remedy = "no live node that the pod may go to is of this fabric: the pod may wait for ever"
-        yield Problem(Severity.LOST, _FABRIC, named, "", remedy)
+        yield PodProblem(Severity.LOST, _FABRIC, named, "", remedy)
     for key in _keys_of_kinds(chosen.profile):
         if key not in chosen.labels and not _one_kind(key, chosen):
-            yield Problem(
+            yield PodProblem(
                 Severity.HINT,
                 f"spec.nodeSelector[{key}]",
                 "",
@@ -131,7 +131,7 @@ def _of_nodes(chosen: Chosen, subject: Subject, named: str) -> Iterator[Problem]
             )
 
 
-def _keys_of_kinds(profile: Fabric) -> Iterator[str]:
+def _keys_of_kinds(profile: FabricProfile) -> Iterator[str]:
     """Yield the label keys by which every node of the fabric has settings of its own kind."""
     for key, values in profile.spec.node_labels.items():
         kinds = {extra.when.node_labels.get(key) for extra in profile.spec.extras}
@@ -139,6 +139,6 @@ def _keys_of_kinds(profile: Fabric) -> Iterator[str]:
             yield key
 
 
-def _one_kind(key: str, chosen: Chosen) -> bool:
+def _one_kind(key: str, chosen: ChosenFabric) -> bool:
     """Return whether the live nodes that the pod may go to are alike in this label."""
     return len({group.labels.get(key) for group in chosen.groups}) == 1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PodFinding:
     """``text``: field, value, what is allowed, what to do. ``refused``: the pod is not let in."""
 
     text: str

@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PodProblem:
     """``field`` of the pod, its ``value``, what is ``allowed``, and the way out (``remedy``)."""
 
     severity: Severity

@@ -8,8 +8,8 @@ session or from another cluster more often than they are meant.
 from collections.abc import Iterator
 from typing import Final
 
-from muster.injection.checks.finding import Finding
-from muster.injection.choosing.choice import Chosen, choose
+from muster.injection.checks.finding import PodFinding
+from muster.injection.choosing.choice import ChosenFabric, choose
 from muster.injection.patching.containers import container_at, names_of
 from muster.injection.podview import Container
 from muster.injection.subject import Subject
@@ -21,7 +21,7 @@ _VERBS: Final = "IB"  # NCCL's name of what speaks InfiniBand and RoCE
 _TCP: Final = "Socket"
 
 
-def silent_tcp(subject: Subject) -> Iterator[Finding]:
+def silent_tcp(subject: Subject) -> Iterator[PodFinding]:
     """Yield what keeps an accelerator container off its pod's fabric."""
     places = [p for p in subject.accelerated if _concerned(container_at(subject.pod, p))]
     chosen = choose(subject) if places else None
@@ -30,14 +30,14 @@ def silent_tcp(subject: Subject) -> Iterator[Finding]:
     for place in places:
         container = container_at(subject.pod, place)
         for text in _against(container, chosen):
-            yield Finding(f"{place.within}[{container.name}].{text}")
+            yield PodFinding(f"{place.within}[{container.name}].{text}")
 
 
 def _concerned(container: Container) -> bool:
     return not _CONCERNING.isdisjoint(names_of(container))
 
 
-def _against(container: Container, chosen: Chosen) -> Iterator[str]:
+def _against(container: Container, chosen: ChosenFabric) -> Iterator[str]:
     net, name = chosen.profile.spec.net, chosen.profile.name
     for env in container.env:
         if not net or net == _TCP:

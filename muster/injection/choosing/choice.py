@@ -25,7 +25,7 @@ from muster.injection.nodegroups import NodeGroup
 from muster.injection.patching import record
 from muster.injection.podview import Container, PodView
 from muster.injection.profiles.clusterprofile import ClusterProfile, FabricChoice, Pods
-from muster.injection.profiles.fabric import Extra, Fabric, Fabrics, Forbidden
+from muster.injection.profiles.fabric import FabricProfile, Fabrics, ForbiddenResource, ProfileExtra
 from muster.injection.subject import Subject
 from muster.kube import names
 from muster.kube.wire import NodeSelectorTerm
@@ -38,24 +38,24 @@ SOURCE: Final = "fabric/"  # what a source of this rule starts with in the ledge
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenFabric:
     """``groups``: live nodes of the fabric that the pod may go to; ``labels``: what all have."""
 
-    profile: Fabric
+    profile: FabricProfile
     choice: FabricChoice
     groups: tuple[NodeGroup, ...]
     labels: Mapping[str, str]
 
 
-def choose(subject: Subject) -> Chosen | None:
+def choose(subject: Subject) -> ChosenFabric | None:
     """Return what the pod gets; ``None`` where it gets no fabric."""
     if _CHOSEN not in subject.known:
         subject.known[_CHOSEN] = _choose(subject)
     found = subject.known[_CHOSEN]
-    return found if isinstance(found, Chosen) else None
+    return found if isinstance(found, ChosenFabric) else None
 
 
-def _choose(subject: Subject) -> Chosen | None:
+def _choose(subject: Subject) -> ChosenFabric | None:
     facts, named = subject.facts, subject.annotations.get(names.FABRIC, "")
     if named == NONE:
         return None
@@ -68,7 +68,7 @@ def _choose(subject: Subject) -> Chosen | None:
     return next(again, next(iter(found), None))
 
 
-def fitting(subject: Subject) -> list[Chosen]:
+def fitting(subject: Subject) -> list[ChosenFabric]:
     """Return every choice that the pod could get, the one that it names alone."""
     if subject.annotations.get(names.FABRIC, ""):
         named = choose(subject)
@@ -77,7 +77,7 @@ def fitting(subject: Subject) -> list[Chosen]:
     return [chosen for chosen in candidates if chosen is not None]
 
 
-def _candidate(choice: FabricChoice, subject: Subject) -> Chosen | None:
+def _candidate(choice: FabricChoice, subject: Subject) -> ChosenFabric | None:
     """Return what a choice of the cluster comes to for this pod, if it is for it."""
     profile = subject.facts.fabrics.get(choice.profile)
     if profile is None or not _is_for(choice, subject):
@@ -99,7 +99,7 @@ def _got_before(subject: Subject) -> frozenset[str]:
     return frozenset(s.removeprefix(SOURCE) for s in starts if s.startswith(SOURCE))
 
 
-def _named(name: str, subject: Subject) -> Chosen | None:
+def _named(name: str, subject: Subject) -> ChosenFabric | None:
     """Return the fabric that the pod names, unless it cannot be had at all."""
     profile = subject.facts.fabrics.get(name)
     if profile is None:
@@ -116,7 +116,7 @@ def choice_of(name: str, subject: Subject) -> FabricChoice:
     return next(iter([*open_to, *own]), FabricChoice(profile=name))
 
 
-def settle(profile: Fabric, choice: FabricChoice, subject: Subject) -> Chosen:
+def settle(profile: FabricProfile, choice: FabricChoice, subject: Subject) -> ChosenFabric:
     """Return a profile with the nodes that the pod could use it on."""
     told = told_labels(subject.pod)
     wanted = pool(profile, choice)
@@ -125,10 +125,10 @@ def settle(profile: Fabric, choice: FabricChoice, subject: Subject) -> Chosen:
     groups = tuple(
         group for group in left if _are(group.labels, wanted) and group.has({}, resources)
     )
-    return Chosen(profile, choice, groups, {**told, **fixed(wanted)})
+    return ChosenFabric(profile, choice, groups, {**told, **fixed(wanted)})
 
 
-def pool(profile: Fabric, choice: FabricChoice) -> Pool:
+def pool(profile: FabricProfile, choice: FabricChoice) -> Pool:
     """Return the labels that the fabric's nodes have in this cluster."""
     own = {key: (value,) if value else () for key, value in choice.node_labels.items()}
     return {**profile.spec.node_labels, **own}
@@ -152,7 +152,7 @@ def told_labels(pod: PodView) -> dict[str, str]:
     return {**dict(sorted(common)), **pod.spec.node_selector}
 
 
-def holds(extra: Extra, options: frozenset[str], chosen: Chosen, asked: int) -> bool:
+def holds(extra: ProfileExtra, options: frozenset[str], chosen: ChosenFabric, asked: int) -> bool:
     """Return whether an extra is for this pod. ``asked``: accelerators of its largest container."""
     when = extra.when
     if when.option and when.option not in options:
@@ -162,13 +162,13 @@ def holds(extra: Extra, options: frozenset[str], chosen: Chosen, asked: int) -> 
     return asked >= when.accelerators and _all_have(when.node_labels, chosen)
 
 
-def _all_have(labels: Mapping[str, str], chosen: Chosen) -> bool:
+def _all_have(labels: Mapping[str, str], chosen: ChosenFabric) -> bool:
     """Return whether every node that the pod may go to has the labels, as far as is known."""
     rest = {key: value for key, value in labels.items() if not _says(chosen.labels, key, value)}
     return not rest or (bool(chosen.groups) and all(group.has(rest) for group in chosen.groups))
 
 
-def asked_options(chosen: Chosen, subject: Subject) -> frozenset[str]:
+def asked_options(chosen: ChosenFabric, subject: Subject) -> frozenset[str]:
     """Return the options of the cluster and those of the pod."""
     text = subject.annotations.get(OPTIONS, "")
     return frozenset((*chosen.choice.options, *words(text)))
@@ -179,13 +179,13 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def usable(chosen: Chosen, subject: Subject) -> bool:
+def usable(chosen: ChosenFabric, subject: Subject) -> bool:
     """Return whether the pod asks for enough, and for nothing that excludes the fabric."""
     most = max(subject.accelerated.values(), default=0)
     return most >= chosen.profile.spec.accelerators and not forbidden(chosen.profile, subject)
 
 
-def forbidden(profile: Fabric, subject: Subject) -> tuple[Forbidden, ...]:
+def forbidden(profile: FabricProfile, subject: Subject) -> tuple[ForbiddenResource, ...]:
     """Return what the pod asks for and the vendor does not allow beside this fabric."""
     spec = subject.pod.spec
     asked = {
@@ -222,7 +222,7 @@ def _is_for(choice: FabricChoice, subject: Subject) -> bool:
     return choice.pods is not Pods.GANGS or subject.is_gang
 
 
-def _reachable(chosen: Chosen, subject: Subject) -> bool:
+def _reachable(chosen: ChosenFabric, subject: Subject) -> bool:
     """Return whether the pod may run on such nodes, and names them or finds them there."""
     told, wanted = told_labels(subject.pod), pool(chosen.profile, chosen.choice)
     if _excludes(subject.pod, wanted):

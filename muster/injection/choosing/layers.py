@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.choosing.choice import Chosen, asked_options, holds
+from muster.injection.choosing.choice import ChosenFabric, asked_options, holds
 from muster.injection.profiles.clusterprofile import FabricChoice
 from muster.injection.profiles.digest import digest
-from muster.injection.profiles.fabric import Claim, Extra, Injected
+from muster.injection.profiles.fabric import ClaimTemplate, Injected, ProfileExtra
 from muster.injection.profiles.mergedprofile import over
 from muster.injection.subject import Subject
 
@@ -30,17 +30,17 @@ class _Layered:
     digest: str
 
 
-def layered(chosen: Chosen, subject: Subject) -> Injected:
+def layered(chosen: ChosenFabric, subject: Subject) -> Injected:
     """Return all that holds for the pod."""
     return _layered(chosen, subject).injected
 
 
-def digested(chosen: Chosen, subject: Subject) -> str:
+def digested(chosen: ChosenFabric, subject: Subject) -> str:
     """Return the digest of all that holds for the pod."""
     return _layered(chosen, subject).digest
 
 
-def _layered(chosen: Chosen, subject: Subject) -> _Layered:
+def _layered(chosen: ChosenFabric, subject: Subject) -> _Layered:
     """Look up what was made for an earlier pod with the same facts, or make it.
 
     Only choices of the cluster itself are kept, so there are no more entries than these have
@@ -61,7 +61,7 @@ def _layered(chosen: Chosen, subject: Subject) -> _Layered:
     return made
 
 
-def _made(chosen: Chosen, extras: Sequence[Extra]) -> _Layered:
+def _made(chosen: ChosenFabric, extras: Sequence[ProfileExtra]) -> _Layered:
     spec, choice = chosen.profile.spec, chosen.choice
     result = spec.inject
     for version in spec.versions:
@@ -76,7 +76,7 @@ def _made(chosen: Chosen, extras: Sequence[Extra]) -> _Layered:
     return _Layered(choice, injected, digest(injected))
 
 
-def claim_template(claim: Claim, subject: Subject) -> str:
+def claim_template(claim: ClaimTemplate, subject: Subject) -> str:
     """Return the template a claim is made from: the pod's word, else the profile's, "" for none."""
     named = subject.annotations.get(claim.annotation, "") if claim.annotation else ""
     return named or claim.template

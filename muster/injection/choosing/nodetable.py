@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from muster.injection.choosing.choice import node_label_keys
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.subject import Facts
 from muster.kube.quantity import QuantityError, to_units
 from muster.kube.wire import Quantities, Taint
@@ -35,7 +35,7 @@ _Amounts = tuple[tuple[str, int], ...]
 _Pool = tuple[_Items, _Amounts, tuple[Taint, ...]]
 
 
-class NodeTable:
+class FabricNodes:
     """The nodes of one cluster by UID; ``keys``: the label keys that are told."""
 
     def __init__(self, keys: frozenset[str]) -> None:
@@ -82,14 +82,14 @@ class NodeTable:
             self.drop(uid)
         return bool(gone)
 
-    def nodes(self) -> Nodes:
+    def nodes(self) -> NodeGroups:
         """Return the groups, in an order that does not depend on the history."""
         ordered = sorted(self._counts.items(), key=lambda item: _order(item[0]))
         groups = (
             NodeGroup(dict(labels), dict(amounts), taints, count)
             for (labels, amounts, taints), count in ordered
         )
-        return Nodes(tuple(groups), known=True, keys=self.keys)
+        return NodeGroups(tuple(groups), known=True, keys=self.keys)
 
     def _leave(self, pool: _Pool) -> None:
         self._counts[pool] -= 1

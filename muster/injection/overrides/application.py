@@ -22,19 +22,19 @@ from muster.injection.overrides.document import Document
 from muster.injection.overrides.edit import Edit
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.owners import Chain, Owners, chain
-from muster.injection.overrides.places import Place, place
-from muster.injection.overrides.policy import Broken, Policies, Policy, PolicyName
-from muster.injection.overrides.selection import Choice, select
+from muster.injection.overrides.places import PolicySubject, place
+from muster.injection.overrides.policy import Broken, OverridePolicy, Policies, PolicyName
+from muster.injection.overrides.selection import ChosenPolicy, select
 from muster.injection.overrides.targets import Identity
 from muster.injection.patching import record
 from muster.injection.patching.operations import Operation
 from muster.injection.patching.pointers import decoded
-from muster.injection.patching.record import Record
+from muster.injection.patching.record import InjectionRecord
 from muster.kube import wire
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """What came of one policy. ``reason``: why it was not applied, empty where it was.
 
     ``fields``: what it changed. ``outside``: what it says that is not the pod's, in sentences.
@@ -60,7 +60,7 @@ class Overridden:
 
     pod: bytes | msgspec.Raw
     operations: tuple[Operation, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[PolicyOutcome, ...] = ()
     missing: wire.OwnerReference | None = None
 
     @property
@@ -121,11 +121,11 @@ class _Run:
         self._chain = above
         self._meta = meta
         self._accepts = accepts
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[PolicyOutcome] = []
         self._done: dict[str, tuple[str, ...]] = {}
         self._failed: dict[str, str] = {}
 
-    def take(self, choice: Choice) -> None:
+    def take(self, choice: ChosenPolicy) -> None:
         """Apply one policy, whole or not at all."""
         policy = choice.policy
         if isinstance(policy, Broken):
@@ -142,20 +142,20 @@ class _Run:
         self._document = edit.document
         fields = tuple(edit.document.fields)
         self._done[policy.source] = fields
-        self._outcomes.append(Outcome(policy.name, fields, tuple(edit.outside)))
+        self._outcomes.append(PolicyOutcome(policy.name, fields, tuple(edit.outside)))
 
     def finish(self, pod: bytes | msgspec.Raw, ledger: str) -> Overridden | None:
         """Return what came of it all, with the ledger in the pod."""
         missing = self._chain.missing
         if not self._outcomes:
             return Overridden(pod, missing=missing) if missing is not None else None
-        text = Record(overridden=self._done, refused=self._failed).text(ledger)
+        text = InjectionRecord(overridden=self._done, refused=self._failed).text(ledger)
         self._document.add(("metadata", "annotations", record.ANNOTATION), text)
         data = msgspec.json.encode(self._document.root)
         operations = tuple(self._document.operations)
         return Overridden(data, operations, tuple(self._outcomes), missing)
 
-    def _edit(self, policy: Policy, edit: Edit) -> bool:
+    def _edit(self, policy: OverridePolicy, edit: Edit) -> bool:
         """Return whether the policy is for this cluster; do what it says if so."""
         before, matched = self._document, False
         for index, rule in enumerate(policy.rules):
@@ -176,9 +176,9 @@ class _Run:
 
     def _fail(self, name: PolicyName, source: str, reason: str) -> None:
         self._failed[source] = reason
-        self._outcomes.append(Outcome(name, reason=reason))
+        self._outcomes.append(PolicyOutcome(name, reason=reason))
 
-    def _place(self, choice: Choice) -> Place:
+    def _place(self, choice: ChosenPolicy) -> PolicySubject:
         return place(choice.owner, self._meta.labels, self._meta.annotations)
 
     def _selects(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from muster.injection.overrides.document import Document
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.places import Place
+from muster.injection.overrides.places import PolicySubject
 from muster.injection.patching.additions import CONTAINERS, INIT_CONTAINERS
 from muster.injection.patching.pointers import Json, Path
 
@@ -18,7 +18,7 @@ class Edit:
     """``outside``: what the policy says that is not the pod's, in sentences."""
 
     document: Document
-    place: Place
+    place: PolicySubject
     outside: list[str] = field(default_factory=list)
 
     def at(self, pointer: str) -> Path | None:

@@ -28,24 +28,24 @@ ROLE: Final = "*"  # the token of a path that says which role: an index, or the 
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TemplatePlace:
     """Where a kind keeps a pod template. ``role``: whose it is, where the path does not say."""
 
     path: Path
     role: str = ""
 
 
-def _at(path: str, role: str = "") -> Template:
-    return Template(tuple(path.split(".")), role)
+def _at(path: str, role: str = "") -> TemplatePlace:
+    return TemplatePlace(tuple(path.split(".")), role)
 
 
-def _ray(prefix: str) -> tuple[Template, ...]:
+def _ray(prefix: str) -> tuple[TemplatePlace, ...]:
     head = _at(f"{prefix}.headGroupSpec.template", ray.HEAD_GROUP)
     return head, _at(f"{prefix}.workerGroupSpecs.*.template")
 
 
 _USUAL: Final = (_at("spec.template"),)
-_TEMPLATES: Final[Mapping[tuple[str, str], tuple[Template, ...]]] = {
+_TEMPLATES: Final[Mapping[tuple[str, str], tuple[TemplatePlace, ...]]] = {
     ("apps", "Deployment"): _USUAL,
     ("apps", "ReplicaSet"): _USUAL,
     ("apps", "StatefulSet"): _USUAL,
@@ -66,13 +66,13 @@ _TEMPLATES: Final[Mapping[tuple[str, str], tuple[Template, ...]]] = {
 _KUBEFLOW: Final = {
     kind.name: (_at(f"spec.{kind.replicas_field}.*.template"),) for kind in kubeflow.KUBEFLOW
 }
-_POD: Final = (Template(()),)
+_POD: Final = (TemplatePlace(()),)
 KINDS: Final = frozenset(_TEMPLATES) | {(kubeflow.GROUP, kind) for kind in _KUBEFLOW}
 """Group and kind, Kubeflow's in small letters, of what is known to make pods."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PolicySubject:
     """The object that a policy is about, and one pod of it. ``role``: which of its pods."""
 
     owner: Owner
@@ -117,9 +117,9 @@ class Place:
         return f"{pointer} of {self.owner} is outside its pods"
 
 
-def place(owner: Owner, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Place:
+def place(owner: Owner, labels: Mapping[str, str], annotations: Mapping[str, str]) -> PolicySubject:
     """Return the place of a pod with these labels and annotations in an object."""
-    return Place(owner, _role_of(owner, labels, annotations))
+    return PolicySubject(owner, _role_of(owner, labels, annotations))
 
 
 def _role_of(owner: Owner, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
@@ -141,7 +141,7 @@ def _role_of(owner: Owner, labels: Mapping[str, str], annotations: Mapping[str, 
             return ""
 
 
-def _templates(owner: Owner) -> tuple[Template, ...]:
+def _templates(owner: Owner) -> tuple[TemplatePlace, ...]:
     if owner.group == kubeflow.GROUP:
         return _KUBEFLOW.get(owner.kind.lower(), ())
     if (owner.group, owner.kind) == ("", "Pod"):

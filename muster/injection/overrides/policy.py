@@ -21,7 +21,7 @@ from muster.injection.overrides.targets import Identity
 from muster.kube import wire
 
 
-class Dialect(StrEnum):
+class PolicyDialect(StrEnum):
     """Whose policies they are."""
 
     KUBEADMIRAL = "kubeadmiral"
@@ -29,8 +29,8 @@ class Dialect(StrEnum):
 
 
 GROUPS: Final = {
-    "core.kubeadmiral.io/v1alpha1": Dialect.KUBEADMIRAL,
-    "policy.karmada.io/v1alpha1": Dialect.KARMADA,
+    "core.kubeadmiral.io/v1alpha1": PolicyDialect.KUBEADMIRAL,
+    "policy.karmada.io/v1alpha1": PolicyDialect.KARMADA,
 }
 """The apiVersion of each dialect. Kinds are the same in both."""
 
@@ -39,7 +39,7 @@ GROUPS: Final = {
 class PolicyName:
     """``namespace`` is empty for a ClusterOverridePolicy."""
 
-    dialect: Dialect
+    dialect: PolicyDialect
     namespace: str
     name: str
 
@@ -72,7 +72,7 @@ class ResourceSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """What is done in the clusters that ``targets`` says yes to; it may raise ``OverrideError``."""
 
     targets: Callable[[Identity], bool]
@@ -80,7 +80,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class OverridePolicy:
     """One that can be applied. ``selectors``: Karmada's; none selects everything.
 
     ``problems``: what of it can be done to no pod in no cluster, in sentences.
@@ -88,7 +88,7 @@ class Policy:
 
     name: PolicyName
     digest: str
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     selectors: tuple[ResourceSelector, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -113,19 +113,19 @@ class Policies:
     ``scopes``: the namespaces that have any, empty text for those of the whole cluster.
     """
 
-    named: Mapping[PolicyName, Policy | Broken] = field(default_factory=dict)
-    selecting: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict)
+    named: Mapping[PolicyName, OverridePolicy | Broken] = field(default_factory=dict)
+    selecting: Mapping[str, tuple[OverridePolicy, ...]] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
     scopes: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, found: Iterable[Policy | Broken]) -> "Policies":
+    def of(cls, found: Iterable[OverridePolicy | Broken]) -> "Policies":
         """Return the policies as one value, whatever order they come in."""
         ordered = sorted(found, key=lambda policy: policy.name)
-        named = {p.name: p for p in ordered if p.name.dialect is Dialect.KUBEADMIRAL}
-        selecting: dict[str, tuple[Policy, ...]] = {}
+        named = {p.name: p for p in ordered if p.name.dialect is PolicyDialect.KUBEADMIRAL}
+        selecting: dict[str, tuple[OverridePolicy, ...]] = {}
         for policy in ordered:
-            if policy.name.dialect is Dialect.KARMADA and isinstance(policy, Policy):
+            if policy.name.dialect is PolicyDialect.KARMADA and isinstance(policy, OverridePolicy):
                 namespace = policy.name.namespace
                 selecting[namespace] = (*selecting.get(namespace, ()), policy)
         broken = tuple(policy for policy in ordered if isinstance(policy, Broken))
@@ -146,14 +146,16 @@ class Policies:
         A ``Broken`` one is not applied at all; of another, what has no problem is not done either
         where the rule is for this cluster, since a policy is applied whole or not at all.
         """
-        usable = [policy for policy in self.named.values() if isinstance(policy, Policy)]
+        usable = [policy for policy in self.named.values() if isinstance(policy, OverridePolicy)]
         usable += [policy for found in self.selecting.values() for policy in found]
         wrong = {policy.name: policy.problems for policy in usable if policy.problems}
         return wrong | {policy.name: (policy.reason,) for policy in self.broken}
 
-    def counts(self) -> Mapping[tuple[Dialect, str], int]:
+    def counts(self) -> Mapping[tuple[PolicyDialect, str], int]:
         """Return how many there are of each dialect, ``usable`` and ``broken``."""
-        usable = [policy.name for policy in self.named.values() if isinstance(policy, Policy)]
+        usable = [
+            policy.name for policy in self.named.values() if isinstance(policy, OverridePolicy)
+        ]
         usable += [policy.name for found in self.selecting.values() for policy in found]
         found = Counter((name.dialect, "usable") for name in usable)
         found.update((policy.name.dialect, "broken") for policy in self.broken)

@@ -6,11 +6,17 @@ import msgspec
 
 from muster.injection.overrides.karmada import reader as karmada
 from muster.injection.overrides.kubeadmiral import reader as kubeadmiral
-from muster.injection.overrides.policy import GROUPS, Broken, Dialect, Policy, PolicyName
+from muster.injection.overrides.policy import (
+    GROUPS,
+    Broken,
+    OverridePolicy,
+    PolicyDialect,
+    PolicyName,
+)
 from muster.kube import wire
 
 KINDS: Final = frozenset({"OverridePolicy", "ClusterOverridePolicy"})
-_READERS: Final = {Dialect.KUBEADMIRAL: kubeadmiral.read, Dialect.KARMADA: karmada.read}
+_READERS: Final = {PolicyDialect.KUBEADMIRAL: kubeadmiral.read, PolicyDialect.KARMADA: karmada.read}
 
 
 class PolicyObject(wire.Wire, frozen=True):
@@ -25,7 +31,7 @@ class PolicyObject(wire.Wire, frozen=True):
 _DECODER: Final = msgspec.json.Decoder(PolicyObject)
 
 
-def read(data: bytes | msgspec.Raw) -> Policy | Broken | None:
+def read(data: bytes | msgspec.Raw) -> OverridePolicy | Broken | None:
     """Read a policy from JSON; see ``policy_of``.
 
     Raises ``msgspec.MsgspecError`` for what is no object at all.
@@ -37,7 +43,7 @@ def read(data: bytes | msgspec.Raw) -> Policy | Broken | None:
     return policy_of(found)
 
 
-def policy_of(found: PolicyObject) -> Policy | Broken | None:
+def policy_of(found: PolicyObject) -> OverridePolicy | Broken | None:
     """Return the policy; ``Broken`` where its spec is wrong, ``None`` for another kind's object."""
     dialect = GROUPS.get(found.api_version)
     if dialect is None or found.kind not in KINDS:

@@ -23,9 +23,9 @@ from muster.injection.overrides.kubeadmiral import reader as kubeadmiral
 from muster.injection.overrides.owners import Chain, Owner
 from muster.injection.overrides.policy import (
     Broken,
-    Dialect,
+    OverridePolicy,
     Policies,
-    Policy,
+    PolicyDialect,
     PolicyName,
     ResourceSelector,
 )
@@ -33,10 +33,10 @@ from muster.injection.overrides.targets import matches_labels
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenPolicy:
     """A policy and the object that its paths are of."""
 
-    policy: Policy | Broken
+    policy: OverridePolicy | Broken
     owner: Owner
 
 
@@ -49,7 +49,7 @@ class Precision(IntEnum):
     NAME = 3
 
 
-def select(chain: Chain, namespace: str, policies: Policies) -> Iterator[Choice]:
+def select(chain: Chain, namespace: str, policies: Policies) -> Iterator[ChosenPolicy]:
     """Yield the policies of a pod in the order in which they are applied."""
     if policies.named and not _brought(chain, kubeadmiral.MANAGED):
         yield from _by_label(chain, namespace, policies)
@@ -63,29 +63,33 @@ def _brought(chain: Chain, label: str) -> bool:
     return any(owner.labels.get(label) == "true" for owner in chain.objects)
 
 
-def _by_label(chain: Chain, namespace: str, policies: Policies) -> Iterator[Choice]:
+def _by_label(chain: Chain, namespace: str, policies: Policies) -> Iterator[ChosenPolicy]:
     scopes = ((kubeadmiral.CLUSTER_LABEL, ""), (kubeadmiral.LABEL, namespace))
     for owner in reversed(chain.objects):
         asked = [(owner.labels[label], scope) for label, scope in scopes if label in owner.labels]
         if asked:
             for name, scope in asked:
-                yield Choice(_named(PolicyName(Dialect.KUBEADMIRAL, scope, name), policies), owner)
+                yield ChosenPolicy(
+                    _named(PolicyName(PolicyDialect.KUBEADMIRAL, scope, name), policies), owner
+                )
             return
 
 
-def _named(name: PolicyName, policies: Policies) -> Policy | Broken:
+def _named(name: PolicyName, policies: Policies) -> OverridePolicy | Broken:
     found = policies.named.get(name)
     return Broken(name, "there is no such policy") if found is None else found
 
 
-def _by_selector(owner: Owner, namespace: str, policies: tuple[Policy, ...]) -> Iterator[Choice]:
+def _by_selector(
+    owner: Owner, namespace: str, policies: tuple[OverridePolicy, ...]
+) -> Iterator[ChosenPolicy]:
     ranked = [(_precision(policy, owner, namespace), policy) for policy in policies]
     matching = [pair for pair in ranked if pair[0] is not Precision.NOT_AT_ALL]
     for _, policy in sorted(matching, key=lambda pair: (pair[0], pair[1].name.name)):
-        yield Choice(policy, owner)
+        yield ChosenPolicy(policy, owner)
 
 
-def _precision(policy: Policy, owner: Owner, namespace: str) -> Precision:
+def _precision(policy: OverridePolicy, owner: Owner, namespace: str) -> Precision:
     if not policy.selectors:
         return Precision.ALL
     return max(_fits(selector, owner, namespace) for selector in policy.selectors)

@@ -16,7 +16,7 @@ CONTAINERS: Final = "containers"
 INIT_CONTAINERS: Final = "initContainers"
 
 
-class Part(
+class AdditionStruct(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
@@ -27,19 +27,19 @@ class Part(
     """Base of the structs; carries the encoding rules only."""
 
 
-class FieldRef(Part, frozen=True):
+class FieldRef(AdditionStruct, frozen=True):
     """core/v1 ObjectFieldSelector."""
 
     field_path: str
 
 
-class EnvSource(Part, frozen=True):
+class EnvSource(AdditionStruct, frozen=True):
     """core/v1 EnvVarSource, the one form that is added: a field of the pod itself."""
 
     field_ref: FieldRef
 
 
-class Env(Part, frozen=True):
+class Env(AdditionStruct, frozen=True):
     """core/v1 EnvVar."""
 
     name: str
@@ -47,7 +47,7 @@ class Env(Part, frozen=True):
     value_from: EnvSource | None = None
 
 
-class Mount(Part, frozen=True):
+class Mount(AdditionStruct, frozen=True):
     """core/v1 VolumeMount."""
 
     name: str
@@ -57,35 +57,35 @@ class Mount(Part, frozen=True):
     mount_propagation: str = ""
 
 
-class HostPath(Part, frozen=True):
+class HostPath(AdditionStruct, frozen=True):
     """core/v1 HostPathVolumeSource."""
 
     path: str
     type: str = ""
 
 
-class EmptyDir(Part, frozen=True):
+class EmptyDir(AdditionStruct, frozen=True):
     """core/v1 EmptyDirVolumeSource."""
 
     medium: str = ""
     size_limit: str = ""
 
 
-class ConfigMap(Part, frozen=True):
+class ConfigMap(AdditionStruct, frozen=True):
     """core/v1 ConfigMapVolumeSource."""
 
     name: str
     optional: bool = False
 
 
-class Claim(Part, frozen=True):
+class Claim(AdditionStruct, frozen=True):
     """core/v1 PersistentVolumeClaimVolumeSource."""
 
     claim_name: str
     read_only: bool = False
 
 
-class Csi(Part, frozen=True):
+class Csi(AdditionStruct, frozen=True):
     """core/v1 CSIVolumeSource."""
 
     driver: str
@@ -93,20 +93,20 @@ class Csi(Part, frozen=True):
     volume_attributes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class DownwardFile(Part, frozen=True):
+class DownwardFile(AdditionStruct, frozen=True):
     """core/v1 DownwardAPIVolumeFile: a field of the pod as a file."""
 
     path: str
     field_ref: FieldRef
 
 
-class Downward(Part, frozen=True):
+class Downward(AdditionStruct, frozen=True):
     """core/v1 DownwardAPIVolumeSource."""
 
     items: tuple[DownwardFile, ...]
 
 
-class Volume(Part, frozen=True):
+class Volume(AdditionStruct, frozen=True):
     """core/v1 Volume with one of the sources that are added."""
 
     name: str
@@ -118,27 +118,27 @@ class Volume(Part, frozen=True):
     csi: Csi | None = None
 
 
-class Capabilities(Part, frozen=True):
+class Capabilities(AdditionStruct, frozen=True):
     """core/v1 Capabilities."""
 
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
 
-class SecurityContext(Part, frozen=True):
+class SecurityContext(AdditionStruct, frozen=True):
     """core/v1 SecurityContext of a container that is added whole."""
 
     privileged: bool = False
     capabilities: Capabilities | None = None
 
 
-class ExecAction(Part, frozen=True):
+class ExecAction(AdditionStruct, frozen=True):
     """core/v1 ExecAction."""
 
     command: tuple[str, ...]
 
 
-class Probe(Part, frozen=True):
+class Probe(AdditionStruct, frozen=True):
     """core/v1 Probe, the forms that sidecars of fabrics use."""
 
     exec: ExecAction
@@ -147,7 +147,7 @@ class Probe(Part, frozen=True):
     failure_threshold: int = 0
 
 
-class Sidecar(Part, frozen=True):
+class Sidecar(AdditionStruct, frozen=True):
     """core/v1 Container that is added whole; ``restart_policy: Always`` makes it a sidecar."""
 
     name: str
@@ -161,20 +161,20 @@ class Sidecar(Part, frozen=True):
     restart_policy: str = ""
 
 
-class PodClaim(Part, frozen=True):
+class PodClaim(AdditionStruct, frozen=True):
     """core/v1 PodResourceClaim (dynamic resource allocation), made from a template."""
 
     name: str
     resource_claim_template_name: str
 
 
-class ClaimUse(Part, frozen=True):
+class ClaimUse(AdditionStruct, frozen=True):
     """core/v1 ResourceClaim: an entry of ``resources.claims`` of a container."""
 
     name: str
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class ContainerPlace(msgspec.Struct, frozen=True, gc=False):
     """Which container: the list it is in, and where."""
 
     within: str
@@ -203,7 +203,7 @@ class Additions(msgspec.Struct, frozen=True, gc=False):
     """
 
     source: str
-    containers: tuple[tuple[Place, ContainerAdditions], ...] = ()
+    containers: tuple[tuple[ContainerPlace, ContainerAdditions], ...] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     networks: tuple[str, ...] = ()

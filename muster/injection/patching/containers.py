@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from muster.injection.patching.additions import CONTAINERS, ContainerAdditions, Env, Mount, Place
+from muster.injection.patching.additions import (
+    CONTAINERS,
+    ContainerAdditions,
+    ContainerPlace,
+    Env,
+    Mount,
+)
 from muster.injection.patching.emission import WantedContainer
 from muster.injection.podview import Capabilities, Container, PodView
 
@@ -122,7 +128,7 @@ def names_of(container: Container) -> list[str]:
     return [env.name for env in container.env]
 
 
-def container_at(pod: PodView, place: Place) -> Container:
+def container_at(pod: PodView, place: ContainerPlace) -> Container:
     """Return the container at a place."""
     spec = pod.spec
     containers = spec.containers if place.within == CONTAINERS else spec.init_containers

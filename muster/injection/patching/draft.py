@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from muster.injection.patching import record
-from muster.injection.patching.additions import Additions, ContainerAdditions, Place
+from muster.injection.patching.additions import Additions, ContainerAdditions, ContainerPlace
 from muster.injection.patching.containers import ContainerDraft, container_at
-from muster.injection.patching.emission import Wanted, WantedContainer, operations
+from muster.injection.patching.emission import WantedAdditions, WantedContainer, operations
 from muster.injection.patching.operations import Operation
-from muster.injection.patching.record import Record
+from muster.injection.patching.record import InjectionRecord
 from muster.injection.podview import PodView
 from muster.kube.kinds import multus
 from muster.kube.wire import Toleration
@@ -33,7 +33,7 @@ class Draft:
     """One pod being decided about."""
 
     pod: PodView
-    _wanted: Wanted = field(default_factory=Wanted)
+    _wanted: WantedAdditions = field(default_factory=WantedAdditions)
     _set: dict[str, list[str]] = field(default_factory=dict)
     _kept: dict[str, str] = field(default_factory=dict)
     _earlier: frozenset[str] = frozenset()
@@ -72,9 +72,11 @@ class Draft:
         """Write annotations beside, whatever the pod says; the ledger does not tell of them."""
         self._wanted.annotations.update(annotations)
 
-    def record(self) -> Record:
+    def record(self) -> InjectionRecord:
         """Return what was set by whom, and what stayed."""
-        return Record({source: tuple(names) for source, names in self._set.items()}, self._kept)
+        return InjectionRecord(
+            {source: tuple(names) for source, names in self._set.items()}, self._kept
+        )
 
     def operations(self) -> tuple[Operation, ...]:
         """Return the patch, with the ledger; empty where nothing is to be changed."""
@@ -176,7 +178,7 @@ class Draft:
             wanted.priority_class = additions.priority_class
             self._put(source, "priorityClassName")
 
-    def _container(self, source: str, place: Place, additions: ContainerAdditions) -> None:
+    def _container(self, source: str, place: ContainerPlace, additions: ContainerAdditions) -> None:
         present = container_at(self.pod, place)
         taken = self._wanted.containers.setdefault(place, WantedContainer())
         decision = ContainerDraft(present, taken, f"{place.within}[{present.name}]")

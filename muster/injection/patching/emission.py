@@ -7,9 +7,9 @@ from muster.injection.patching.additions import (
     CONTAINERS,
     Capabilities,
     ClaimUse,
+    ContainerPlace,
     Env,
     Mount,
-    Place,
     PodClaim,
     SecurityContext,
     Sidecar,
@@ -43,7 +43,7 @@ class WantedContainer:
 
 
 @dataclass(slots=True)
-class Wanted:
+class WantedAdditions:
     """Additions to one pod, decided."""
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -56,10 +56,10 @@ class Wanted:
     host_network: bool = False
     runtime_class: str = ""
     priority_class: str = ""
-    containers: dict[Place, WantedContainer] = field(default_factory=dict)
+    containers: dict[ContainerPlace, WantedContainer] = field(default_factory=dict)
 
 
-def operations(pod: PodView, wanted: Wanted) -> list[Operation]:
+def operations(pod: PodView, wanted: WantedAdditions) -> list[Operation]:
     """Return what makes ``pod`` have ``wanted``.
 
     Containers come first: sidecars that are put before the init containers move those along.
@@ -96,7 +96,7 @@ def _host_network(pod: PodView) -> Iterator[Operation]:
 
 
 def _of_container(
-    found: list[Operation], pod: PodView, place: Place, wanted: WantedContainer
+    found: list[Operation], pod: PodView, place: ContainerPlace, wanted: WantedContainer
 ) -> None:
     """Add what makes one container have what it is to have."""
     spec = pod.spec

@@ -22,7 +22,7 @@ _BASELINE: Final = frozenset({
 })  # fmt: skip
 
 
-class Level(StrEnum):
+class PodSecurityLevel(StrEnum):
     """The levels, loosest first."""
 
     PRIVILEGED = "privileged"
@@ -30,18 +30,18 @@ class Level(StrEnum):
     RESTRICTED = "restricted"
 
 
-_WORDS: Final = frozenset(Level)
+_WORDS: Final = frozenset(PodSecurityLevel)
 
 
-def level_of(namespace_labels: Mapping[str, str]) -> Level:
+def level_of(namespace_labels: Mapping[str, str]) -> PodSecurityLevel:
     """Return what a namespace enforces; an unknown word counts as the strictest, as upstream."""
-    word = namespace_labels.get(LABEL, Level.PRIVILEGED)
-    return Level(word) if word in _WORDS else Level.RESTRICTED
+    word = namespace_labels.get(LABEL, PodSecurityLevel.PRIVILEGED)
+    return PodSecurityLevel(word) if word in _WORDS else PodSecurityLevel.RESTRICTED
 
 
-def allowed(additions: Additions, level: Level) -> Additions:
+def allowed(additions: Additions, level: PodSecurityLevel) -> Additions:
     """Return what of the additions a level allows, with a warning that names the rest."""
-    if level is Level.PRIVILEGED:
+    if level is PodSecurityLevel.PRIVILEGED:
         return additions
     volumes = tuple(v for v in additions.volumes if v.host_path is None)
     gone = {v.name for v in additions.volumes} - {v.name for v in volumes}
@@ -57,8 +57,10 @@ def allowed(additions: Additions, level: Level) -> Additions:
     return replace(left, warnings=(*additions.warnings, text))
 
 
-def _within(wanted: ContainerAdditions, gone: set[str], level: Level) -> ContainerAdditions:
-    known = _BASELINE if level is Level.BASELINE else frozenset({"NET_BIND_SERVICE"})
+def _within(
+    wanted: ContainerAdditions, gone: set[str], level: PodSecurityLevel
+) -> ContainerAdditions:
+    known = _BASELINE if level is PodSecurityLevel.BASELINE else frozenset({"NET_BIND_SERVICE"})
     return replace(
         wanted,
         mounts=tuple(mount for mount in wanted.mounts if mount.name not in gone),
@@ -67,12 +69,12 @@ def _within(wanted: ContainerAdditions, gone: set[str], level: Level) -> Contain
     )
 
 
-def _is_plain(sidecar: Sidecar, gone: set[str], level: Level) -> bool:
+def _is_plain(sidecar: Sidecar, gone: set[str], level: PodSecurityLevel) -> bool:
     """Return whether a container may be added; restricted wants a context none of ours has."""
     context = sidecar.security_context
     added = context.capabilities.add if context and context.capabilities else ()
     return (
-        level is Level.BASELINE
+        level is PodSecurityLevel.BASELINE
         and not (context and context.privileged)
         and _BASELINE.issuperset(added)
         and not any(mount.name in gone for mount in sidecar.volume_mounts)

@@ -40,7 +40,7 @@ _DECODER: Final = msgspec.json.Decoder(_Ledger)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class InjectionRecord:
     """``set``: source → fields. ``kept``: field → the source that wanted it otherwise.
 
     ``overridden``: policy → fields that it changed. ``refused``: policy → why it was not applied.

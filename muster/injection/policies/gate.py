@@ -5,12 +5,12 @@ from typing import Final
 
 from muster.injection.policies.cel import add, both, items, keys, literal, put, text, where
 from muster.kube import names
-from muster.workloads.managedpods import DEFAULT_PROFILE, Policy
+from muster.workloads.managedpods import DEFAULT_PROFILE, ManagedPolicy
 
 _SCHEDULER: Final = f'object.spec.?schedulerName.orValue("{DEFAULT_PROFILE}")'
 
 
-def mutations(policy: Policy) -> Iterator[str]:
+def mutations(policy: ManagedPolicy) -> Iterator[str]:
     """Yield the expressions: the old name is noted before it is replaced."""
     gates = items("object.spec", "schedulingGates")
     missing = f"!{gates}.exists(g, g.name == {text(names.PLAN_GATE)})"

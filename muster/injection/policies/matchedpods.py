@@ -16,7 +16,7 @@ from muster.kube import names
 from muster.workloads.devices.accelerators import Accelerators
 from muster.workloads.dialects import spark
 from muster.workloads.keys.ranks import COMPLETION_INDEX
-from muster.workloads.managedpods import MIRROR, Policy
+from muster.workloads.managedpods import MIRROR, ManagedPolicy
 from muster.workloads.registry import markers
 
 Conditions = Iterator[tuple[str, str]]
@@ -33,22 +33,22 @@ _TERMS: Final = (
 NAMED: Final = f'object.metadata.?annotations[?{text(names.FABRIC)}].orValue("")'
 
 
-def managed(policy: Policy) -> Conditions:
-    """Yield what makes a pod Muster's, as ``Policy.asks``: conditions by name."""
+def managed(policy: ManagedPolicy) -> Conditions:
+    """Yield what makes a pod Muster's, as ``ManagedPolicy.asks``: conditions by name."""
     parts = literal([*sorted(policy.device_names.annotations)])
     asks = f"{parts}.exists(k, k in {_NOTES}) || {asked_by_pod(policy.accelerators)} > 0"
     yield from can_be_managed(policy)
     yield "asks-for-muster", f"{any_key('object', markers())} || {NATIVE_GROUP} || {asks}"
 
 
-def can_be_managed(policy: Policy) -> Conditions:
+def can_be_managed(policy: ManagedPolicy) -> Conditions:
     """Yield what must hold of a pod that asks for accelerators, which alone makes it Muster's."""
     yield "is-not-bound", NOT_BOUND
     yield "has-a-choice-of-nodes", _not_bound_by_nature()
     yield "names-a-scheduler-of-ours", names_a_scheduler_of_ours(policy)
 
 
-def names_a_scheduler_of_ours(policy: Policy) -> str:
+def names_a_scheduler_of_ours(policy: ManagedPolicy) -> str:
     """Return whether the pod's scheduler is one whose pods are planned, or none is named."""
     ours = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
     return f'object.spec.?schedulerName.orValue("") in {literal([*ours])}'

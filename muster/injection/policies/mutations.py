@@ -25,7 +25,7 @@ from muster.injection.patching.additions import (
     Volume,
 )
 from muster.injection.patching.emission import HOST_DNS
-from muster.injection.patching.podsecurity import LABEL, Level, allowed, left_out
+from muster.injection.patching.podsecurity import LABEL, PodSecurityLevel, allowed, left_out
 from muster.injection.patching.pointers import Json
 from muster.injection.policies.cel import add, both, items, keys, literal, put, text, where
 from muster.injection.policies.matchedpods import LISTS, asked, pinned, told_by_affinity
@@ -92,10 +92,10 @@ def looked_up(table: Mapping[int, str], number: str) -> tuple[str, str]:
 def _guards(additions: Additions) -> dict[str, str]:
     """Return what must hold of the namespace for a part, by the part's name."""
     found: dict[str, str] = {}
-    for level in (Level.RESTRICTED, Level.BASELINE):
+    for level in (PodSecurityLevel.RESTRICTED, PodSecurityLevel.BASELINE):
         strictly = {
-            Level.RESTRICTED: 'variables.enforced in ["privileged", "baseline"]',
-            Level.BASELINE: 'variables.enforced == "privileged"',
+            PodSecurityLevel.RESTRICTED: 'variables.enforced in ["privileged", "baseline"]',
+            PodSecurityLevel.BASELINE: 'variables.enforced == "privileged"',
         }[level]
         for name in left_out(additions, allowed(additions, level)):
             found[name] = strictly

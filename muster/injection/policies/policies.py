@@ -32,7 +32,7 @@ from muster.injection.policies.mutations import mutations, variables
 from muster.injection.policies.staticpart import Block, blocks
 from muster.injection.subject import Facts
 from muster.kube import names
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 Version = Literal["v1", "v1beta1"]
 GROUP: Final = "admissionregistration.k8s.io"
@@ -44,7 +44,7 @@ LABELS: Final = MappingProxyType(
 )  # by which old ones are pruned
 
 
-def mutating(facts: Facts, policy: Policy, version: Version) -> list[Json]:
+def mutating(facts: Facts, policy: ManagedPolicy, version: Version) -> list[Json]:
     """Return what adds the static part, each policy with its binding."""
     found = _mutating(
         "muster-gate", policy, gate.mutations(policy), version, matchedpods.managed(policy)
@@ -59,7 +59,9 @@ def mutating(facts: Facts, policy: Policy, version: Version) -> list[Json]:
     return found
 
 
-def validating(facts: Facts, policy: Policy, trusted: guard.Trusted | None = None) -> list[Json]:
+def validating(
+    facts: Facts, policy: ManagedPolicy, trusted: guard.Trusted | None = None
+) -> list[Json]:
     """Return what refuses and what warns, whatever else is known."""
     managed = list(matchedpods.managed(policy))
     opted_out = ("is-not-opted-out", matchedpods.not_opted_out())
@@ -84,7 +86,7 @@ def validating(facts: Facts, policy: Policy, trusted: guard.Trusted | None = Non
 
 def _mutating(
     name: str,
-    policy: Policy,
+    policy: ManagedPolicy,
     expressions: Iterable[str],
     version: Version,
     conditions: Iterable[tuple[str, str]],
@@ -106,7 +108,7 @@ def _mutating(
 
 def _validating(
     name: str,
-    policy: Policy,
+    policy: ManagedPolicy,
     operations: tuple[str, ...],
     conditions: Iterable[tuple[str, str]],
     rules: Iterable[tuple[str, ...]],
@@ -124,7 +126,7 @@ def _validating(
     return _with_binding("Validating", name, spec, "v1", action)
 
 
-def _matched(policy: Policy, operations: tuple[str, ...]) -> dict[str, Json]:
+def _matched(policy: ManagedPolicy, operations: tuple[str, ...]) -> dict[str, Json]:
     """Return which requests: pods of every namespace but those of the system and opted-out ones."""
     rule: dict[str, Json] = {
         "apiGroups": [""],

@@ -21,7 +21,12 @@ from msgspec import structs
 
 from muster.injection.choosing.choice import fixed, pool
 from muster.injection.nodegroups import NOT_KNOWN
-from muster.injection.patching.additions import CONTAINERS, Additions, ContainerAdditions, Place
+from muster.injection.patching.additions import (
+    CONTAINERS,
+    Additions,
+    ContainerAdditions,
+    ContainerPlace,
+)
 from muster.injection.podview import Container, PodView, Resources, Spec
 from muster.injection.profiles.clusterprofile import FabricChoice
 from muster.injection.rules.fabric import fabric
@@ -32,7 +37,7 @@ from muster.kube import names
 from muster.kube.wire import ObjectMeta
 
 SIZES: Final = range(1, 17)  # accelerators in one container; no server has more
-_FIRST, _OTHER = Place(CONTAINERS, 0), Place(CONTAINERS, 1)
+_FIRST, _OTHER = ContainerPlace(CONTAINERS, 0), ContainerPlace(CONTAINERS, 1)
 _NEVER: Final = "muster.invalid/none"
 
 WORD: Final = "muster.invalid/"  # a template of this prefix is what an annotation of the pod says
@@ -41,7 +46,7 @@ Told = tuple[tuple[str, str], ...]  # node labels that the pod insists on; "" fo
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class AcceleratorTables:
     """What differs by accelerators: key → number of accelerators → value.
 
     ``amounts``: by resource, of one container. ``networks`` and ``annotations``: of the pod.
@@ -66,7 +71,7 @@ class Block:
 
     additions: tuple[Additions, ...]
     container: tuple[ContainerAdditions, ...] = ()
-    tables: Tables = Tables()
+    tables: AcceleratorTables = AcceleratorTables()
     choice: int | None = None
     sizes: tuple[int, ...] = ()
     told: Told = ()
@@ -166,7 +171,7 @@ def _block(asked: Mapping[int, tuple[Additions, ...]]) -> Block:
     )
 
 
-def _tables(asked: Mapping[int, tuple[Additions, ...]]) -> Tables:
+def _tables(asked: Mapping[int, tuple[Additions, ...]]) -> AcceleratorTables:
     amounts: dict[str, dict[int, str]] = {}
     notes: dict[str, dict[int, str]] = {}
     networks: dict[int, tuple[str, ...]] = {}
@@ -177,7 +182,7 @@ def _tables(asked: Mapping[int, tuple[Additions, ...]]) -> Tables:
                 amounts.setdefault(resource, {})[size] = amount
             for key, value in additions.annotations.items():
                 notes.setdefault(key, {})[size] = value
-    return Tables(amounts, notes, networks)
+    return AcceleratorTables(amounts, notes, networks)
 
 
 def _of_accelerators(facts: Facts) -> Iterator[Block]:

@@ -10,7 +10,7 @@ import msgspec
 from muster.injection.errors import ProfileError
 from muster.injection.profiles import fabriccheck
 from muster.injection.profiles.clusterprofile import ClusterProfile, FabricChoice
-from muster.injection.profiles.fabric import Fabric, Fabrics
+from muster.injection.profiles.fabric import FabricProfile, Fabrics
 
 _DECODER: Final = msgspec.yaml.decode
 
@@ -23,10 +23,10 @@ def load() -> Fabrics:
     return MappingProxyType({fabric.name: fabric for fabric in found})
 
 
-def parse(data: bytes, *, source: str) -> Fabric:
+def parse(data: bytes, *, source: str) -> FabricProfile:
     """Read one profile, called ``source`` in messages; raises ``ProfileError``."""
     try:
-        fabric: Fabric = _DECODER(data, type=Fabric)
+        fabric: FabricProfile = _DECODER(data, type=FabricProfile)
     except msgspec.MsgspecError as error:
         raise ProfileError(f"{source}: {error}") from error
     found = list(fabriccheck.problems(fabric))
@@ -76,7 +76,7 @@ def _of_choice(choice: FabricChoice, fabrics: Fabrics) -> Iterator[str]:
     yield from fabriccheck.of_injected(choice.inject, "inject")
 
 
-def _renameable(fabric: Fabric) -> frozenset[str]:
+def _renameable(fabric: FabricProfile) -> frozenset[str]:
     """Return the names of resources, networks and claims' templates: clusters differ in them."""
     found = set(fabric.spec.node_resources)
     for _, injected in fabriccheck.layers(fabric):

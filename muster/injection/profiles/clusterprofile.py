@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from muster.injection.patching.additions import Part
-from muster.injection.profiles.fabric import Injected, Name, Status
+from muster.injection.patching.additions import AdditionStruct
+from muster.injection.profiles.fabric import Injected, Name, ProfileStatus
 from muster.injection.profiles.tiers import Tiers
 from muster.kube.wire import Toleration
 
@@ -46,7 +46,7 @@ class Channel(StrEnum):
     FILE = "file"  # /etc/nccl.conf, which variables and ~/.nccl.conf win over
 
 
-class FabricChoice(Part, frozen=True):
+class FabricChoice(AdditionStruct, frozen=True):
     """A fabric and who gets it; the first choice that fits a pod is taken.
 
     Who: ``node_labels``: the node pool ("" for any value); only pods that may go to such nodes.
@@ -72,7 +72,7 @@ class FabricChoice(Part, frozen=True):
     strict: bool = False
 
 
-class OfNamespace(Part, frozen=True):
+class OfNamespace(AdditionStruct, frozen=True):
     """What is otherwise in a namespace: classes of accelerator pods that name none, templates."""
 
     runtime_class: str = ""
@@ -80,7 +80,7 @@ class OfNamespace(Part, frozen=True):
     job_templates: Templates | None = None
 
 
-class ClusterProfileSpec(Part, frozen=True):
+class ClusterProfileSpec(AdditionStruct, frozen=True):
     """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod.
 
     ``tiers``: in place of those that come with Muster. ``spot``: name of the provider's entry in
@@ -99,11 +99,11 @@ class ClusterProfileSpec(Part, frozen=True):
     job_templates: Templates = Templates.QUEUED
 
 
-class ClusterProfile(Part, frozen=True):
+class ClusterProfile(AdditionStruct, frozen=True):
     """One cluster's profile."""
 
     api_version: Literal["muster.dev/v1alpha1"] = "muster.dev/v1alpha1"
     kind: Literal["ClusterProfile"] = "ClusterProfile"
     metadata: Name = Name(name="default")
     spec: ClusterProfileSpec = ClusterProfileSpec()
-    status: Status | None = None
+    status: ProfileStatus | None = None

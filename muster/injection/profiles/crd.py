@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from muster.injection.profiles.clusterprofile import ClusterProfile
-from muster.injection.profiles.fabric import API_VERSION, Fabric
+from muster.injection.profiles.fabric import API_VERSION, FabricProfile
 
 # JSON schemas are as deep and mixed as JSON is.
 _Schema = dict[str, Any]
@@ -34,7 +34,7 @@ _FIELD: Final = re.compile("``([^`]*)``")
 _HEADER: Final = "# Made by `make manifests` from {source}; each field is explained there.\n"
 
 
-class Kind(msgspec.Struct, frozen=True):
+class CustomKind(msgspec.Struct, frozen=True):
     """One resource. ``columns``: what ``kubectl get`` shows, as (name, type, path, wide only)."""
 
     kind: str
@@ -48,7 +48,7 @@ class Kind(msgspec.Struct, frozen=True):
 _READY: Final = '.status.conditions[?(@.type=="Ready")].status'
 _AGE: Final = ("Age", "date", ".metadata.creationTimestamp", False)
 KINDS: Final = (
-    Kind(
+    CustomKind(
         "ClusterProfile",
         "clusterprofiles",
         "mcp",
@@ -62,11 +62,11 @@ KINDS: Final = (
             _AGE,
         ),
     ),
-    Kind(
+    CustomKind(
         "FabricProfile",
         "fabricprofiles",
         "mfp",
-        Fabric,
+        FabricProfile,
         "muster/injection/profiles/fabric.py",
         (
             ("Version", "string", ".spec.version", False),
@@ -88,7 +88,7 @@ def files() -> Iterator[tuple[str, bytes]]:
         yield f"schemas/{kind.kind.lower()}.json", msgspec.json.format(schema, indent=1) + b"\n"
 
 
-def json_schema(kind: Kind) -> _Schema:
+def json_schema(kind: CustomKind) -> _Schema:
     """Return the JSON schema (draft 2020-12) of a file with one object."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -96,7 +96,7 @@ def json_schema(kind: Kind) -> _Schema:
     }
 
 
-def definition(kind: Kind) -> _Schema:
+def definition(kind: CustomKind) -> _Schema:
     """Return the CustomResourceDefinition (apiextensions.k8s.io/v1), cluster-scoped."""
     group, _, version = API_VERSION.partition("/")
     names = {
@@ -132,7 +132,7 @@ def _column(name: str, kind: str, path: str, wide: bool) -> _Schema:  # noqa: FB
     return {"name": name, "type": kind, "jsonPath": path, **({"priority": 1} if wide else {})}
 
 
-def _structural(kind: Kind) -> _Schema:
+def _structural(kind: CustomKind) -> _Schema:
     whole = _worded(msgspec.json.schema(kind.struct))
     opened = _open(whole, whole["$defs"])
     fields = opened["properties"]

@@ -18,7 +18,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from muster.injection.patching.additions import ConfigMap, EmptyDir, HostPath, Part, Sidecar
+from muster.injection.patching.additions import (
+    AdditionStruct,
+    ConfigMap,
+    EmptyDir,
+    HostPath,
+    Sidecar,
+)
 from muster.kube.wire import Toleration
 
 API_VERSION: Final = "muster.dev/v1alpha1"
@@ -32,7 +38,7 @@ class Targets(StrEnum):
     ALL = "all"
 
 
-class Source(Part, frozen=True):
+class ValueSource(AdditionStruct, frozen=True):
     """Where values come from: ``what`` they are, and ``where`` that is said.
 
     ``of``: the variables, resources, networks, annotations, claims and labels it vouches for;
@@ -44,7 +50,7 @@ class Source(Part, frozen=True):
     of: tuple[str, ...] = ()
 
 
-class Need(Part, frozen=True):
+class ResourceNeed(AdditionStruct, frozen=True):
     """How much of an extended resource, or how many interfaces, one container gets.
 
     ``amount``: that many. ``share``: as many as the node has of the resource ``of`` (by default
@@ -65,7 +71,7 @@ class Need(Part, frozen=True):
         return self.of or self.name
 
 
-class EntryList(Part, frozen=True):
+class EntryList(AdditionStruct, frozen=True):
     """An annotation that is a JSON list of equal entries, one per interface.
 
     ``entry``: JSON; ``of``: the resource whose amount in the container is their number.
@@ -76,7 +82,7 @@ class EntryList(Part, frozen=True):
     of: str
 
 
-class VolumeAt(Part, frozen=True):
+class VolumeAt(AdditionStruct, frozen=True):
     """A volume and where containers see it; without ``mount_path`` only sidecars mount it."""
 
     name: str
@@ -88,7 +94,7 @@ class VolumeAt(Part, frozen=True):
     config_map: ConfigMap | None = None
 
 
-class Claim(Part, frozen=True):
+class ClaimTemplate(AdditionStruct, frozen=True):
     """A resource claim (DRA), made from a template that is there in the pod's namespace.
 
     ``template``: its name, unless the pod names another in ``annotation``. Without either the
@@ -100,7 +106,7 @@ class Claim(Part, frozen=True):
     annotation: str = ""
 
 
-class Injected(Part, frozen=True):
+class Injected(AdditionStruct, frozen=True):
     """What is added. ``env`` keeps its order.
 
     ``paths``: variables that must name a directory (``LD_LIBRARY_PATH``): set where the user
@@ -110,10 +116,10 @@ class Injected(Part, frozen=True):
 
     env: dict[str, str] = msgspec.field(default_factory=dict)
     paths: dict[str, str] = msgspec.field(default_factory=dict)
-    resources: tuple[Need, ...] = ()
-    networks: tuple[Need, ...] = ()
+    resources: tuple[ResourceNeed, ...] = ()
+    networks: tuple[ResourceNeed, ...] = ()
     lists: tuple[EntryList, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimTemplate, ...] = ()
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     volumes: tuple[VolumeAt, ...] = ()
@@ -126,7 +132,7 @@ class Injected(Part, frozen=True):
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class When(Part, frozen=True):
+class When(AdditionStruct, frozen=True):
     """What must hold for more to be added; everything that is said must.
 
     ``option``, ``without_option``: the cluster or the pod (``muster.dev/fabric-options``) asks
@@ -140,14 +146,14 @@ class When(Part, frozen=True):
     node_labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Extra(Part, frozen=True):
+class ProfileExtra(AdditionStruct, frozen=True):
     """What is added only sometimes."""
 
     when: When
     inject: Injected
 
 
-class Version(Part, frozen=True):
+class Version(AdditionStruct, frozen=True):
     """What goes with one release of the vendor's software, and only with that.
 
     ``components``: what it was released with, by name (plugin, daemon, nccl …), for people.
@@ -158,14 +164,14 @@ class Version(Part, frozen=True):
     components: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Forbidden(Part, frozen=True):
+class ForbiddenResource(AdditionStruct, frozen=True):
     """A resource that the vendor does not allow beside this fabric, and why."""
 
     resource: str
     why: str
 
 
-class FabricSpec(Part, frozen=True):
+class FabricSpec(AdditionStruct, frozen=True):
     """``net``: what ``NCCL_NET`` is on this fabric, for loud failure where a cluster wants it.
 
     ``node_labels`` (the values allowed, none for any) and ``node_resources`` tell its nodes from
@@ -177,15 +183,15 @@ class FabricSpec(Part, frozen=True):
 
     version: str
     summary: str
-    sources: tuple[Source, ...]
+    sources: tuple[ValueSource, ...]
     inject: Injected = Injected()
     versions: tuple[Version, ...] = ()
-    extras: tuple[Extra, ...] = ()
+    extras: tuple[ProfileExtra, ...] = ()
     targets: Targets = Targets.ACCELERATED
     node_labels: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     node_resources: tuple[str, ...] = ()
     accelerators: int = 0
-    forbids: tuple[Forbidden, ...] = ()
+    forbids: tuple[ForbiddenResource, ...] = ()
     net: str = ""
     notes: tuple[str, ...] = ()
 
@@ -196,18 +202,18 @@ class Name(msgspec.Struct, frozen=True):
     name: str
 
 
-class Status(msgspec.Struct, frozen=True):
+class ProfileStatus(msgspec.Struct, frozen=True):
     """What controllers write beside the spec; nothing of it is read."""
 
 
-class Fabric(Part, frozen=True):
+class FabricProfile(AdditionStruct, frozen=True):
     """One profile."""
 
     api_version: Literal["muster.dev/v1alpha1"]
     kind: Literal["FabricProfile"]
     metadata: Name
     spec: FabricSpec
-    status: Status | None = None
+    status: ProfileStatus | None = None
 
     @property
     def name(self) -> str:
@@ -223,4 +229,4 @@ class Fabric(Part, frozen=True):
         )
 
 
-Fabrics = Mapping[str, Fabric]
+Fabrics = Mapping[str, FabricProfile]

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.profiles.fabric import UNBOUNDED, Fabric, Injected, Need
+from muster.injection.profiles.fabric import UNBOUNDED, FabricProfile, Injected, ResourceNeed
 from muster.injection.profiles.mergedprofile import over
 from muster.injection.profiles.reservednames import is_reserved
 from muster.kube.quantity import QuantityError, to_units
@@ -18,7 +18,7 @@ VOLUME_PREFIX: Final = "muster-"
 _RESTARTING: Final = "Always"
 
 
-def problems(fabric: Fabric) -> Iterator[str]:
+def problems(fabric: FabricProfile) -> Iterator[str]:
     """Yield what is wrong with a profile."""
     spec = fabric.spec
     if not spec.sources:
@@ -32,7 +32,7 @@ def problems(fabric: Fabric) -> Iterator[str]:
         yield f"spec.accelerators: {spec.accelerators}: must not be negative"
 
 
-def layers(fabric: Fabric) -> Iterator[tuple[str, Injected]]:
+def layers(fabric: FabricProfile) -> Iterator[tuple[str, Injected]]:
     """Yield everything that a profile may inject, with its place in the file."""
     spec = fabric.spec
     yield "spec.inject", spec.inject
@@ -60,7 +60,7 @@ def of_injected(injected: Injected, where: str) -> Iterator[str]:
     yield from _of_texts(injected, where)
 
 
-def _of_need(need: Need, where: str) -> Iterator[str]:
+def _of_need(need: ResourceNeed, where: str) -> Iterator[str]:
     if need.share == (need.amount > 0):
         yield f"{where}: needs one of amount (1 or more) and share"
     if min(need.amount, need.otherwise, need.per) < 0:
@@ -93,7 +93,7 @@ def _of_texts(injected: Injected, where: str) -> Iterator[str]:
             yield f"{at}: {entries.entry!r}: is no JSON: {error}"
 
 
-def _unvouched(fabric: Fabric, injected: Injected, where: str) -> Iterator[str]:
+def _unvouched(fabric: FabricProfile, injected: Injected, where: str) -> Iterator[str]:
     """Yield names that no source of the profile stands for."""
     sources = fabric.spec.sources
     if not sources or any(not source.of for source in sources):
@@ -123,7 +123,7 @@ def _twice(names: Iterable[str], where: str) -> Iterator[str]:
         seen.add(name)
 
 
-def _unmounted(fabric: Fabric) -> Iterator[str]:
+def _unmounted(fabric: FabricProfile) -> Iterator[str]:
     """Yield volumes that nobody mounts, and mounts of sidecars that have no volume."""
     everything = Injected()
     for _, injected in layers(fabric):

@@ -7,20 +7,20 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from muster.injection.patching.additions import Part
+from muster.injection.patching.additions import AdditionStruct
 from muster.kube.wire import Taint
 
 T = TypeVar("T")
 _FILES: Final = "muster.injection.profiles"
 
 
-class Tier(Part, frozen=True):
+class Tier(AdditionStruct, frozen=True):
     """``models``: product names, as a node's product label has them among its words."""
 
     models: tuple[str, ...] = ()
 
 
-class Tiers(Part, frozen=True):
+class Tiers(AdditionStruct, frozen=True):
     """``key``: node label. ``workloads``: kind of work → the tier it needs."""
 
     key: str = "gpu-tier"
@@ -28,7 +28,7 @@ class Tiers(Part, frozen=True):
     workloads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Spot(Part, frozen=True):
+class Spot(AdditionStruct, frozen=True):
     """One provider's capacity that may be taken back."""
 
     name: str
@@ -38,7 +38,7 @@ class Spot(Part, frozen=True):
     taint: Taint | None = None
 
 
-class AcceleratorTaint(Part, frozen=True):
+class AcceleratorTaint(AdditionStruct, frozen=True):
     """A taint that says "accelerators here"; an empty value stands for every value.
 
     ``asks``: how the names of the resources begin that a pod must ask for; "" for any.

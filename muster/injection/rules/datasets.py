@@ -20,9 +20,9 @@ from muster.injection.patching.additions import (
     Additions,
     Claim,
     ContainerAdditions,
+    ContainerPlace,
     Csi,
     Mount,
-    Place,
     Volume,
 )
 from muster.injection.subject import Subject
@@ -59,7 +59,7 @@ def _dataset(name: str, key: str, text: str, subject: Subject) -> Additions:
         name=volume.name, mount_path=found["path"], read_only=bool(found["ro"]), sub_path=below
     )
     places = tuple(subject.accelerated) or tuple(
-        Place(CONTAINERS, index) for index in range(len(subject.pod.spec.containers))
+        ContainerPlace(CONTAINERS, index) for index in range(len(subject.pod.spec.containers))
     )
     return Additions(
         f"dataset/{name}",

@@ -12,22 +12,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from muster.injection.choosing.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
+from muster.injection.choosing.choice import SOURCE, ChosenFabric, choose, fixed, pool, told_labels
 from muster.injection.choosing.layers import claim_template, digested, layered
 from muster.injection.patching.additions import (
     CONTAINERS,
     Additions,
     ContainerAdditions,
+    ContainerPlace,
     Env,
     Mount,
-    Place,
     PodClaim,
     Volume,
 )
 from muster.injection.patching.containers import container_at
 from muster.injection.podview import Container
 from muster.injection.profiles.clusterprofile import Channel
-from muster.injection.profiles.fabric import Fabric, Injected, Need, Targets, VolumeAt
+from muster.injection.profiles.fabric import (
+    FabricProfile,
+    Injected,
+    ResourceNeed,
+    Targets,
+    VolumeAt,
+)
 from muster.injection.rules import ncclconf
 from muster.injection.rules.fabricamounts import MOST_INTERFACES, amount
 from muster.injection.rules.sharedmemory import shared_memory
@@ -49,11 +55,11 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     yield from shared_memory(source, injected.shared_memory, subject, targets)
 
 
-def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
+def _targets(profile: FabricProfile, subject: Subject) -> Mapping[ContainerPlace, int]:
     """Return the containers that are changed, and how many accelerators each asks for."""
     if profile.spec.targets is Targets.ALL:
         everywhere = range(len(subject.pod.spec.containers))
-        places = (Place(CONTAINERS, index) for index in everywhere)
+        places = (ContainerPlace(CONTAINERS, index) for index in everywhere)
         return {place: subject.accelerated.get(place, 0) for place in places}
     return subject.accelerated
 
@@ -63,9 +69,9 @@ class _Work:
     """One pod and its fabric. ``targets``: containers, and the accelerators each asks for."""
 
     subject: Subject
-    chosen: Chosen
+    chosen: ChosenFabric
     injected: Injected
-    targets: Mapping[Place, int]
+    targets: Mapping[ContainerPlace, int]
 
     def additions(self, source: str) -> Additions:
         """Return all that the profile adds but shared memory."""
@@ -98,7 +104,7 @@ class _Work:
 
     def _for(
         self,
-        place: Place,
+        place: ContainerPlace,
         asked: int,
         env: Mapping[str, str],
         mounts: tuple[Mount, ...],
@@ -115,7 +121,7 @@ class _Work:
             privileged=self.injected.privileged,
         )
 
-    def _amount(self, need: Need, asked: int, own: Container) -> int:
+    def _amount(self, need: ResourceNeed, asked: int, own: Container) -> int:
         return amount(need, asked, own, self.chosen, self.subject.facts.accelerators)
 
     def _networks(self) -> tuple[str, ...]:
@@ -131,7 +137,7 @@ class _Work:
         )
 
     def _annotations(
-        self, containers: Mapping[Place, ContainerAdditions], conf: str
+        self, containers: Mapping[ContainerPlace, ContainerAdditions], conf: str
     ) -> dict[str, str]:
         """Return the annotations, those with an entry per interface and nccl.conf included."""
         found = dict(self.injected.annotations)

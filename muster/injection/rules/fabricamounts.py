@@ -15,10 +15,10 @@ new pod small, and a pod that asks for what most nodes have finds one.
 from collections import Counter
 from typing import Final
 
-from muster.injection.choosing.choice import Chosen, requested
+from muster.injection.choosing.choice import ChosenFabric, requested
 from muster.injection.nodegroups import NodeGroup
 from muster.injection.podview import Container
-from muster.injection.profiles.fabric import Need
+from muster.injection.profiles.fabric import ResourceNeed
 from muster.kube.quantity import QuantityError, to_units
 from muster.workloads.devices.accelerators import Accelerators
 
@@ -28,7 +28,11 @@ MOST_INTERFACES: Final = 128
 
 
 def amount(
-    need: Need, asked: int, container: Container, chosen: Chosen, accelerators: Accelerators
+    need: ResourceNeed,
+    asked: int,
+    container: Container,
+    chosen: ChosenFabric,
+    accelerators: Accelerators,
 ) -> int:
     """Return how many a container that asks for ``asked`` accelerators gets."""
     counted = need.counted

@@ -25,10 +25,10 @@ from typing import Final
 from muster.injection.patching.additions import (
     Additions,
     ContainerAdditions,
+    ContainerPlace,
     Env,
     EnvSource,
     FieldRef,
-    Place,
 )
 from muster.injection.patching.containers import container_at, names_of
 from muster.injection.podview import Container
@@ -66,7 +66,7 @@ def ranks(subject: Subject) -> Iterator[Additions]:
         yield Additions("ranks", tuple((p, _of(subject, p, label, gang.size)) for p in places))
 
 
-def _of(subject: Subject, place: Place, label: str, size: int) -> ContainerAdditions:
+def _of(subject: Subject, place: ContainerPlace, label: str, size: int) -> ContainerAdditions:
     number = EnvSource(field_ref=FieldRef(field_path=f"metadata.labels['{label}']"))
     ranked = tuple(Env(name=n, value_from=number) for n in ("RANK", "NODE_RANK", "PET_NODE_RANK"))
     sized = tuple(Env(name=name, value=str(size)) for name in ("WORLD_SIZE", "PET_NNODES"))

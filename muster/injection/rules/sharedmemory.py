@@ -11,9 +11,9 @@ from typing import Final
 from muster.injection.patching.additions import (
     Additions,
     ContainerAdditions,
+    ContainerPlace,
     EmptyDir,
     Mount,
-    Place,
     Volume,
 )
 from muster.injection.patching.containers import container_at
@@ -28,7 +28,7 @@ _MIB: Final = 1024 * 1024
 
 
 def shared_memory(
-    source: str, size: str, subject: Subject, targets: Mapping[Place, int]
+    source: str, size: str, subject: Subject, targets: Mapping[ContainerPlace, int]
 ) -> Iterator[Additions]:
     """Yield the volume and its mounts; nothing where no size is asked for."""
     spec = subject.pod.spec

@@ -48,7 +48,7 @@ from muster.injection.podview import PodView
 from muster.injection.profiles.clusterprofile import Templates
 from muster.injection.run import Injection, inject
 from muster.injection.subject import Facts, Gang, Subject, gang_of
-from muster.injection.templates.manifests import Template, templates
+from muster.injection.templates.manifests import PodTemplate, templates
 from muster.injection.templates.trainjob import trained
 from muster.kube import names, wire
 from muster.workloads.descriptions import Described, described
@@ -68,7 +68,7 @@ _RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
 class Completed:
     """One pod or template, and what happens to it. ``subject``: as the checks saw it."""
 
-    template: Template
+    template: PodTemplate
     injection: Injection
     subject: Subject
 
@@ -164,7 +164,7 @@ def is_decided(found: Completed) -> bool:
     )
 
 
-def _completed(template: Template, namespace: str, facts: Facts) -> Completed:
+def _completed(template: PodTemplate, namespace: str, facts: Facts) -> Completed:
     try:
         view = msgspec.convert(template.pod, PodView)
         pod = msgspec.convert(template.pod, wire.Pod)
@@ -177,7 +177,7 @@ def _completed(template: Template, namespace: str, facts: Facts) -> Completed:
     return Completed(template, injection, Subject.of(view, namespace, facts, gang))
 
 
-def _described(template: Template) -> Described:
+def _described(template: PodTemplate) -> Described:
     found = template.object
     api_version, kind = found.get("apiVersion"), found.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
@@ -185,7 +185,7 @@ def _described(template: Template) -> Described:
     return described(api_version, kind, found)
 
 
-def _gang(pod: wire.Pod, told: Described, template: Template) -> Gang | None:
+def _gang(pod: wire.Pod, told: Described, template: PodTemplate) -> Gang | None:
     """Return the gang that the pods will be in, as their own labels will tell then.
 
     Of a kind that nobody here knows, several equal pods are taken for one.

@@ -14,7 +14,7 @@ _MULTIPLIERS: Final = ("replicas", "parallelism", "size")  # of Jobs, sets, Lead
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class PodTemplate:
     """A pod or a pod template inside ``document``.
 
     ``path``: its members from the root, empty for the document itself. ``pods``: how many such
@@ -46,9 +46,9 @@ class Template:
         return "".join(steps).removeprefix(".")
 
 
-def templates(document: Json) -> list[Template]:
+def templates(document: Json) -> list[PodTemplate]:
     """Return every pod and pod template of one document, in the order they stand there."""
-    return [Template(document, *found) for found in _found(document, (), 1, ())]
+    return [PodTemplate(document, *found) for found in _found(document, (), 1, ())]
 
 
 def at(document: Json, path: tuple[str, ...]) -> Json:

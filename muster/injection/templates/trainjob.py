@@ -19,11 +19,11 @@ import msgspec
 
 from muster.injection.patching.operations import Operation, pointer
 from muster.injection.patching.pointers import Json
-from muster.injection.patching.record import Record
+from muster.injection.patching.record import InjectionRecord
 from muster.injection.podview import PodView
 from muster.injection.run import Injection, inject
 from muster.injection.subject import Facts, Gang, Subject
-from muster.injection.templates.manifests import Template
+from muster.injection.templates.manifests import PodTemplate
 
 KIND: Final = "TrainJob"
 _PATH: Final = ("spec", "trainer")
@@ -35,7 +35,7 @@ _FIELD: Final = f"containers[{_NODE}].resources["
 
 def trained(
     document: Json, namespace: str, facts: Facts
-) -> tuple[Template, Injection, Subject] | None:
+) -> tuple[PodTemplate, Injection, Subject] | None:
     """Return what a TrainJob's trainer gets, ``None`` for what is none or says no resources.
 
     Raises ``msgspec.ValidationError`` where the trainer cannot be read.
@@ -48,7 +48,7 @@ def trained(
     made = nodes if isinstance(nodes, int) else None
     gang = Gang(KIND.lower(), None, made)
     decided = inject(view, namespace, facts, gang)
-    template = Template(document, _PATH, made or 1)
+    template = PodTemplate(document, _PATH, made or 1)
     return template, _resources_of(decided), Subject.of(view, namespace, facts, gang)
 
 
@@ -75,7 +75,7 @@ def _resources_of(decided: Injection) -> Injection:
         source: tuple(name for name in names if name.startswith(_FIELD))
         for source, names in decided.record.set.items()
     }
-    record = Record({source: names for source, names in told.items() if names})
+    record = InjectionRecord({source: names for source, names in told.items() if names})
     return Injection(operations, record, decided.warnings, decided.refusals)
 
 

@@ -229,7 +229,7 @@ def varints(buffer: Buffer, ranges: Ranges) -> NDArray[np.int64]:
 _Cells = tuple[Number, NDArray[np.intp] | slice]
 
 
-class Fields:
+class MessageFields:
     """The fields of n messages, as far as they are wanted.
 
     Fields that are next to each other may be wanted as one *stretch*.
@@ -271,12 +271,12 @@ class Fields:
         return Ranges(self.first[slot], self.end[slot])
 
 
-def walk(buffer: Buffer, messages: Ranges, wanted: Wanted) -> Fields:
+def walk(buffer: Buffer, messages: Ranges, wanted: Wanted) -> MessageFields:
     """Return the fields of messages. ``wanted``: first and last number of each stretch."""
     slots = {n: i + 1 for i, (low, high) in enumerate(wanted) for n in range(low, high + 1)}
     slot_of = np.zeros(_NUMBERS, dtype=np.int64)
     slot_of[list(slots)] = list(slots.values())
-    found = Fields(slots, len(messages))
+    found = MessageFields(slots, len(messages))
     rows = np.flatnonzero(messages.begin < messages.end)
     at, end = messages.begin[rows], messages.end[rows]
     while len(rows):

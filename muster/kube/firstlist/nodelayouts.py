@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from muster.cluster.columns.labelpages import LabelPage, Values
 from muster.kube import wire
 from muster.kube.firstlist.fieldtable import Buffer, Flags, Places, Ranges, steps, stretches
-from muster.kube.firstlist.onemessage import BYTES, Field, fields_of
+from muster.kube.firstlist.onemessage import BYTES, MessageField, fields_of
 from muster.kube.firstlist.protobuf import BAD_INPUT, moment
 from muster.protogen import kubernetes_v1_pb2 as messages
 
@@ -38,7 +38,7 @@ _NOTHING: Final = -1  # behind the last field
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
-class Part(Enum):
+class TextKind(Enum):
     """What a text of a node's own is."""
 
     NAME = "name"
@@ -51,14 +51,14 @@ class Part(Enum):
 
 
 _OWN: Final = {
-    _META.NAME_FIELD_NUMBER: Part.NAME,
-    _META.UID_FIELD_NUMBER: Part.UID,
-    _META.RESOURCEVERSION_FIELD_NUMBER: Part.VERSION,
-    _META.CREATIONTIMESTAMP_FIELD_NUMBER: Part.CREATED,
+    _META.NAME_FIELD_NUMBER: TextKind.NAME,
+    _META.UID_FIELD_NUMBER: TextKind.UID,
+    _META.RESOURCEVERSION_FIELD_NUMBER: TextKind.VERSION,
+    _META.CREATIONTIMESTAMP_FIELD_NUMBER: TextKind.CREATED,
 }
 _MAPS: Final = {
-    _META.LABELS_FIELD_NUMBER: Part.LABEL,
-    _META.ANNOTATIONS_FIELD_NUMBER: Part.ANNOTATION,
+    _META.LABELS_FIELD_NUMBER: TextKind.LABEL,
+    _META.ANNOTATIONS_FIELD_NUMBER: TextKind.ANNOTATION,
 }
 _READ_META: Final = frozenset(_META.DESCRIPTOR.fields_by_number)
 _READ_SPEC: Final = frozenset(_SPEC.DESCRIPTOR.fields_by_number)
@@ -66,14 +66,14 @@ _READ_CONDITION: Final = frozenset(_CONDITION.DESCRIPTOR.fields_by_number)
 _LAST_READ: Final = max(_STATUS.DESCRIPTOR.fields_by_number)
 
 
-class Leaf(NamedTuple):
+class OwnText(NamedTuple):
     """A text of a node's own."""
 
     #: From where to where it stands, in bytes from the node's beginning.
     begin: int
     end: int
     #: ``None`` for what is not read.
-    part: Part | None
+    part: TextKind | None
     #: Of a map's entry.
     key: str = ""
 
@@ -90,7 +90,7 @@ class Layout:
     #: The words that must be the same or are read, and few others.
     pieces: tuple[slice, ...]
     #: What is read of each node.
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[OwnText, ...]
     #: Bytes of the head.
     size: int
     #: The byte behind the head, ``_NOTHING`` where the node ends.
@@ -135,26 +135,26 @@ class Layout:
                 varies[piece] |= np.bitwise_or.reduce(kept, axis=0)
         return same, varies.view(np.uint8)
 
-    def _nodes(self, buffer: Buffer, begins: Places, leaves: list[Leaf]) -> list[wire.Node]:
+    def _nodes(self, buffer: Buffer, begins: Places, leaves: list[OwnText]) -> list[wire.Node]:
         """Read nodes that differ in some leaves. Raises ``ValueError``."""
         meta, status = self.node.metadata, self.node.status
         own = _Own(buffer, begins, leaves)
         metas = _structs(
             wire.ObjectMeta,
-            name=own.texts(Part.NAME, meta.name),
+            name=own.texts(TextKind.NAME, meta.name),
             generate_name=repeat(meta.generate_name),
             namespace=repeat(meta.namespace),
-            uid=own.texts(Part.UID, meta.uid),
-            resource_version=own.texts(Part.VERSION, meta.resource_version),
+            uid=own.texts(TextKind.UID, meta.uid),
+            resource_version=own.texts(TextKind.VERSION, meta.resource_version),
             generation=repeat(meta.generation),
             creation_timestamp=own.times(meta.creation_timestamp),
             deletion_timestamp=repeat(meta.deletion_timestamp),
             labels=own.labels(meta.labels),
-            annotations=own.maps(Part.ANNOTATION, meta.annotations),
+            annotations=own.maps(TextKind.ANNOTATION, meta.annotations),
             owner_references=repeat(meta.owner_references, len(begins)),
         )
         texts = cast("dict[str, str]", status.allocatable)  # in protobuf amounts are texts
-        amounts = own.maps(Part.AMOUNT, texts)
+        amounts = own.maps(TextKind.AMOUNT, texts)
         statuses = (
             repeat(status)
             if isinstance(amounts, repeat)
@@ -183,22 +183,22 @@ def _structs(struct: type[_Struct], **columns: Iterable[object]) -> Iterator[_St
 class _Own:
     """What nodes have of their own, a column at a time."""
 
-    def __init__(self, buffer: Buffer, begins: Places, leaves: list[Leaf]) -> None:
+    def __init__(self, buffer: Buffer, begins: Places, leaves: list[OwnText]) -> None:
         """``leaves``: those in which the nodes differ."""
         self._buffer, self._begins = buffer, begins
-        self._leaves: dict[Part, list[Leaf]] = {}
+        self._leaves: dict[TextKind, list[OwnText]] = {}
         for leaf in leaves:
             if leaf.part is not None:
                 self._leaves.setdefault(leaf.part, []).append(leaf)
 
-    def texts(self, part: Part, like: str) -> Iterable[str]:
+    def texts(self, part: TextKind, like: str) -> Iterable[str]:
         """Return a text of each node. ``like``: what it is where all have the same."""
         leaves = self._leaves.get(part)
         return self._column(leaves[0]) if leaves else repeat(like)
 
     def times(self, like: datetime | None) -> Iterable[datetime | None]:
         """Return when each was created."""
-        leaves = self._leaves.get(Part.CREATED)
+        leaves = self._leaves.get(TextKind.CREATED)
         if not leaves:
             return repeat(like)
         each = [raw.tobytes() for raw in self._chars(leaves[0])]
@@ -207,13 +207,13 @@ class _Own:
 
     def labels(self, like: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
         """Return the labels of each node."""
-        leaves = self._leaves.get(Part.LABEL)
+        leaves = self._leaves.get(TextKind.LABEL)
         if not leaves:
             return repeat(like)
         own = {leaf.key: self._values(leaf) for leaf in leaves}
         return LabelPage(like, own).rows(len(self._begins))
 
-    def maps(self, part: Part, like: dict[str, str]) -> Iterable[dict[str, str]]:
+    def maps(self, part: TextKind, like: dict[str, str]) -> Iterable[dict[str, str]]:
         """Return a map of each node: what they have alike, and what they have not."""
         leaves = self._leaves.get(part)
         if not leaves:
@@ -222,17 +222,17 @@ class _Own:
         columns = zip(*map(self._column, leaves), strict=True)
         return [like | dict(zip(keys, values, strict=True)) for values in columns]
 
-    def _values(self, leaf: Leaf) -> Values:
+    def _values(self, leaf: OwnText) -> Values:
         """Return a label of each, those of neighbours once. Raises ``ValueError``."""
         chars = self._chars(leaf)
         begins = np.append(True, (chars[1:] != chars[:-1]).any(axis=1))
         return Values(_texts(chars[begins]), begins.cumsum() - 1)
 
-    def _column(self, leaf: Leaf) -> list[str]:
+    def _column(self, leaf: OwnText) -> list[str]:
         """Return the texts of a leaf. Raises ``ValueError``."""
         return _texts(self._chars(leaf))
 
-    def _chars(self, leaf: Leaf) -> NDArray[np.uint8]:
+    def _chars(self, leaf: OwnText) -> NDArray[np.uint8]:
         return self._buffer.texts(self._begins + leaf.begin, leaf.end - leaf.begin)
 
 
@@ -270,24 +270,24 @@ def layout_of(body: bytes, node: wire.Node) -> Layout:
     return Layout(node, words, mask.view(np.uint64), pieces, own, size, after)
 
 
-def _leaves(body: bytes) -> Iterator[Leaf]:
+def _leaves(body: bytes) -> Iterator[OwnText]:
     """Yield what may differ, and at last where the head ends. Raises ``ValueError``."""
     meta, spec, status = fields_of(body, 0, len(body))
     for field in fields_of(body, meta.begin, meta.end):
         if field.number in _MAPS:
             yield _entry(body, field, _MAPS[field.number])
         elif field.number in _OWN:
-            yield Leaf(field.begin, field.end, _OWN[field.number])
+            yield OwnText(field.begin, field.end, _OWN[field.number])
         elif field.number not in _READ_META:
             yield from _free(field)
     for field in fields_of(body, spec.begin, spec.end):
         if field.number not in _READ_SPEC:
             yield from _free(field)
-    yield Leaf(status.at + 1, status.begin, None)  # the size of what is behind the head, too
+    yield OwnText(status.at + 1, status.begin, None)  # the size of what is behind the head, too
     yield from _of_status(body, status)
 
 
-def _of_status(body: bytes, status: Field) -> Iterator[Leaf]:
+def _of_status(body: bytes, status: MessageField) -> Iterator[OwnText]:
     end, numbers = status.end, [0]
     for field in fields_of(body, status.begin, status.end):
         numbers.append(field.number)
@@ -303,27 +303,27 @@ def _of_status(body: bytes, status: Field) -> Iterator[Leaf]:
             yield from _free(field)
     if numbers != sorted(numbers):
         raise ValueError("the fields of its status are not in their order")
-    yield Leaf(end, end, None)
+    yield OwnText(end, end, None)
 
 
-def _free(field: Field) -> Iterator[Leaf]:
+def _free(field: MessageField) -> Iterator[OwnText]:
     """Yield the value of a field that is not read. That of a number may be of any size."""
     if field.kind == BYTES:
-        yield Leaf(field.begin, field.end, None)
+        yield OwnText(field.begin, field.end, None)
 
 
-def _entry(body: bytes, field: Field, part: Part) -> Leaf:
+def _entry(body: bytes, field: MessageField, part: TextKind) -> OwnText:
     """Return the value of a map's entry. Raises ``ValueError`` for one of another form."""
     key, value = fields_of(body, field.begin, field.end)
     if (body[key.at], body[value.at]) != (_KEY, _VALUE):
         raise ValueError(f"an entry has the tags {body[key.at]} and {body[value.at]}")
-    return Leaf(value.begin, value.end, part, body[key.begin : key.end].decode())
+    return OwnText(value.begin, value.end, part, body[key.begin : key.end].decode())
 
 
-def _quantity(body: bytes, field: Field) -> Leaf:
+def _quantity(body: bytes, field: MessageField) -> OwnText:
     """Return the text of an amount. Raises ``ValueError`` for one that has none."""
-    entry = _entry(body, field, Part.AMOUNT)
+    entry = _entry(body, field, TextKind.AMOUNT)
     (text,) = fields_of(body, entry.begin, entry.end)
     if body[text.at] != _TEXT:
         raise ValueError(f"an amount has the tag {body[text.at]}")
-    return Leaf(text.begin, text.end, Part.AMOUNT, entry.key)
+    return OwnText(text.begin, text.end, TextKind.AMOUNT, entry.key)

@@ -10,7 +10,7 @@ _MOST_BITS: Final = 70  # of a varint
 Body = bytes | memoryview
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """``at``: where its tag stands. ``begin``, ``end``: where its number or its bytes do."""
 
     number: int
@@ -20,7 +20,7 @@ class Field(NamedTuple):
     end: int
 
 
-def fields_of(body: Body, at: int, end: int) -> Iterator[Field]:
+def fields_of(body: Body, at: int, end: int) -> Iterator[MessageField]:
     """Yield the fields of a message. Raises ``ValueError``, ``IndexError`` for what is none."""
     while at < end:
         begin = at
@@ -32,7 +32,7 @@ def fields_of(body: Body, at: int, end: int) -> Iterator[Field]:
             raise ValueError(f"field {tag >> 3} is of kind {tag & 7}")
         if behind > end:
             raise ValueError(f"field {tag >> 3} ends at {behind} of {end}")
-        yield Field(tag >> 3, tag & 7, begin, at, behind)
+        yield MessageField(tag >> 3, tag & 7, begin, at, behind)
         at = behind
 
 

@@ -35,13 +35,13 @@ from muster.protogen import kubernetes_v1_pb2 as messages
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class FieldTree:
     """What counts of a message."""
 
     #: Fields that count as a whole. Of fields in neither of the two only the size counts.
     shared: Wanted
     #: Messages of which a part counts, by the number of their field.
-    inner: Mapping[int, "Tree"] = field(default_factory=dict)
+    inner: Mapping[int, "FieldTree"] = field(default_factory=dict)
 
     def shares(self, number: int) -> bool:
         """Return whether all of a field counts."""
@@ -106,15 +106,17 @@ _STATUSES: Final = (
     _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
     _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
 )
-_IN_SPEC: Final = dict.fromkeys(_CONTAINERS, Tree(_OF_CONTAINER)) | {
-    _SPEC.AFFINITY_FIELD_NUMBER: Tree(_AFFINITY)
+_IN_SPEC: Final = dict.fromkeys(_CONTAINERS, FieldTree(_OF_CONTAINER)) | {
+    _SPEC.AFFINITY_FIELD_NUMBER: FieldTree(_AFFINITY)
 }
-TREE: Final = Tree(
+TREE: Final = FieldTree(
     (),
     {
-        _POD.METADATA_FIELD_NUMBER: Tree(_SHARED_META),
-        _POD.SPEC_FIELD_NUMBER: Tree(_SHARED_SPEC, _IN_SPEC),
-        _POD.STATUS_FIELD_NUMBER: Tree(_SHARED_STATUS, dict.fromkeys(_STATUSES, Tree(_OF_STATUS))),
+        _POD.METADATA_FIELD_NUMBER: FieldTree(_SHARED_META),
+        _POD.SPEC_FIELD_NUMBER: FieldTree(_SHARED_SPEC, _IN_SPEC),
+        _POD.STATUS_FIELD_NUMBER: FieldTree(
+            _SHARED_STATUS, dict.fromkeys(_STATUSES, FieldTree(_OF_STATUS))
+        ),
     },
 )
 """What pods of one shape have in common: all that counts of a kind but its labelling."""

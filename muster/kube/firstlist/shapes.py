@@ -3,7 +3,7 @@
 ::
 
     a pod, read once ──► mask: the bits that a pod of its shape must share with it
-                              │      tags, sizes, numbers, and what counts of a kind (``Tree``)
+                              │      tags, sizes, numbers, and what counts of a kind (``FieldTree``)
                               ▼
     pods as long as it ──► AND mask, all at once ──► equal? ──yes──► they have its *shape*
 
@@ -39,7 +39,7 @@ from muster.kube.firstlist.fieldtable import (
     stretches,
 )
 from muster.kube.firstlist.onemessage import VARINT, Body, fields_of
-from muster.kube.firstlist.podfields import LABELLING, TREE, PodFields, Tree
+from muster.kube.firstlist.podfields import LABELLING, TREE, FieldTree, PodFields
 from muster.protogen import kubernetes_v1_pb2 as messages
 
 _FEWEST: Final = 32  # pods that make a shape worth it; of fewer the fields are found in less time
@@ -332,7 +332,7 @@ def _labelling(body: Body, at: int, end: int) -> tuple[int, int]:
     return (some[0].at, some[-1].end) if some else (at, at)
 
 
-def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
+def _free(body: Body, at: int, end: int, tree: FieldTree) -> Iterator[tuple[int, int]]:
     """Yield the bytes that may differ. Raises ``ValueError``, ``IndexError`` for no message."""
     for field in fields_of(body, at, end):
         inner = tree.inner.get(field.number)

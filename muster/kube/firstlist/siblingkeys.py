@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from muster.kube.firstlist import ownkeys
-from muster.kube.firstlist.onemessage import BYTES, MORE, Field, fields_of, varint
+from muster.kube.firstlist.onemessage import BYTES, MORE, MessageField, fields_of, varint
 from muster.kube.wire import ObjectMeta
 from muster.protogen import kubernetes_v1_pb2 as messages
 
@@ -32,7 +32,7 @@ _KEY: Final = b"\x0a"  # tag of a map entry's key
 _VALUE: Final = 0x12  # and of its value
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """A label or an annotation, and where it stands."""
 
     key: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
         return begin, self.end
 
 
-def own_entries(raw: bytes) -> Iterator[Entry]:
+def own_entries(raw: bytes) -> Iterator[MapEntry]:
     """Yield the keys of a pod's own among its labels, annotations and owners.
 
     Raises ``ValueError``, ``IndexError`` for what is none of these.
@@ -75,9 +75,9 @@ def other_values(raw: bytes) -> Iterator[tuple[int, int]]:
             yield _entry(raw, one, key).value(raw)
 
 
-def _entry(raw: bytes, found: Field, key: str) -> Entry:
+def _entry(raw: bytes, found: MessageField, key: str) -> MapEntry:
     size = found.begin + len(_KEY) + 1 + len(key.encode()) + 1
-    return Entry(key, _MAPS[raw[found.at]], found.at, found.begin, size, found.end)
+    return MapEntry(key, _MAPS[raw[found.at]], found.at, found.begin, size, found.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from typing import Final
 
 from muster.kube.http.credentials import (
     Credentials,
+    CredentialSource,
     FixedSource,
-    Source,
     in_cluster_source,
     kubeconfig_source,
     tls_context,
@@ -32,7 +32,9 @@ REFRESH_S: Final = 60.0  # as client-go's token source; the kubelet renews far e
 class Auth:
     """Present credentials of one identity; safe to share between tasks of one event loop."""
 
-    def __init__(self, source: Source, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, source: CredentialSource, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
         self._clock = clock
         self._lock = asyncio.Lock()

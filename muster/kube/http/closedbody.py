@@ -41,7 +41,7 @@ def is_packed(named: bytes, value: bytes) -> bool:
     return named == b"content-encoding" and value.lower() != b"identity"
 
 
-class Reader(Protocol):
+class BodyReader(Protocol):
     """Who reads an answer that is none of these, and is told how this one ended."""
 
     def hand_back(self, came: bytes) -> None:
@@ -73,7 +73,7 @@ class InPlace(asyncio.BufferedProtocol):
     """Reads one answer into ``bulk``, of ``longest`` bytes at most."""
 
     def __init__(
-        self, reader: Reader, bulk: Bulk, longest: int, plain: Socket | None = None
+        self, reader: BodyReader, bulk: Bulk, longest: int, plain: Socket | None = None
     ) -> None:
         """``plain``: the connection's socket, if there is no TLS on it."""
         self._reader, self._bulk, self._longest = reader, bulk, longest

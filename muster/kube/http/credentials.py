@@ -36,7 +36,7 @@ class Credentials:
         return {"Authorization": self.authorization} if self.authorization else {}
 
 
-class Source(Protocol):
+class CredentialSource(Protocol):
     """Both methods may block."""
 
     def load(self) -> Credentials:
@@ -100,7 +100,7 @@ class LoaderSource:
         self._configuration: _Configuration | None = None
 
     def load(self) -> Credentials:
-        """See ``Source``."""
+        """See ``CredentialSource``."""
         try:
             found = self._read()
         # The loaders index into what the file says: a wrong shape shows as any of these.
@@ -121,7 +121,7 @@ class LoaderSource:
         )
 
     def authorization(self) -> str:
-        """See ``Source``. Expired tokens of exec plugins are renewed by the loader's own hook."""
+        """See ``CredentialSource``. The loader's own hook renews expired tokens of exec plugins."""
         if self._configuration is None or self._token_file:
             return self.load().authorization
         return _authorization(self._configuration)

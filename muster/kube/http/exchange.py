@@ -45,7 +45,7 @@ class BrokenOffError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAddress:
     """Where to connect. ``name`` replaces the host in the check of its certificate."""
 
     url: str
@@ -54,7 +54,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """One whole answer."""
 
     status: int
@@ -65,7 +65,7 @@ class Answer:
 class Exchange:
     """A pool of connections to one server; an async context manager."""
 
-    def __init__(self, server: Server, socket_factory: SocketFactory | None = None) -> None:
+    def __init__(self, server: ServerAddress, socket_factory: SocketFactory | None = None) -> None:
         self._socket_factory = socket_factory
         parts = urlsplit(server.url)
         self.server = server
@@ -110,7 +110,7 @@ class Exchange:
         *,
         within_s: float,
         rooms: Rooms | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request and return the answer, whatever its status.
 
         ``path``: encoded, with its query. ``rooms``: where the body is put if it is a long one
@@ -127,7 +127,9 @@ class Exchange:
             request = self._encoded("1.1", method, path, headers, body)
             return await self._asked(request, None if rooms is None else Bulk(rooms))
 
-    async def _asked(self, request: bytes, bulk: Bulk | None, *, in_place: bool = False) -> Answer:
+    async def _asked(
+        self, request: bytes, bulk: Bulk | None, *, in_place: bool = False
+    ) -> HttpAnswer:
         connection = await self._take()
         try:
             answer = await connection.ask(request, bulk, in_place=in_place)
@@ -195,7 +197,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, register: "set[_Connection]") -> None:
         self._register = register
         self._transport: asyncio.Transport | None = None
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[HttpAnswer] | None = None
         self._parts: list[bytes] = []
         self.on_body = self._parts.append  # no Python for each of a list's chunks
         self._parser = httptools.HttpResponseParser(self)
@@ -213,7 +215,7 @@ class _Connection(asyncio.Protocol):
         """Whether the server lets another request follow."""
         return self.is_open and self._keep
 
-    async def ask(self, request: bytes, bulk: Bulk | None, *, in_place: bool) -> Answer:
+    async def ask(self, request: bytes, bulk: Bulk | None, *, in_place: bool) -> HttpAnswer:
         """Write a request and wait for its answer. ``bulk``: what is to hold the body."""
         if self._transport is None:
             raise BrokenOffError("the connection is closed")
@@ -315,7 +317,7 @@ class _Connection(asyncio.Protocol):
     def _answer(self, status: int) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_result(Answer(status, self._body(status), self._retry_after))
+            waiter.set_result(HttpAnswer(status, self._body(status), self._retry_after))
         self._parts.clear()
         self._bulk = None
 

@@ -15,7 +15,7 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
 
 aiohttp, which reads and watches, repeats a GET by itself once, at once, when a connection
 that was kept open turns out to be closed. What has a body, and lists that are read where they are
-(``Request.rooms``), go through ``muster.kube.http.exchange``, which never repeats anything.
+(``HttpRequest.rooms``), go through ``muster.kube.http.exchange``, which never repeats anything.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
@@ -53,7 +53,7 @@ from muster.kube.http.auth import Auth
 from muster.kube.http.calllabels import NO_ANSWER, OK, Observer, verb_and_resource
 from muster.kube.http.closedbody import SUCCESS
 from muster.kube.http.credentials import Credentials
-from muster.kube.http.exchange import Exchange, NoConnectionError, Server
+from muster.kube.http.exchange import Exchange, NoConnectionError, ServerAddress
 from muster.kube.http.fence import Fence
 from muster.kube.http.longbody import Rooms
 
@@ -85,7 +85,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One request. ``path`` is encoded already; ``query`` is not.
 
     ``stores``: False for a POST that only asks (a review): it is retried like a read. ``rooms``:
@@ -113,7 +113,7 @@ class Request:
         """Return whether sending it twice is the same as sending it once."""
         return self.method == "GET" or not self.stores
 
-    def within(self, server_s: float) -> "Request":
+    def within(self, server_s: float) -> "HttpRequest":
         """Return the request with a deadline that the API server keeps (request_deadline.go)."""
         return replace(self, query={**(self.query or {}), "timeout": f"{server_s * 1000:.0f}ms"})
 
@@ -176,13 +176,13 @@ class Transport:
         if session is not None:
             await session.close()
 
-    async def send(self, request: Request) -> bytes:
+    async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a successful answer. Raises ``APIError`` or ``TransportError``."""
         body = await self.read(request)
         return body if isinstance(body, bytes) else bytes(body)
 
-    async def read(self, request: Request) -> Answered:
-        """Return the same, as it was read: a long one is not copied (``Request.rooms``)."""
+    async def read(self, request: HttpRequest) -> Answered:
+        """Return the same, as it was read: a long one is not copied (``HttpRequest.rooms``)."""
         attempt = 0
         while True:
             try:
@@ -196,7 +196,7 @@ class Transport:
             attempt += 1
 
     @asynccontextmanager
-    async def stream(self, request: Request, *, idle_s: float) -> AsyncIterator["Stream"]:
+    async def stream(self, request: HttpRequest, *, idle_s: float) -> AsyncIterator["AnswerStream"]:
         """Open an answer without end; nothing for ``idle_s`` breaks it.
 
         Raises what ``send`` raises, and so does reading; nothing is retried.
@@ -209,11 +209,11 @@ class Transport:
             except Unauthorized:
                 opened = await self._connect(request, await self._auth.renew(credentials), limits)
         try:
-            yield Stream(request, opened)
+            yield AnswerStream(request, opened)
         finally:
             opened.close()  # closes the connection: an unfinished stream cannot be used again
 
-    async def _authorised(self, request: Request) -> Answered:
+    async def _authorised(self, request: HttpRequest) -> Answered:
         credentials = await self._auth.current()
         async with self._slots:
             try:
@@ -222,7 +222,7 @@ class Transport:
                 renewed = await self._auth.renew(credentials)
                 return await self._once(request, renewed)
 
-    async def _once(self, request: Request, credentials: Credentials) -> Answered:
+    async def _once(self, request: HttpRequest, credentials: Credentials) -> Answered:
         fence = self._fence
         if fence is None:
             with self._observed(request):
@@ -231,11 +231,11 @@ class Transport:
             within = request.within(fence.server_s)
             return await self._attempt(within, credentials, fence.write_timeout_s)
 
-    def _observed(self, request: Request, *, watches: bool = False) -> "_Attempt":
+    def _observed(self, request: HttpRequest, *, watches: bool = False) -> "_Attempt":
         return _Attempt(self._observers, request, watches)
 
     async def _attempt(
-        self, request: Request, credentials: Credentials, within_s: float
+        self, request: HttpRequest, credentials: Credentials, within_s: float
     ) -> Answered:
         if (request.body is not None or request.rooms is not None) and credentials.proxy is None:
             return await self._ask(request, credentials, within_s)
@@ -250,7 +250,9 @@ class Transport:
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 
-    async def _ask(self, request: Request, credentials: Credentials, within_s: float) -> Answered:
+    async def _ask(
+        self, request: HttpRequest, credentials: Credentials, within_s: float
+    ) -> Answered:
         """Send what has a body, the hot path, or ask for a list, without aiohttp."""
         headers = {"User-Agent": self._user_agent, "Accept": request.accept, **_AS_IT_IS}
         if request.body is not None:
@@ -277,7 +279,7 @@ class Transport:
         """Return the connections of these credentials; those of older ones are closed."""
         if self._session is None:
             raise RuntimeError(_CLOSED)
-        server = Server(credentials.server, credentials.tls, credentials.server_hostname)
+        server = ServerAddress(credentials.server, credentials.tls, credentials.server_hostname)
         if self._exchange is None or self._exchange.server != server:
             if self._exchange is not None:
                 self._exchange.retire()
@@ -285,7 +287,7 @@ class Transport:
         return self._exchange
 
     async def _connect(
-        self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
+        self, request: HttpRequest, credentials: Credentials, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Return a successful response with its body still unread."""
         try:
@@ -299,7 +301,7 @@ class Transport:
         raise from_response(response.status, body, retry_after=response.headers.get("Retry-After"))
 
     async def _request(
-        self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
+        self, request: HttpRequest, credentials: Credentials, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError(_CLOSED)
@@ -325,7 +327,7 @@ class _Attempt:
     """Calls the observers of one attempt, however it ends; every release is one."""
 
     observers: Sequence[Observer]
-    request: Request
+    request: HttpRequest
     watches: bool
     began: float = 0.0
 
@@ -346,14 +348,14 @@ class _Attempt:
             observer(verb, resource, code, took_s)
 
 
-class Stream:
+class AnswerStream:
     """The body of an answer without end.
 
     What comes within ``_GATHERED_S`` of what was read before is left in the socket until then:
     for each of a thousand events a second to wake the process costs more than what it tells.
     """
 
-    def __init__(self, request: Request, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, request: HttpRequest, response: aiohttp.ClientResponse) -> None:
         self._request = request
         self._response = response
         self._content = response.content
@@ -376,7 +378,7 @@ class Stream:
             self._loop.call_later(_GATHERED_S, transport.resume_reading)
 
 
-def _may_retry(request: Request, error: KubeError) -> bool:
+def _may_retry(request: HttpRequest, error: KubeError) -> bool:
     """Return whether the table above allows another attempt."""
     if isinstance(error, TooManyRequests):
         return request.retry_429
@@ -385,7 +387,7 @@ def _may_retry(request: Request, error: KubeError) -> bool:
     return request.changes_nothing and isinstance(error, TransportError | ServerError)
 
 
-def _transport_error(request: Request, error: Exception) -> TransportError:
+def _transport_error(request: HttpRequest, error: Exception) -> TransportError:
     """Return our error for aiohttp's, and whether the request certainly was not sent."""
     unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     kind = NotSent if unsent else TransportError

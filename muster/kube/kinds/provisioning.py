@@ -95,7 +95,7 @@ REQUESTS: Final = Resource(
 )
 
 
-class Progress(StrEnum):
+class ProvisioningProgress(StrEnum):
     """How far a request has come."""
 
     MADE = "Made"
@@ -106,33 +106,33 @@ class Progress(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProvisioningStanding:
     """``message``: what the autoscaler says about it."""
 
-    progress: Progress
+    progress: ProvisioningProgress
     message: str = ""
 
 
 _BY_CONDITION: Final = (  # the first that is True counts
-    ("Failed", Progress.FAILED),
-    ("CapacityRevoked", Progress.EXPIRED),
-    ("BookingExpired", Progress.EXPIRED),
-    ("Provisioned", Progress.PROVISIONED),
-    ("Accepted", Progress.ACCEPTED),
+    ("Failed", ProvisioningProgress.FAILED),
+    ("CapacityRevoked", ProvisioningProgress.EXPIRED),
+    ("BookingExpired", ProvisioningProgress.EXPIRED),
+    ("Provisioned", ProvisioningProgress.PROVISIONED),
+    ("Accepted", ProvisioningProgress.ACCEPTED),
 )
 
 
-def standing(request: ProvisioningRequest) -> Standing:
+def standing(request: ProvisioningRequest) -> ProvisioningStanding:
     """Return how far a request has come."""
     true = {c.type: c for c in request.status.conditions if c.status == "True"}
     for name, progress in _BY_CONDITION:
         if name in true:
-            return Standing(progress, true[name].message or true[name].reason)
-    return Standing(Progress.MADE)
+            return ProvisioningStanding(progress, true[name].message or true[name].reason)
+    return ProvisioningStanding(ProvisioningProgress.MADE)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedNodes:
     """The nodes of one gang. ``sets``: a pod of each kind and how many like it."""
 
     gang: str

@@ -42,7 +42,7 @@ ABSENT_RETRIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ElectionTimes:
     """Times in seconds; ``deadline_s`` < ``lease_s``, ``retry_s`` < ``deadline_s``.
 
     ``lease_s``: how long others wait after a renewal they saw. ``deadline_s``: how long a
@@ -55,7 +55,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """A Lease as the API server has it. ``holder`` "" means released.
 
     ``transitions``: how often it was taken. 0: created, and nobody has led by it.
@@ -71,7 +71,7 @@ class Record:
 class Sight:
     """What was seen (None: no Lease), and when that version may be taken."""
 
-    record: Record | None
+    record: LeaseRecord | None
     free_at: float
 
 
@@ -127,7 +127,7 @@ class Candidate:
     """
 
     identity: str
-    rules: Rules
+    rules: ElectionTimes
     sight: Sight | None = None
     renewed_at: float | None = None
     wrote_at: float = NEVER
@@ -172,9 +172,9 @@ def _standing_by(me: Candidate, now: float, eligible: bool) -> Decision:  # noqa
     match me.sight.record:
         case None:
             return Create()
-        case Record() as record if _is_taken_by(me, record):
+        case LeaseRecord() as record if _is_taken_by(me, record):
             return Renew(record.version)
-        case Record(version=version, transitions=taken):
+        case LeaseRecord(version=version, transitions=taken):
             return Take(version, taken + 1)
 
 
@@ -184,7 +184,7 @@ def _free_at(me: Candidate, sight: Sight) -> float:
     return NEVER if at_once else sight.free_at
 
 
-def _is_taken_by(me: Candidate, record: Record) -> bool:
+def _is_taken_by(me: Candidate, record: LeaseRecord) -> bool:
     """Return whether we took it and the answer was lost: it was free at the version it had."""
     return record.holder == me.identity and record.transitions > 0
 
@@ -199,7 +199,7 @@ def writing(me: Candidate, now: float) -> Candidate:
     return replace(me, wrote_at=now)
 
 
-def seen(me: Candidate, record: Record | None, now: float) -> Candidate:
+def seen(me: Candidate, record: LeaseRecord | None, now: float) -> Candidate:
     """Return the candidate after an answer to ``Read``; ``now`` is when the answer was there.
 
     A version that was seen before keeps its time: only a change begins a new wait.
@@ -211,14 +211,14 @@ def seen(me: Candidate, record: Record | None, now: float) -> Candidate:
     return replace(me, sight=known, doubt=False, not_before=NEVER)
 
 
-def _held_s(rules: Rules, record: Record | None) -> float:
+def _held_s(rules: ElectionTimes, record: LeaseRecord | None) -> float:
     """Return how long what was seen is left alone."""
     if record is None:
         return ABSENT_RETRIES * rules.retry_s
     return record.duration_s or rules.lease_s
 
 
-def acknowledged(me: Candidate, record: Record, now: float) -> Candidate:
+def acknowledged(me: Candidate, record: LeaseRecord, now: float) -> Candidate:
     """Return the candidate after an answer to its write: it leads as of when that was sent.
 
     Unless it has only just created the Lease.
@@ -243,5 +243,5 @@ def hinted(me: Candidate) -> Candidate:
     return replace(me, doubt=True)
 
 
-def _version(record: Record | None) -> str | None:
+def _version(record: LeaseRecord | None) -> str | None:
     return None if record is None else record.version

@@ -34,12 +34,12 @@ from muster.kube.leading.election import (
     Candidate,
     Create,
     Decision,
+    ElectionTimes,
+    LeaseRecord,
     Lost,
     Read,
-    Record,
     Renew,
     Rest,
-    Rules,
     Take,
 )
 from muster.kube.leading.lease import LEASES, Lease, LeaseRef
@@ -69,7 +69,7 @@ class Elector:
     client: KubeClient
     ref: LeaseRef
     identity: str
-    rules: Rules
+    rules: ElectionTimes
     observer: Observer
     eligible: Callable[[], bool]
     clock: Callable[[], float] = monotonic
@@ -85,7 +85,7 @@ class Elector:
         self.me = Candidate(self.identity, self.rules)
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> LeaseRecord | None:
         """The Lease as last seen."""
         return None if self.me.sight is None else self.me.sight.record
 
@@ -169,14 +169,14 @@ class Elector:
             log.info("lease acquired", extra=self._told())
             self.acquired.set()
 
-    async def _read(self) -> Record | None:
+    async def _read(self) -> LeaseRecord | None:
         try:
             found = await self.client.get(LEASES, self.ref.name, namespace=self.ref.namespace)
         except NotFound:
             return None
         return lease.record_of(found)
 
-    async def _write(self, decision: Create | Take | Renew) -> Record:
+    async def _write(self, decision: Create | Take | Renew) -> LeaseRecord:
         """Write and return what the Lease says now. ``NotFound``: it was deleted meanwhile."""
         now, lease_s = self.wall(), round(self.rules.lease_s)
         match decision:
@@ -194,8 +194,8 @@ class Elector:
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _ours(self, version: str, transitions: int) -> Record:
-        return Record(version, self.identity, self.rules.lease_s, transitions)
+    def _ours(self, version: str, transitions: int) -> LeaseRecord:
+        return LeaseRecord(version, self.identity, self.rules.lease_s, transitions)
 
     async def _patch(self, body: Mapping[str, object]) -> str:
         name, namespace = self.ref.name, self.ref.namespace

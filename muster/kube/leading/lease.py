@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from muster.kube.leading.election import Record
+from muster.kube.leading.election import LeaseRecord
 from muster.kube.resources import Resource
 from muster.kube.wire import ObjectMeta, Wire
 
@@ -45,10 +45,10 @@ class LeaseRef:
         return f"{self.namespace}/{self.name}"
 
 
-def record_of(lease: Lease) -> Record:
+def record_of(lease: Lease) -> LeaseRecord:
     """Return what an election reads of a Lease."""
     spec = lease.spec
-    return Record(
+    return LeaseRecord(
         version=lease.metadata.resource_version,
         holder=spec.holder_identity or "",
         duration_s=float(spec.lease_duration_seconds or 0),

@@ -45,7 +45,7 @@ Terms = tuple[wire.NodeSelectorTerm, ...] | None
 _KEY: Final = msgspec.msgpack.Encoder()
 
 
-class DeviceReader(Protocol):
+class DeviceAskReader(Protocol):
     """Reads what pods ask of devices (``muster.workloads.devices.deviceasks``)."""
 
     def mentions(self, meta: wire.ObjectMeta) -> tuple[tuple[str, str], ...]:
@@ -58,7 +58,7 @@ class DeviceReader(Protocol):
 class ClassCache:
     """Classes seen so far, for one cluster."""
 
-    def __init__(self, devices: DeviceReader | None = None) -> None:
+    def __init__(self, devices: DeviceAskReader | None = None) -> None:
         self._devices = devices
         self._by_key: dict[tuple[object, ...], PodClass] = {}
         self._by_value: dict[PodClass, PodClass] = {}

@@ -33,7 +33,7 @@ from muster.kube import names, wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import allocationsannotation
 from muster.kube.translation.planannotation import encode_plan, plan_note
-from muster.kube.translation.podclass import CLASS_LIMIT, ClassCache, DeviceReader
+from muster.kube.translation.podclass import CLASS_LIMIT, ClassCache, DeviceAskReader
 from muster.kube.translation.requests import amounts
 from muster.kube.translation.selectors import UnknownOperator, kept_labels, taint
 from muster.kube.translation.volumes import UNCONSTRAINED, VolumeLookup, restricts
@@ -112,7 +112,7 @@ class Translator:
     ``devices`` reads what pods ask of devices; without it only whole devices are known.
     """
 
-    def __init__(self, devices: DeviceReader | None = None) -> None:
+    def __init__(self, devices: DeviceAskReader | None = None) -> None:
         self._classes = ClassCache(devices)
         self._labels: dict[LabelSet, LabelSet] = {}
 

@@ -8,7 +8,7 @@ this order, so consumers that go by name (nodes, namespaces) end with the new on
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from muster.kube.changes import Change, Gone, Upserted
+from muster.kube.changes import Change, ObjectGone, Upserted
 from muster.kube.resources import KubeObject, Meta
 from muster.kube.wire import ObjectMeta
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=KubeObject)
 _Key = tuple[str, str]
 
 
-class Known(Generic[T]):
+class KnownObjects(Generic[T]):
     """Names and UIDs told. Without ``tracks`` only the UIDs of the list that is being read."""
 
     def __init__(self, *, tracks: bool) -> None:
@@ -54,7 +54,7 @@ class Known(Generic[T]):
             changes.append(Upserted(item, listed=True))
         return changes
 
-    def missing(self) -> list[Gone]:
+    def missing(self) -> list[ObjectGone]:
         """Return what was shown before and is not in the list; ends the list."""
         gone = [key for key in self._told if key not in self._listed] if self._misses else []
         self._listed.clear()
@@ -77,6 +77,6 @@ class Known(Generic[T]):
         self._told.pop((meta.namespace, meta.name), None)
 
 
-def _gone(key: _Key, uid: str) -> Gone:
+def _gone(key: _Key, uid: str) -> ObjectGone:
     namespace, name = key
-    return Gone(ObjectMeta(namespace=namespace, name=name, uid=uid))
+    return ObjectGone(ObjectMeta(namespace=namespace, name=name, uid=uid))

@@ -30,9 +30,9 @@ listed and reconciled with what was known, so that nothing appears or vanishes b
 Only when none is there the kind counts as not served, and all are asked for again later.
 
 *Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
-the watch remembers name and UID of every object and says ``Gone`` itself; without (pods:
+the watch remembers name and UID of every object and says ``ObjectGone`` itself; without (pods:
 the model knows them, and 1,000,000 names would cost more memory than the model) the
-consumer compares with ``Synced.seen``, or, with a ``Listing``, with its own account of the list.
+consumer compares with ``Synced.seen``, or, with a ``ListSink``, with its own account of the list.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from muster.kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Sink, Synced, Upserted
 from muster.kube.errors import (
     APIError,
     DecodeError,
@@ -54,7 +54,7 @@ from muster.kube.errors import (
     TransportError,
     from_status,
 )
-from muster.kube.errors import Gone as VersionGone
+from muster.kube.errors import VersionExpired as VersionGone
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.frames import (
     Added,
@@ -66,9 +66,9 @@ from muster.kube.watching.frames import (
     Modified,
     Page,
 )
-from muster.kube.watching.knownobjects import Known
+from muster.kube.watching.knownobjects import KnownObjects
 from muster.kube.watching.ownwrites import without
-from muster.kube.watching.readahead import ReadAhead, Stream
+from muster.kube.watching.readahead import BodyStream, ReadAhead
 
 T = TypeVar("T", bound=KubeObject)
 L = TypeVar("L", bound=KubeObject)
@@ -104,7 +104,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class ListSink(Generic[T]):
     """How a list is handed on page by page, for a consumer that finds out what has gone."""
 
     #: the same objects, decoded as a consumer of very many wants them
@@ -126,7 +126,7 @@ class WatchScope(Generic[T]):
     #: whether the watch remembers every object, so that it can say what a list has lost
     tracks: bool = True
     #: how lists are handed on, where not as changes; asks for ``tracks=False``
-    listing: Listing[Any] | None = None
+    listing: ListSink[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class WatchStats:
     last_error: str = ""
 
 
-class Client(Protocol):
+class WatchClient(Protocol):
     """What is needed of ``KubeClient``."""
 
     def codec(self, resource: Resource[T]) -> Codec[T]:
@@ -212,7 +212,7 @@ class Client(Protocol):
         idle_s: float,
         namespace: str | None = None,
         selectors: Mapping[str, str] | None = None,
-    ) -> AbstractAsyncContextManager[Stream]:
+    ) -> AbstractAsyncContextManager[BodyStream]:
         """See ``KubeClient``."""
         ...
 
@@ -222,7 +222,7 @@ class ListWatch(Generic[T]):
 
     def __init__(
         self,
-        client: Client,
+        client: WatchClient,
         resource: Resource[T],
         *,
         scope: WatchScope[T] | None = None,
@@ -253,7 +253,7 @@ class ListWatch(Generic[T]):
         self._timing = timing or Timing()
         self._sleep, self._clock, self._jitter = runtime.sleep, runtime.clock, runtime.jitter
         self._absent_told = False
-        self._known: Known[T] = Known(tracks=scope.tracks)
+        self._known: KnownObjects[T] = KnownObjects(tracks=scope.tracks)
         self._version = ""
         self._failures = 0
 
@@ -351,7 +351,7 @@ class ListWatch(Generic[T]):
             raise TransportError("the watch ended before it had begun")
         self._start_over("the watch ended and not even a bookmark was heard")
 
-    async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
+    async def _read(self, stream: BodyStream, sink: Sink[T]) -> bool:
         """Hand on frames until the server ends the stream; return whether there were any."""
         came = False
         ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
@@ -392,7 +392,7 @@ class ListWatch(Generic[T]):
                 changes.append(Upserted(frame.object))
                 self._known.upserted(frame.object.metadata)
             elif isinstance(frame, Deleted):
-                changes.append(Gone(frame.object.metadata))
+                changes.append(ObjectGone(frame.object.metadata))
                 self._known.deleted(frame.object.metadata)
             elif isinstance(frame, Bookmark):
                 self.stats.bookmarks += 1

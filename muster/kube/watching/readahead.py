@@ -23,7 +23,7 @@ LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 Mi
 PIECE_BYTES: Final = 16 << 10  # of events: decoded in a quarter of a millisecond
 
 
-class Stream(Protocol):
+class BodyStream(Protocol):
     """The body of a watch."""
 
     async def read(self) -> bytes:
@@ -34,7 +34,7 @@ class Stream(Protocol):
 class ReadAhead:
     """Reads one stream to its end."""
 
-    def __init__(self, stream: Stream, what: str, came: Callable[[int], None]) -> None:
+    def __init__(self, stream: BodyStream, what: str, came: Callable[[int], None]) -> None:
         """Call ``came`` with the number of lines that came, each time; ``what``: for messages."""
         self._stream, self._what, self._told = stream, what, came
         self._kept: deque[bytes] = deque()

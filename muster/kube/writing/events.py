@@ -56,7 +56,7 @@ class Regarding:
         return cls("v1", "Pod", namespace, name, uid)
 
 
-class Client(Protocol):
+class EventClient(Protocol):
     """What is needed of ``KubeClient``."""
 
     async def create(
@@ -117,7 +117,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        client: Client,
+        client: EventClient,
         *,
         controller: str,
         instance: str,

@@ -79,7 +79,7 @@ _VERSION: Final = b',"resourceVersion":%b'
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ReleaseExtra:
     """What a release writes beside the plan.
 
     ``annotations``: keys and texts. ``version``: the only one of the pod they may be written on,
@@ -90,11 +90,11 @@ class Extra:
     version: str = ""
 
 
-NOTHING: Final = Extra()
+NOTHING: Final = ReleaseExtra()
 
 
 def affinity_body(
-    uid: str, note: PlanNote, pod: Pod | None = None, extra: Extra = NOTHING
+    uid: str, note: PlanNote, pod: Pod | None = None, extra: ReleaseExtra = NOTHING
 ) -> bytes:
     """Return the release PATCH (strategic merge).
 
@@ -124,7 +124,7 @@ def node_affinity(node: str, spares: Sequence[str]) -> bytes:
     return _NODE_AFFINITY % (_pins(node, spares), _preferred(node, spares, ()))
 
 
-def ungate_body(uid: str, note: PlanNote, extra: Extra = NOTHING) -> bytes:
+def ungate_body(uid: str, note: PlanNote, extra: ReleaseExtra = NOTHING) -> bytes:
     """Return the PATCH that lifts the gate and annotates, without a pin (strategic merge).
 
     On a pod without our gate only the annotation changes; that wakes it in kube-scheduler.
@@ -179,7 +179,7 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return without_pin(required_terms(pod.spec.affinity), plan_note(text) if text else None)
 
 
-def _metadata(uid: str, note: PlanNote, extra: Extra, more: bytes = b"") -> bytes:
+def _metadata(uid: str, note: PlanNote, extra: ReleaseExtra, more: bytes = b"") -> bytes:
     others = b"".join(b",%b:%b" % (_ENCODE(key), _ENCODE(text)) for key, text in extra.annotations)
     plan = _ENCODE(encode_plan(note))
     return _METADATA % (_ENCODE(uid), plan, others, _locked(extra.version) + more)

@@ -26,13 +26,13 @@ from muster.kube.resources import PODS, Resource
 from muster.kube.translation.planannotation import plan_note
 from muster.kube.wire import PartialObject, Pod
 from muster.kube.writing import podbodies
-from muster.kube.writing.podbodies import NOTHING, Extra
+from muster.kube.writing.podbodies import NOTHING, ReleaseExtra
 
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
-class Pin(StrEnum):
+class PinKind(StrEnum):
     """How a pod is held to its plan; configuration calls them so."""
 
     AFFINITY = "affinity"  # required node affinity: binding
@@ -77,7 +77,7 @@ class Conflicted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class WriteRefused:
     """The server does not accept it; repeating is of no use."""
 
     message: str
@@ -104,11 +104,11 @@ class BoundElsewhere:
     node: str
 
 
-ReleaseOutcome = Released | AlreadyReleased | PodVanished | Conflicted | Refused | Unclear
-BindOutcome = Bound | BoundElsewhere | PodVanished | Refused | Unclear
+ReleaseOutcome = Released | AlreadyReleased | PodVanished | Conflicted | WriteRefused | Unclear
+BindOutcome = Bound | BoundElsewhere | PodVanished | WriteRefused | Unclear
 
 
-class Client(Protocol):
+class PodClient(Protocol):
     """What is needed of ``KubeClient``."""
 
     async def patch(
@@ -134,22 +134,22 @@ class Client(Protocol):
 
 
 async def release_pod(
-    client: Client,
+    client: PodClient,
     pod: PodRef,
     note: PlanNote,
     *,
-    pin: Pin = Pin.AFFINITY,
+    pin: PinKind = PinKind.AFFINITY,
     seen: Pod | None = None,
-    extra: Extra = NOTHING,
+    extra: ReleaseExtra = NOTHING,
 ) -> ReleaseOutcome:
     """Lift Muster's gate and hold the pod to ``note``.
 
     ``seen``: the pod as last read; needed if it may have node affinity of its own.
-    ``Pin.NOMINATE`` takes two writes: the node is nominated before the gate is lifted, so
+    ``PinKind.NOMINATE`` takes two writes: the node is nominated before the gate is lifted, so
     kube-scheduler never sees the pod without it. ``extra``: annotations that go with it. Raises
     ``ValueError`` as ``release.affinity_body`` does.
     """
-    if pin is Pin.AFFINITY:
+    if pin is PinKind.AFFINITY:
         return await _patch(client, pod, podbodies.affinity_body(pod.uid, note, seen, extra))
     nominate = podbodies.nominate_body(pod.uid, note.node, extra.version)
     first = await _patch(client, pod, nominate, content_type=_MERGE, subresource="status")
@@ -161,7 +161,7 @@ async def release_pod(
 
 
 async def bind_pod(
-    client: Client, pod: PodRef, node: str, *, annotations: Mapping[str, str] | None = None
+    client: PodClient, pod: PodRef, node: str, *, annotations: Mapping[str, str] | None = None
 ) -> BindOutcome:
     """Create the Binding; a pod that is bound to ``node`` already counts as bound.
 
@@ -186,13 +186,13 @@ async def bind_pod(
     except Conflict as error:
         return await _after_bind_conflict(client, pod, node, error)
     except APIError as error:
-        return Refused(str(error))
+        return WriteRefused(str(error))
     except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return Bound()
 
 
-async def evict_pod(client: Client, pod: PodRef, *, unbound: bool = False) -> bool:
+async def evict_pod(client: PodClient, pod: PodRef, *, unbound: bool = False) -> bool:
     """Evict through the Eviction API, only the pod of this UID.
 
     A pod that is gone, or whose name belongs to another one now, counts as done. With
@@ -226,7 +226,7 @@ async def evict_pod(client: Client, pod: PodRef, *, unbound: bool = False) -> bo
 
 
 async def _patch(
-    client: Client,
+    client: PodClient,
     pod: PodRef,
     body: bytes,
     *,
@@ -251,25 +251,25 @@ async def _patch(
             return PodVanished()
         return await _after_refusal(client, pod, str(error))
     except APIError as error:
-        return Refused(str(error))
+        return WriteRefused(str(error))
     except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return Released(meta.metadata.resource_version)
 
 
-async def _after_refusal(client: Client, pod: PodRef, message: str) -> ReleaseOutcome:
+async def _after_refusal(client: PodClient, pod: PodRef, message: str) -> ReleaseOutcome:
     """Return what a refused release means, by reading the pod again."""
     found = await _read(client, pod)
     if not isinstance(found, Pod):
         return found
     if any(gate.name == names.PLAN_GATE for gate in found.spec.scheduling_gates):
-        return Refused(message)
+        return WriteRefused(message)
     text = found.metadata.annotations.get(names.PLAN)
     return AlreadyReleased(None if text is None else plan_note(text), found.spec.node_name or None)
 
 
 async def _after_bind_conflict(
-    client: Client, pod: PodRef, node: str, error: Conflict
+    client: PodClient, pod: PodRef, node: str, error: Conflict
 ) -> BindOutcome:
     """Return what a refused binding means: bound before, another pod, or still gated."""
     found = await _read(client, pod)
@@ -281,16 +281,16 @@ async def _after_bind_conflict(
             if found.spec.node_name == node
             else BoundElsewhere(found.spec.node_name)
         )
-    return Refused(str(error))
+    return WriteRefused(str(error))
 
 
-async def _read(client: Client, pod: PodRef) -> Pod | PodVanished | Refused | Unclear:
+async def _read(client: PodClient, pod: PodRef) -> Pod | PodVanished | WriteRefused | Unclear:
     try:
         found = await client.get_pod(pod.namespace, pod.name)
     except NotFound:
         return PodVanished()
     except APIError as error:
-        return Refused(str(error))
+        return WriteRefused(str(error))
     except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return found if found.metadata.uid == pod.uid else PodVanished()

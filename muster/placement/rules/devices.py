@@ -14,9 +14,9 @@ import numpy as np
 from muster.cluster.devices.needs import MILLI, asks_of, fits_model
 from muster.cluster.devices.onenode import (
     WIDTH,
+    DeviceSlot,
     Layout,
-    Need,
-    Slot,
+    NodeNeed,
     choose,
     class_weight,
     needs_known_devices,
@@ -26,7 +26,7 @@ from muster.cluster.devices.onenode import (
 from muster.cluster.devices.rooms import UNLIMITED, by_state
 from muster.cluster.ids import NO_ROW
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, SharedAsk, Whole
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.tree import Ints
@@ -91,7 +91,7 @@ def _seated(layout: Layout, uses: Sequence[int], load: Load) -> bool:
     return True
 
 
-def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[Need, ...], int]]:
+def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[NodeNeed, ...], int]]:
     ordered = sorted(load, key=lambda entry: class_weight(entry[0]), reverse=True)
     for pod_class, amount in ordered:
         yield needs_of(layout, pod_class) or (), amount
@@ -159,14 +159,14 @@ def _empty_room(layout: Layout, pod_class: PodClass) -> int:
     if not layout:
         return 0
     uses = np.zeros((1, len(layout), WIDTH), dtype=np.int32)
-    healthy = tuple(Slot(slot.shape, healthy=True) for slot in layout)
+    healthy = tuple(DeviceSlot(slot.shape, healthy=True) for slot in layout)
     return int(by_state(healthy, uses, pod_class)[0])
 
 
 def _most(layouts: Sequence[Layout], shapes: Sequence[DeviceShape], pod_class: PodClass) -> str:
     """Return what there is at most of what is asked for."""
     profiles = sorted({p.name for shape in shapes for p in shape.placements})
-    asked = [ask.profile for ask in asks_of(pod_class) if isinstance(ask, Mig)]
+    asked = [ask.profile for ask in asks_of(pod_class) if isinstance(ask, MigAsk)]
     if set(asked) - set(profiles):
         there = ", ".join(profiles) if profiles else "none"
         return f"no device has the profile, the profiles there are: {there}"
@@ -187,14 +187,14 @@ def text(pod_class: PodClass) -> str:
 
 def _text(ask: DeviceAsk) -> str:
     match ask:
-        case Whole() | Shared():
+        case Whole() | SharedAsk():
             return f"{ask.count} {ask.resource}"
         case Milli():
             return f"{ask.milli / MILLI:g} of {_devices(ask)}"
         case Memory():
             amount = f"{ask.mib} MiB" if ask.mib else f"{ask.percent} % of the memory"
             return f"{amount} of {_devices(ask)}"
-        case Mig():
+        case MigAsk():
             return f"{ask.count} MIG {ask.profile}"
         case _:
             assert_never(ask)

@@ -18,7 +18,7 @@ import numpy as np
 from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.potential import Gain, Worths
-from muster.placement.scoring.prices import Prices, learn, untrained
+from muster.placement.scoring.prices import RoomPrices, learn, untrained
 from muster.placement.scoring.shape import Shape
 from muster.placement.scoring.stock import Ints, Mask, NodeStock
 
@@ -59,7 +59,7 @@ class NodeChooser:
 
     stock: NodeStock
     mix: RequestMix = field(default_factory=RequestMix)
-    prices: Prices = field(init=False)
+    prices: RoomPrices = field(init=False)
     _worths: Worths = field(init=False)
     _known: int = field(init=False, default=0)
     _learned_at: int = field(init=False, default=0)
@@ -140,7 +140,7 @@ class NodeChooser:
         """Return after how many arrivals of a shape prices are due."""
         return max(1, -(-self._lack() // shape.gpu)) if shape.gpu else _MANY
 
-    def _adopt(self, prices: Prices) -> None:
+    def _adopt(self, prices: RoomPrices) -> None:
         self.prices = prices
         self._learned_at = self.mix.milli
         self._worths = Worths(self.stock, prices)

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from muster.placement.scoring.holes import Floats
-from muster.placement.scoring.prices import Prices
+from muster.placement.scoring.prices import RoomPrices
 from muster.placement.scoring.shape import DEVICE, Shape
 from muster.placement.scoring.stock import Ints, Mask, NodeStock
 
@@ -37,7 +37,7 @@ class Worths:
 
     __slots__ = ("_cpu", "_var", "prices", "short", "stranded", "var")
 
-    def __init__(self, stock: NodeStock, prices: Prices) -> None:
+    def __init__(self, stock: NodeStock, prices: RoomPrices) -> None:
         """Evaluate every node of a stock."""
         self.prices = prices
         self._cpu: list[float] = prices.cpu.tolist()
@@ -62,13 +62,13 @@ class Worths:
         self.stranded[node] = self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
 
 
-def stranded(prices: Prices, short: Floats, var: Floats) -> Floats:
+def stranded(prices: RoomPrices, short: Floats, var: Floats) -> Floats:
     """Return Scarf's bound in devices, elementwise."""
     found: Floats = prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
     return found
 
 
-def total(stock: NodeStock, prices: Prices) -> float:
+def total(stock: NodeStock, prices: RoomPrices) -> float:
     """Return the worth of a whole stock, in devices, from nothing but stock and prices."""
     worths = Worths(stock, prices)
     rooms = prices.worth[stock.holes].sum(axis=1) + prices.slots[stock.whole]
@@ -83,7 +83,7 @@ class Gain:
 
     __slots__ = ("_cpu", "_lists", "_var", "_worth", "prices", "shape")
 
-    def __init__(self, shape: Shape, prices: Prices) -> None:
+    def __init__(self, shape: Shape, prices: RoomPrices) -> None:
         """Tabulate a shape under some prices."""
         self.shape = shape
         self.prices = prices

@@ -45,7 +45,7 @@ several yet. Breaks ties towards nodes already in use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prices:
+class RoomPrices:
     """Tables by what is left of a device, float64[1001] (milli-GPU), and by node."""
 
     #: In devices.
@@ -62,20 +62,20 @@ class Prices:
     per_unit: Floats
 
 
-def untrained(width: int) -> Prices:
+def untrained(width: int) -> RoomPrices:
     """Return the prices before anything has arrived: a hole is worth its size."""
     nothing = np.zeros(DEVICE + 1)
     grid = holes.linear()
     together = _TOGETHER * np.square(np.arange(width + 1, dtype=np.float64))
-    return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
+    return RoomPrices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
-def learn(mix: RequestMix, stock: NodeStock, last: Prices) -> Prices:
+def learn(mix: RequestMix, stock: NodeStock, last: RoomPrices) -> RoomPrices:
     """Return the prices of a mix for what is free now; ``last``: where the search begins."""
     return run(learn_steps(mix, stock, last))
 
 
-def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices]:
+def learn_steps(mix: RequestMix, stock: NodeStock, last: RoomPrices) -> Steps[RoomPrices]:
     """As ``learn``, in slices of some milliseconds."""
     if not mix.milli:
         return last
@@ -85,7 +85,7 @@ def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices
     worth = yield from holes.worths(demand, _supply(stock), last.per_unit)
     need = holes.needs(demand, worth)
     _needs_of_a_free_device(asked, demand, worth, need, expected)
-    return Prices(
+    return RoomPrices(
         worth=_by_milli(worth),
         cpu=_by_milli(need.mean),
         cpu_var=_by_milli(need.var),
@@ -95,7 +95,7 @@ def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices
     )
 
 
-def as_learned(prices: Prices, *, generation: int, free: int) -> Learned:
+def as_learned(prices: RoomPrices, *, generation: int, free: int) -> Learned:
     """Return prices as they are kept with the model."""
     return Learned(
         worth=tuple(prices.per_unit.tolist()),
@@ -108,10 +108,10 @@ def as_learned(prices: Prices, *, generation: int, free: int) -> Learned:
     )
 
 
-def recalled(learned: Learned) -> Prices:
+def recalled(learned: Learned) -> RoomPrices:
     """Return the prices that ``as_learned`` described, to the last bit."""
     worth = np.array(learned.worth)
-    return Prices(
+    return RoomPrices(
         worth=_by_milli(worth),
         cpu=_by_milli(np.array(learned.cpu)),
         cpu_var=_by_milli(np.array(learned.cpu_var)),

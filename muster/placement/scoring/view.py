@@ -30,7 +30,7 @@ from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.pods import PodState
 from muster.placement.scoring.mix import RequestMix
-from muster.placement.scoring.prices import Prices, as_learned, learn_steps, recalled, untrained
+from muster.placement.scoring.prices import RoomPrices, as_learned, learn_steps, recalled, untrained
 from muster.placement.scoring.shape import DEVICE, Shape
 from muster.placement.scoring.stock import Ints, NodeStock
 from muster.placement.world import World
@@ -156,7 +156,7 @@ def _holes_of(layout: Layout, uses: NDArray[np.int32]) -> Ints:
 # --- prices ------------------------------------------------------------------------------
 
 
-def prices_of(world: World) -> Steps[Prices]:
+def prices_of(world: World) -> Steps[RoomPrices]:
     """Return the prices that a snapshot has learned; where it has none, those it would."""
     snapshot = world.snapshot
     if snapshot.learned is not None and len(snapshot.learned.slots) > _width(snapshot):
@@ -186,7 +186,7 @@ def learned_of(snapshot: Snapshot) -> Steps[Learned | None]:
     return as_learned(prices, generation=snapshot.generation, free=free)
 
 
-def _learn(snapshot: Snapshot) -> Steps[Prices]:
+def _learn(snapshot: Snapshot) -> Steps[RoomPrices]:
     stock = stock_of(World(snapshot), np.flatnonzero(snapshot.nodes.alive))
     has_pauses = max(stock.nodes, snapshot.pods.count) > FEW
     if has_pauses:

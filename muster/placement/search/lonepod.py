@@ -22,7 +22,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.potential import Gain, Worths
-from muster.placement.scoring.prices import Prices, recalled
+from muster.placement.scoring.prices import RoomPrices, recalled
 from muster.placement.scoring.profiles import Profile, preference
 from muster.placement.scoring.stock import NodeStock
 from muster.placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
@@ -55,7 +55,7 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     return None
 
 
-def _best_of(arena: Arena, leaf: Ints, prices: Prices | None) -> Steps[Ints | None]:
+def _best_of(arena: Arena, leaf: Ints, prices: RoomPrices | None) -> Steps[Ints | None]:
     """Return the pod on the best of the positions with room in ``leaf``; ``None``: caps forbid."""
     has_pauses = len(leaf) > FEW
     positions = np.flatnonzero(leaf)
@@ -91,7 +91,7 @@ def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     return since[rows]
 
 
-def _preference(arena: Arena, stock: NodeStock, prices: Prices | None) -> Floats:
+def _preference(arena: Arena, stock: NodeStock, prices: RoomPrices | None) -> Floats:
     """Return float64[rows of the stock], the higher the better."""
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)

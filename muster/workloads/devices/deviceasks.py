@@ -14,11 +14,19 @@ they start, but its devices may not be theirs.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import (
+    DeviceAsk,
+    DeviceAsks,
+    Memory,
+    MigAsk,
+    Milli,
+    SharedAsk,
+    Whole,
+)
 from muster.kube import wire
 from muster.kube.quantity import NANOS, QuantityError, parse, to_nanos
 from muster.workloads.devices.accelerators import Accelerators
-from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, Sharing
+from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, SharingNames
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
 MIG_PREFIX: Final = "nvidia.com/mig-"
@@ -106,7 +114,7 @@ class DeviceReader:
 
     def _containers(
         self, pod: wire.Pod, problems: list[str]
-    ) -> tuple[list[DeviceAsk], set[str], list[Sharing]]:
+    ) -> tuple[list[DeviceAsk], set[str], list[SharingNames]]:
         spec, labels = pod.spec, pod.metadata.labels
         sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
         first = [c for c in spec.init_containers if c.restart_policy != "Always"]
@@ -139,13 +147,13 @@ class DeviceReader:
             if ours or resource not in covers:
                 continue
             if resource.startswith(MIG_PREFIX):
-                yield Mig(profile_of(resource), amount, resource)
+                yield MigAsk(profile_of(resource), amount, resource)
             elif resource == NVIDIA_SHARED:
-                yield Shared(resource, amount)
+                yield SharedAsk(resource, amount)
             else:
                 yield Whole(resource, amount)
 
-    def _ways(self, amounts: Amounts) -> list[Sharing]:
+    def _ways(self, amounts: Amounts) -> list[SharingNames]:
         found = (self._names.by_name[name] for name in amounts if name in self._names.by_name)
         return list({way.vendor: way for way in found}.values())
 
@@ -247,7 +255,7 @@ def _by_annotation(meta: Mapping[str, str], way: Annotated) -> DeviceAsk:
 # --- resources --------------------------------------------------------------------------
 
 
-def _shared_out(container: str, amounts: Amounts, way: Sharing, labels: Labels) -> DeviceAsk:
+def _shared_out(container: str, amounts: Amounts, way: SharingNames, labels: Labels) -> DeviceAsk:
     """Return one container's ask for parts of devices."""
     where = f"container {container}"
     count = amounts.get(way.count, 1) if way.count else 1
@@ -267,7 +275,7 @@ def _shared_out(container: str, amounts: Amounts, way: Sharing, labels: Labels) 
     return _part(where, way, amounts, count)
 
 
-def _each(where: str, way: Sharing, amounts: Amounts, count: int, key: str) -> Amounts:
+def _each(where: str, way: SharingNames, amounts: Amounts, count: int, key: str) -> Amounts:
     """Return what is asked of each of ``count`` devices where amounts are of all together."""
     asked = [name for name in way.names if name != way.count and name in amounts]
     if not asked:
@@ -284,7 +292,7 @@ def _each(where: str, way: Sharing, amounts: Amounts, count: int, key: str) -> A
     return {name: amounts[name] // count for name in asked}
 
 
-def _part(where: str, way: Sharing, amounts: Amounts, count: int) -> DeviceAsk:
+def _part(where: str, way: SharingNames, amounts: Amounts, count: int) -> DeviceAsk:
     memory, percent = amounts.get(way.memory, 0), amounts.get(way.percent, 0)
     cores, greedy = amounts.get(way.cores, 0), amounts.get(way.greedy, 0)
     if memory and percent:
@@ -304,7 +312,7 @@ def _part(where: str, way: Sharing, amounts: Amounts, count: int) -> DeviceAsk:
     return Memory(way.family, count, 0, _WHOLE_PERCENT, cores)
 
 
-def _check_greedy(where: str, way: Sharing, greedy: int, *, cores: int, memory: int) -> None:
+def _check_greedy(where: str, way: SharingNames, greedy: int, *, cores: int, memory: int) -> None:
     if greedy > _WHOLE_PERCENT:
         raise ContradictionError(
             f"{where}: {way.greedy}: {greedy}; allowed: 1 to 100, of one device"
@@ -318,7 +326,7 @@ def _check_greedy(where: str, way: Sharing, greedy: int, *, cores: int, memory: 
         )
 
 
-def _whole_devices(where: str, way: Sharing, amounts: Amounts) -> int:
+def _whole_devices(where: str, way: SharingNames, amounts: Amounts) -> int:
     """Return the whole devices that more than one device's worth of per cent means, or 0."""
     asked = {
         name: amounts[name]
@@ -345,7 +353,7 @@ def _whole_devices(where: str, way: Sharing, amounts: Amounts) -> int:
     return max(told) // _WHOLE_PERCENT
 
 
-def _check_cores(where: str, way: Sharing, cores: int) -> None:
+def _check_cores(where: str, way: SharingNames, cores: int) -> None:
     """Check the cores of one device against the vendor's rule."""
     if cores > _WHOLE_PERCENT:
         raise ContradictionError(

@@ -9,7 +9,7 @@ import msgspec
 from muster.kube.quantity import to_units
 
 
-class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SharingNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One vendor's way to ask for parts of devices by extended resources; see the file."""
 
     vendor: str
@@ -73,7 +73,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """``devices.yaml``."""
 
     version: Literal[1]
-    sharing: tuple[Sharing, ...]
+    sharing: tuple[SharingNames, ...]
     domains: tuple[str, ...]
     others: tuple[str, ...]
     annotations: tuple[Annotated, ...]
@@ -87,7 +87,7 @@ class DeviceNames:
     """The file, looked up: ``by_name``: resource name → ways of asking that it means."""
 
     file: File
-    by_name: dict[str, Sharing]
+    by_name: dict[str, SharingNames]
     keys: frozenset[str]
 
     @property
@@ -109,7 +109,7 @@ def load() -> DeviceNames:
 
 def look_up(file: File) -> DeviceNames:
     """Return a file looked up; no resource name may mean two ways of asking."""
-    by_name: dict[str, Sharing] = {}
+    by_name: dict[str, SharingNames] = {}
     for way in file.sharing:
         for name in way.own:
             if name in by_name:

@@ -25,7 +25,7 @@ from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.ranks import pod_rank
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS
-from muster.workloads.status import Fields, Progress, Status
+from muster.workloads.status import Fields, GangProgress, GroupStatus
 
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 SCHEDULER = "scheduler-plugins-scheduler"  # the name in its installation manifests
@@ -70,7 +70,7 @@ def spec(group: PodGroup) -> GangSpec:
     return overlay(plain, read(meta.labels, meta.annotations))
 
 
-def wanted(group: PodGroup, progress: Progress) -> Fields:
+def wanted(group: PodGroup, progress: GangProgress) -> Fields:
     """Return the scheduler's part of the status; nothing before the group is complete."""
     if group.status.phase not in _AFTER_PENDING:
         return {}
@@ -112,7 +112,7 @@ class Coscheduling:
             "podgroups",
             PodGroup,
             spec,
-            status=Status(SCHEDULER, _gang_of, wanted, _said),
+            status=GroupStatus(SCHEDULER, _gang_of, wanted, _said),
         ),
     )
 

@@ -33,7 +33,7 @@ from muster.kube import wire
 from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.dialects.batchjob import JobSpec
 from muster.workloads.keys.ranks import COMPLETION_INDEX, MAX_RANK, index
-from muster.workloads.keys.templateparts import Part, minimum, whole
+from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 
 NAME_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL: Final = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -136,7 +136,7 @@ def spec(jobset: JobSet) -> GangSpec | None:
     return whole(plain, meta, parts)
 
 
-def _part(jobset: JobSet, number: int) -> Part:
+def _part(jobset: JobSet, number: int) -> TemplatePart:
     """Return what one replicated job adds to the gang."""
     job = jobset.spec.replicated_jobs[number]
     replicas, pods = max(job.replicas, 0), max(job.template.spec.pods(), 0)
@@ -144,7 +144,7 @@ def _part(jobset: JobSet, number: int) -> Part:
     at_start = minimum(job.pods.metadata, size) if _is_due(jobset, number) else 0
     if _leaders_first(jobset, job):
         at_start = min(at_start, replicas)
-    return Part(job.name, job.pods.metadata, size, at_start)
+    return TemplatePart(job.name, job.pods.metadata, size, at_start)
 
 
 def _run(job: ReplicatedJob) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from muster.workloads.groupconditions import Conditions, with_condition, without
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
 from muster.workloads.keys.ranks import pod_rank
-from muster.workloads.status import Fields, Progress, Status
+from muster.workloads.status import Fields, GangProgress, GroupStatus
 
 POD_GROUP: Final = "pod-group-name"
 SCHEDULER: Final = "kai-scheduler"
@@ -142,7 +142,7 @@ def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
     return replace(laid, problems=(*laid.problems, problem))
 
 
-def wanted(found: PodGroup, progress: Progress) -> Fields:
+def wanted(found: PodGroup, progress: GangProgress) -> Fields:
     """Return the condition of a group that waits; once it has members placed, none, as KAI."""
     before, waits = found.status.scheduling_conditions, progress.waits
     if progress.placed:
@@ -177,7 +177,7 @@ class Kai:
             "podgroups",
             PodGroup,
             spec,
-            status=Status(SCHEDULER, _gang_of, wanted, _said),
+            status=GroupStatus(SCHEDULER, _gang_of, wanted, _said),
         ),
     )
 

@@ -35,7 +35,7 @@ from muster.kube import wire
 from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.dialects.podgroups import over_size
 from muster.workloads.keys.ranks import index
-from muster.workloads.keys.templateparts import Part, minimum, whole
+from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS
 
 JOB_NAME: Final = "training.kubeflow.org/job-name"
@@ -179,13 +179,13 @@ class KubeflowJobs:
         )
         return whole(plain, meta, parts)
 
-    def _part(self, job: TrainingJob, role: str, spec: ReplicaSpec) -> Part:
+    def _part(self, job: TrainingJob, role: str, spec: ReplicaSpec) -> TemplatePart:
         """Return what one replica type adds; a missing count is 1, of an MPIJob's workers 0."""
         absent = 0 if self.name == "mpijob" and role.lower() == "worker" else 1
         size = max(absent if spec.replicas is None else spec.replicas, 0)
         later = role.lower() == "launcher" and job.spec.launcher_creation_policy == LAUNCHER_LATER
         at_start = 0 if later else minimum(spec.template.metadata, size)
-        return Part(role.lower(), spec.template.metadata, size, at_start)
+        return TemplatePart(role.lower(), spec.template.metadata, size, at_start)
 
 
 def _kind(meta: wire.ObjectMeta) -> str:
@@ -203,7 +203,7 @@ def _asked(spec: TrainingSpec, at_start: int) -> int:
     return min(max(asked, 1), at_start)
 
 
-def _most(spec: TrainingSpec, parts: list[Part]) -> int | None:
+def _most(spec: TrainingSpec, parts: list[TemplatePart]) -> int | None:
     """Return the members there may be when the workers have grown, ``None`` if they cannot."""
     most = spec.elastic_policy.max_replicas
     if most is None:
@@ -248,7 +248,7 @@ def _turn(role: str) -> int:
     return len(_LEADERS) + (role == _LAST)
 
 
-def _runs(parts: list[Part]) -> tuple[tuple[int, int], ...]:
+def _runs(parts: list[TemplatePart]) -> tuple[tuple[int, int], ...]:
     """Return how many members come in each turn, which makes ranks of their numbers."""
     sizes = [0] * _TURNS
     for part in parts:

@@ -30,7 +30,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.keys.ranks import index
-from muster.workloads.keys.templateparts import Part, minimum, whole
+from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -81,7 +81,11 @@ def spec(found: LeaderWorkerSet) -> GangSpec | None:
         size=template.size,
         submitted_at=created(meta),
     )
-    return whole(plain, meta, (Part(LEADER, leader, 1, 1), Part(WORKER, workers, count, at_start)))
+    return whole(
+        plain,
+        meta,
+        (TemplatePart(LEADER, leader, 1, 1), TemplatePart(WORKER, workers, count, at_start)),
+    )
 
 
 def _any_group(namespace: str, name: str) -> GangKey:

@@ -34,7 +34,7 @@ from muster.workloads.groupconditions import Conditions, with_condition
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
 from muster.workloads.keys.ranks import pod_rank
-from muster.workloads.status import Fields, Progress, Status
+from muster.workloads.status import Fields, GangProgress, GroupStatus
 
 # 1.37 gave the condition another name (api/scheduling/v1alpha3/types.go).
 _SCHEDULED: Final = {"v1alpha2": "PodGroupScheduled"}
@@ -146,7 +146,7 @@ def _key(namespace: str, workload: str, pod_group: str, replica: str = "") -> Ga
     return gang_key(Native.name, namespace, name)
 
 
-def wanted(found: PodGroup, progress: Progress) -> Fields:
+def wanted(found: PodGroup, progress: GangProgress) -> Fields:
     """Return the condition of a gang that waits; of a placed one only where it says otherwise."""
     before, waits = found.status.conditions, progress.waits
     kind = _SCHEDULED.get(progress.version, "PodGroupInitiallyScheduled")
@@ -182,7 +182,7 @@ class Native:
     watched = (
         Watched(
             "scheduling.k8s.io", "v1beta1", "podgroups", PodGroup, spec,
-            others=("v1alpha3", "v1alpha2"), status=Status(None, _gang_of, wanted, _said),
+            others=("v1alpha3", "v1alpha2"), status=GroupStatus(None, _gang_of, wanted, _said),
         ),
         Watched("scheduling.k8s.io", "v1alpha1", "workloads", Workload, workload_specs),
     )  # fmt: skip

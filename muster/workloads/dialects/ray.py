@@ -22,7 +22,7 @@ from typing import Final
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Member, PodTemplate, Watched, created, gang_key
-from muster.workloads.keys.templateparts import Part, minimum, whole
+from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 from muster.workloads.keys.userkeys import MAX_MEMBERS
 
 CLUSTER: Final = "ray.io/cluster"
@@ -84,7 +84,7 @@ def spec(cluster: RayCluster) -> GangSpec | None:
     if cluster.spec.suspend:
         return None
     meta, elastic = cluster.metadata, cluster.spec.enable_in_tree_autoscaling
-    head = Part(HEAD_GROUP, cluster.spec.head_group_spec.template.metadata, 1, 1)
+    head = TemplatePart(HEAD_GROUP, cluster.spec.head_group_spec.template.metadata, 1, 1)
     parts = [head, *(_part(group, elastic=elastic) for group in cluster.spec.worker_group_specs)]
     plain = GangSpec(
         key=gang_key(RayClusters.name, meta.namespace, meta.name),
@@ -99,12 +99,12 @@ def spec(cluster: RayCluster) -> GangSpec | None:
     return whole(plain, meta, parts)
 
 
-def _part(group: WorkerGroup, *, elastic: bool) -> Part:
+def _part(group: WorkerGroup, *, elastic: bool) -> TemplatePart:
     """Return what one worker group adds to the gang."""
     meta, desired = group.template.metadata, group.desired()
     needed = min(max(group.min_replicas, 0), desired) if elastic else desired
     at_start = min(minimum(meta, desired * group.hosts), needed * group.hosts)
-    return Part(group.group_name, meta, desired * group.hosts, at_start)
+    return TemplatePart(group.group_name, meta, desired * group.hosts, at_start)
 
 
 def _most(spec: RayClusterSpec) -> int | None:

@@ -27,7 +27,7 @@ from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import Context, overlay, read
 from muster.workloads.keys.ranks import index
-from muster.workloads.keys.templateparts import Part, lay_keys
+from muster.workloads.keys.templateparts import TemplatePart, lay_keys
 
 APP: Final = "spark-app-selector"
 ROLE: Final = "spark-role"
@@ -87,7 +87,7 @@ def spec(app: SparkApplication) -> GangSpec:
         submitted_at=created(meta),
     )
     template = wire.ObjectMeta(labels=executor.labels, annotations=executor.annotations)
-    return lay_keys(plain, meta, [Part(EXECUTOR, template, 1, 1)])
+    return lay_keys(plain, meta, [TemplatePart(EXECUTOR, template, 1, 1)])
 
 
 class Spark:

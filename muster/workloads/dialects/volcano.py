@@ -42,7 +42,7 @@ from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign, tier
 from muster.workloads.keys.owners import owner
 from muster.workloads.keys.ranks import index
-from muster.workloads.status import Fields, Progress, Status
+from muster.workloads.status import Fields, GangProgress, GroupStatus
 
 SCHEDULER: Final = "volcano"
 GROUP_NAMES: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
@@ -167,7 +167,7 @@ def _divided(laid: GangSpec, part: SubGroupPolicy, field: str) -> GangSpec:
     return replace(laid, slice_size=size, slice_level=level, written=(*places, *laid.written))
 
 
-def wanted(found: PodGroup, progress: Progress) -> Fields:
+def wanted(found: PodGroup, progress: GangProgress) -> Fields:
     """Return phase and counts as Volcano's scheduler would write them; drawn above."""
     return {
         "running": progress.bound,
@@ -178,18 +178,18 @@ def wanted(found: PodGroup, progress: Progress) -> Fields:
     }
 
 
-def _is_placed(found: PodGroup, progress: Progress) -> bool:
+def _is_placed(found: PodGroup, progress: GangProgress) -> bool:
     return progress.placed >= max(found.spec.min_member, 1)
 
 
-def _phase(found: PodGroup, progress: Progress) -> str:
+def _phase(found: PodGroup, progress: GangProgress) -> str:
     if not _is_placed(found, progress):
         return "Inqueue"
     done = progress.ended and progress.succeeded == progress.placed
     return "Completed" if done else "Running"
 
 
-def _conditions(found: PodGroup, progress: Progress) -> Conditions:
+def _conditions(found: PodGroup, progress: GangProgress) -> Conditions:
     before, waits = found.status.conditions, progress.waits
     if _is_placed(found, progress):
         return with_condition(
@@ -235,7 +235,7 @@ class Volcano:
             "podgroups",
             PodGroup,
             spec,
-            status=Status(SCHEDULER, gang_of, wanted, _said),
+            status=GroupStatus(SCHEDULER, gang_of, wanted, _said),
         ),
     )
 

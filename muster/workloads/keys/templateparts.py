@@ -23,7 +23,7 @@ from muster.workloads.keys.labels import Reading, UserKeys, overlay, read, wider
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TemplatePart:
     """``size`` members made from one template, of which ``at_start`` must start together."""
 
     role: str
@@ -39,7 +39,11 @@ def minimum(metadata: wire.ObjectMeta, size: int) -> int:
 
 
 def whole(
-    plain: GangSpec, owner: wire.ObjectMeta, parts: Sequence[Part], *, path: str = "metadata"
+    plain: GangSpec,
+    owner: wire.ObjectMeta,
+    parts: Sequence[TemplatePart],
+    *,
+    path: str = "metadata",
 ) -> GangSpec:
     """Return ``plain`` with Muster's keys and the roles' minima.
 
@@ -52,7 +56,7 @@ def whole(
 
 
 def lay_keys(
-    spec: GangSpec, owner: wire.ObjectMeta, parts: Iterable[Part], *, path: str = "metadata"
+    spec: GangSpec, owner: wire.ObjectMeta, parts: Iterable[TemplatePart], *, path: str = "metadata"
 ) -> GangSpec:
     """Return ``spec`` with Muster's keys on top: the owner's, then those its templates share."""
     laid = overlay(spec, read(owner.labels, owner.annotations, path=path))
@@ -78,7 +82,7 @@ def lay_keys(
     )
 
 
-def _in_turn(parts: Iterable[Part], total: int) -> tuple[RoleSpec, ...]:
+def _in_turn(parts: Iterable[TemplatePart], total: int) -> tuple[RoleSpec, ...]:
     """Divide a minimum of ``total`` members over the parts, the first served first.
 
     One Master and four Workers under a minimum of 4 give the Master 1 and the Workers 3:

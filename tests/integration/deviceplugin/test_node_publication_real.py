@@ -41,7 +41,7 @@ WELL = Condition(True, "AllHealthy", "8 of 8 devices are healthy")
 
 def said(inventory: Inventory) -> NodeSays:
     text = nodetopology.annotation(inventory, nodetopology.Offered())
-    return NodeSays(gfd.labels(inventory, gfd.Offer()), {names.NODE_TOPOLOGY: text})
+    return NodeSays(gfd.labels(inventory, gfd.LabelFacts()), {names.NODE_TOPOLOGY: text})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

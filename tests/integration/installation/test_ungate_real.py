@@ -14,7 +14,7 @@ from loadtest.testbed.controlplane import schedulerconfig
 from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane
 from loadtest.testbed.deployment.muster import Muster
 from muster.cli.ops import ungating
-from muster.cli.ops.ungating import Choice, Done, ungate
+from muster.cli.ops.ungating import Done, PodChoice, ungate
 from muster.kube.client import KubeClient
 from muster.kube.errors import Forbidden
 from muster.kube.http import auth
@@ -42,7 +42,7 @@ def gated(name: str, *others: str) -> JSON:
 
 
 async def run(plane: ControlPlane, *pods: str, user: str = "admin", dry_run: bool = False) -> Done:
-    return await ungate(auth.load(plane.kubeconfig(user)), Choice(pods, dry_run=dry_run))
+    return await ungate(auth.load(plane.kubeconfig(user)), PodChoice(pods, dry_run=dry_run))
 
 
 async def gates(api: Api) -> dict[str, list[str]]:
@@ -104,7 +104,7 @@ async def test_a_pod_that_is_gone_meanwhile_is_no_failure(
 
 async def _gated(plane: ControlPlane) -> list[Pod]:
     async with KubeClient(auth.load(plane.kubeconfig())) as client:
-        return await ungating._gated(client, Choice())
+        return await ungating._gated(client, PodChoice())
 
 
 async def test_a_dead_webhook_does_not_keep_pods_gated_for_good(

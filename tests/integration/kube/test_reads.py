@@ -11,9 +11,9 @@ from support.pods.kubepods import OTHER_UID, make_pod
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.kube.client import KubeClient
 from muster.kube.errors import AlreadyExists, Conflict, Forbidden, NotSent
-from muster.kube.errors import Gone as VersionGone
+from muster.kube.errors import VersionExpired as VersionGone
 from muster.kube.http import auth
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 from muster.kube.resources import NAMESPACES, PODS
 from muster.kube.writing.events import EVENTS, EventRecorder, Regarding
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def etcd_lists(client: KubeClient, plural: str) -> float:
-    text = (await client._transport.send(Request("GET", "/metrics"))).decode()
+    text = (await client._transport.send(HttpRequest("GET", "/metrics"))).decode()
     prefix = "etcd_request_duration_seconds_count{"
     lines = [line for line in text.splitlines() if line.startswith(prefix)]
     wanted = [x for x in lines if 'operation="list"' in x and f'resource="{plural}"' in x]
@@ -44,7 +44,7 @@ async def test_a_paged_list_is_consistent_and_never_read_from_etcd(client: KubeC
 async def test_limit_is_ignored_with_resource_version_zero(client: KubeClient) -> None:
     for _ in range(3):
         await make_pod(client)
-    request = Request("GET", PODS.path(), {"limit": "1", "resourceVersion": "0"})
+    request = HttpRequest("GET", PODS.path(), {"limit": "1", "resourceVersion": "0"})
     page = client.codec(PODS).page(await client._transport.send(request))
     assert len(page.items) > 1
     assert page.meta.next_page == ""
@@ -59,7 +59,7 @@ async def test_a_list_that_outlives_its_version_is_read_again_in_one_piece(
     first = await anext(pages)
     query = {"limit": "2", "continue": first.meta.next_page}
     async with asyncio.timeout(60):  # compaction comes every second, see the fixture
-        while await _served(client, Request("GET", PODS.path(), query)):
+        while await _served(client, HttpRequest("GET", PODS.path(), query)):
             await make_pod(client)
             await asyncio.sleep(0.2)
     second = await anext(pages)
@@ -70,7 +70,7 @@ async def test_a_list_that_outlives_its_version_is_read_again_in_one_piece(
         await anext(pages)
 
 
-async def _served(client: KubeClient, request: Request) -> bool:
+async def _served(client: KubeClient, request: HttpRequest) -> bool:
     try:
         await client._transport.send(request)
     except VersionGone as error:
@@ -178,7 +178,7 @@ async def test_repeated_events_become_a_series(client: KubeClient) -> None:
     now[0] += 31
     await recorder.flush()
     assert recorder.failed == 0
-    request = Request("GET", EVENTS.path(namespace="default"))
+    request = HttpRequest("GET", EVENTS.path(namespace="default"))
     items = json.loads(await client._transport.send(request))["items"]
     mine = [item for item in items if item["regarding"].get("uid") == pod.metadata.uid]
     assert [(item["reason"], item["series"]["count"]) for item in mine] == [("GangWaiting", 3)]

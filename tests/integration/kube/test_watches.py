@@ -9,7 +9,7 @@ import pytest
 from support.pods.kubepods import make_pod
 
 from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import TransportError
 from muster.kube.resources import PODS, Resource
@@ -35,7 +35,7 @@ class Mirror:
             match change:
                 case Upserted(obj):
                     self.uids[obj.metadata.uid] = obj.metadata.name
-                case Gone(meta):
+                case ObjectGone(meta):
                     self.uids.pop(meta.uid, None)
                 case Synced(_, seen) if seen is not None:
                     self.uids = {uid: name for uid, name in self.uids.items() if uid in seen}

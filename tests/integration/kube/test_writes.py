@@ -24,11 +24,11 @@ from muster.kube.writing.podwrites import (
     Bound,
     BoundElsewhere,
     Conflicted,
-    Pin,
+    PinKind,
     PodRef,
     PodVanished,
-    Refused,
     Released,
+    WriteRefused,
     bind_pod,
     evict_pod,
     release_pod,
@@ -75,7 +75,7 @@ async def test_releasing_to_another_node_afterwards_reports_where_it_went(
 async def test_a_pod_that_was_recreated_or_deleted_is_not_touched(client: KubeClient) -> None:
     pod = await make_pod(client)
     assert await release_pod(client, ref(pod, uid=OTHER_UID), note("n1")) == PodVanished()
-    nominated = await release_pod(client, ref(pod, uid=OTHER_UID), note("n1"), pin=Pin.NOMINATE)
+    nominated = await release_pod(client, ref(pod, uid=OTHER_UID), note("n1"), pin=PinKind.NOMINATE)
     assert nominated == PodVanished()
     assert GATE not in (await raw(client, pod))["metadata"].get("annotations", {})
     await client.delete(PODS, pod.metadata.name, namespace="default", uid=pod.metadata.uid)
@@ -118,13 +118,13 @@ async def test_a_pod_with_own_terms_is_released_only_as_it_was_read(client: Kube
     assert await release_pod(client, ref(pod), note("n1"), seen=pod) == Conflicted()
     # Without having been read, its terms would be lost: the server does not allow it.
     outcome = await release_pod(client, ref(pod), note("n1"))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, WriteRefused)
     assert "nodeSelectorTerms" in outcome.message
 
 
 async def test_a_soft_pin_nominates_before_it_lifts_the_gate(client: KubeClient) -> None:
     pod = await make_pod(client)
-    outcome = await release_pod(client, ref(pod), note("n1"), pin=Pin.NOMINATE)
+    outcome = await release_pod(client, ref(pod), note("n1"), pin=PinKind.NOMINATE)
     assert isinstance(outcome, Released)
     found = await raw(client, pod)
     assert found["status"]["nominatedNodeName"] == "n1"
@@ -135,7 +135,9 @@ async def test_a_soft_pin_nominates_before_it_lifts_the_gate(client: KubeClient)
 
 async def test_a_soft_pin_of_an_ungated_pod_annotates_it(client: KubeClient) -> None:
     pod = await make_pod(client, gates=())
-    assert isinstance(await release_pod(client, ref(pod), note("n1"), pin=Pin.NOMINATE), Released)
+    assert isinstance(
+        await release_pod(client, ref(pod), note("n1"), pin=PinKind.NOMINATE), Released
+    )
     found = await client.get_pod("default", pod.metadata.name)
     assert found.status.nominated_node_name == "n1"
     assert plan_note(found.metadata.annotations[GATE]) == note("n1")
@@ -157,7 +159,7 @@ async def test_a_binding_for_another_uid_or_a_gated_pod_is_refused(client: KubeC
     pod = await make_pod(client)
     assert await bind_pod(client, ref(pod, uid=OTHER_UID), "n1") == PodVanished()
     gated = await bind_pod(client, ref(pod), "n1")
-    assert isinstance(gated, Refused)
+    assert isinstance(gated, WriteRefused)
     assert "schedulingGates" in gated.message
     missing = PodRef("default", "no-such-pod", OTHER_UID)
     assert await bind_pod(client, missing, "n1") == PodVanished()

@@ -19,7 +19,7 @@ from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.kube import wire
 from muster.workloads.devices.accelerators import Accelerators
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 from webhook.registration.configurations import Target, configurations
 from webhook.review.gate import NOTHING, mutate
 
@@ -129,7 +129,7 @@ async def test_the_filters_in_the_api_server_never_hide_a_pod_from_the_webhook(
     wanted = VARIETY[number]
     typed = msgspec.convert(wanted, wire.Pod)
     meta = msgspec.structs.replace(typed.metadata, namespace="default")
-    decided = mutate(msgspec.structs.replace(typed, metadata=meta), Policy.of(MANAGED))
+    decided = mutate(msgspec.structs.replace(typed, metadata=meta), ManagedPolicy.of(MANAGED))
     assert (PLAN in gates(await dry_run(api, wanted))) is (decided is not NOTHING)
 
 
@@ -216,7 +216,7 @@ async def test_an_outage_stops_only_pods_that_carry_a_plan(api: Api) -> None:
     webhook that fails closed. What is wrong with a gang is then said by the extender.
     """
     dead = Target(url="https://127.0.0.1:9")  # the discard port: nobody listens
-    policy = Policy(accelerators=Accelerators(frozenset({"outage.example/npu"})))
+    policy = ManagedPolicy(accelerators=Accelerators(frozenset({"outage.example/npu"})))
     mutating, validating = configurations(b"", dead, policy=policy, name="outage")
     await api.create(f"{HOOKS}/mutatingwebhookconfigurations", msgspec.to_builtins(mutating))
     await api.create(f"{HOOKS}/validatingwebhookconfigurations", msgspec.to_builtins(validating))

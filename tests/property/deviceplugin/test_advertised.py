@@ -9,16 +9,21 @@ from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Inventory, Vendor
 from deviceplugin.resources import names
-from deviceplugin.resources.advertisements import LONGEST_ID, MOST_IDS, Advertisement, Kind
+from deviceplugin.resources.advertisements import (
+    LONGEST_ID,
+    MOST_IDS,
+    AdvertisedKind,
+    Advertisement,
+)
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import (
     MemorySlices,
-    Pool,
+    NicPool,
     ResourceSettings,
-    Rule,
     Selectors,
+    SharingRule,
     SharingSettings,
-    Ways,
+    SharingWays,
     problems,
 )
 
@@ -47,7 +52,7 @@ DEVICES: st.SearchStrategy[object] = st.one_of(
     st.lists(st.sampled_from([0, 1, 7, "2", "0:0", "1:3"]), min_size=1, max_size=4).map(tuple),
 )
 RULES = st.builds(
-    Rule,
+    SharingRule,
     name=st.sampled_from(NAMES),
     replicas=st.sampled_from([1, 2, 48, 49, 3000]),
     rename=st.sampled_from(["", "", "nvidia.com/gpu.small", "x/y"]),
@@ -60,9 +65,13 @@ SHARING = st.builds(
     rename_by_default=st.booleans(),
     fail_requests_greater_than_one=st.sampled_from([None, True, False]),
 )
-WAYS = st.one_of(st.just(Ways()), st.builds(Ways, SHARING), st.builds(Ways, st.none(), SHARING))
+WAYS = st.one_of(
+    st.just(SharingWays()),
+    st.builds(SharingWays, SHARING),
+    st.builds(SharingWays, st.none(), SHARING),
+)
 POOLS = st.builds(
-    Pool,
+    NicPool,
     resource_name=st.sampled_from(["a", "b"]),
     rdma_hca_max=st.sampled_from([0, 1, 13, 1000]),
     grants=st.sampled_from(["pool", "nic"]),
@@ -105,7 +114,7 @@ def test_ids_are_unique_short_and_of_devices_that_are_there(
         for device in each.devices:
             assert len(device.id) <= LONGEST_ID
             assert device.parents
-            assert set(device.parents) <= (nics if each.kind is Kind.NIC else gpus)
+            assert set(device.parents) <= (nics if each.kind is AdvertisedKind.NIC else gpus)
     named = [each.resource for each in found.resources]
     assert named == sorted(set(named))
 
@@ -119,7 +128,7 @@ def test_a_gpu_is_advertised_in_one_way_or_somebody_is_told(
         ways = {
             (each.resource, device.device)
             for each in found.resources
-            if each.kind is not Kind.NIC
+            if each.kind is not AdvertisedKind.NIC
             for device in each.devices
             if gpu.uuid in device.parents
         }
@@ -171,7 +180,7 @@ def makers(node: Inventory) -> set[Vendor]:
     return {gpu.vendor for gpu in node.gpus}
 
 
-def _rules(settings: ResourceSettings) -> Sequence[Rule]:
+def _rules(settings: ResourceSettings) -> Sequence[SharingRule]:
     ways = settings.sharing
     chosen = ways.mps or ways.time_slicing
     return chosen.resources if chosen else ()

@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.devices.gpunodes import cut, gpu, instance, nic, node
 from support.devices.illness import CUT, OTHER, PORT, SLICES, SOUND, reading
 
-from deviceplugin.health.config import EccGrowth, HealthConfig, Recovery, Temperature, Xids
+from deviceplugin.health.config import EccGrowth, HealthConfig, Recovery, TemperatureLimits, Xids
 from deviceplugin.health.monitor import Monitor
 from deviceplugin.health.reports import Change
-from deviceplugin.health.states import ALLOWED, State
+from deviceplugin.health.states import ALLOWED, HealthState
 from deviceplugin.health.xids import Effect
-from deviceplugin.model.inventory import Fabric, FabricState
+from deviceplugin.model.inventory import FabricState, NvlinkFabric
 from deviceplugin.model.signals import (
     BackendDown,
     BackendUp,
@@ -42,12 +42,12 @@ RULES = Recovery(
 )
 CONFIG = HealthConfig(
     recovery=RULES,
-    temperature=Temperature(sustained_seconds=8),
+    temperature=TemperatureLimits(sustained_seconds=8),
     ecc_growth=EccGrowth(errors=3, window_seconds=30),
     xids=Xids(effects={94: Effect.UNHEALTHY}),
 )
 PARTS = (instance(1), instance(2, start=1))
-JOINING = Fabric(FabricState.IN_PROGRESS)
+JOINING = NvlinkFabric(FabricState.IN_PROGRESS)
 NODES = {
     "whole": node(gpu(0), cut(1, *PARTS), gpu(2), nics=(nic(0, 0),)),
     "cut anew": node(gpu(0), cut(1, PARTS[0]), gpu(2), nics=(nic(0, 0),)),
@@ -81,7 +81,7 @@ class Health(RuleBasedStateMachine):
     def start(self) -> None:
         self.monitor = Monitor(CONFIG)
         self.now = 0.0
-        self.states: dict[str, State] = {}
+        self.states: dict[str, HealthState] = {}
         self.fatal_at: dict[str, float] = {}
         self.lost: set[str] = set()
         self.down: set[str] = set()
@@ -98,7 +98,7 @@ class Health(RuleBasedStateMachine):
             assert (change.was, change.state) in ALLOWED
             assert self.states.get(change.device, change.was) is change.was
             assert change.state is standings[change.device].state
-            if change.was is State.RECOVERING and change.state.usable:
+            if change.was is HealthState.RECOVERING and change.state.usable:
                 assert self.now - self.fatal_at[change.device] >= RULES.hold_seconds
         for name, standing in standings.items():
             if any(cause.fatal for cause in standing.causes):
@@ -155,7 +155,7 @@ class Health(RuleBasedStateMachine):
     def nothing_unwell_is_given_to_pods(self) -> None:
         for standing in self.monitor.standings():
             fatal = any(cause.fatal for cause in standing.causes)
-            assert fatal == (standing.state is State.UNHEALTHY)
+            assert fatal == (standing.state is HealthState.UNHEALTHY)
             whole = standing.parent or standing.device
             owner = "rdma" if whole in {OTHER, PORT} else "nvml"
             if whole in self.lost | self.due or owner in self.down:
@@ -177,7 +177,7 @@ class Health(RuleBasedStateMachine):
         for _ in range(10):
             self.time_passes(20.0)
             self.measures({uuid: {} for uuid in GPUS}, (1,))
-        assert set(self.states.values()) == {State.HEALTHY}
+        assert set(self.states.values()) == {HealthState.HEALTHY}
 
 
 TestHealth = Health.TestCase

@@ -17,8 +17,8 @@ from support.kubelets.purekubelet import AdmissionError, Habits, PureKubelet
 
 from deviceplugin.allocation.plans import needed
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Life, NodePod, Why
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.allocation.values import DeviationKind, NodePod, PodStage
+from deviceplugin.errors import AllocationRefused, RefusalCause
 
 PARENTS = [*(f"gpu{i}" for i in range(8)), *(f"nic{i}" for i in range(4))]
 PLANS = ("good", "good", "good", "none", "tampered", "foreign", "unreadable")
@@ -160,8 +160,8 @@ class Handshake(RuleBasedStateMachine):
         except AdmissionError:
             self.ends(one.uid)
             return
-        except Refused as error:
-            if error.cause is not Cause.TAKEN or not self.has_forgotten():
+        except AllocationRefused as error:
+            if error.cause is not RefusalCause.TAKEN or not self.has_forgotten():
                 raise
             self.ends(one.uid)
             return
@@ -203,7 +203,7 @@ class Handshake(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.kubelet.pods)))
         self.kubelet.start(uid, listens=self.listens)
         if data.draw(st.booleans()):
-            self.bound[uid] = replace(self.bound[uid], life=Life.RUNNING)
+            self.bound[uid] = replace(self.bound[uid], life=PodStage.RUNNING)
             self.feed(uid)
 
     # --- ends ---------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Handshake(RuleBasedStateMachine):
     def pod_ends(self, *, data: st.DataObject, deleted: bool, fed: bool) -> None:
         uid = data.draw(st.sampled_from(sorted(self.bound)))
         if deleted and fed:
-            self.bound[uid] = replace(self.bound[uid], life=Life.ENDING)
+            self.bound[uid] = replace(self.bound[uid], life=PodStage.ENDING)
             self.feed(uid)
         self.ends(uid, fed=fed)
 
@@ -226,7 +226,7 @@ class Handshake(RuleBasedStateMachine):
             return
         self.fed.discard(uid)
         if fed or not self.listens:
-            self.table.pod(replace(gone, life=Life.OVER))
+            self.table.pod(replace(gone, life=PodStage.OVER))
             self.table.gone(uid)
 
     # --- health and restarts ------------------------------------------------------------------
@@ -287,7 +287,11 @@ class Handshake(RuleBasedStateMachine):
             return
         self.kubelet.tell()
         given = self.table.given()
-        told = {(d.uid, d.resource) for d in self.table.deviations() if d.why is Why.OTHER_DEVICES}
+        told = {
+            (d.uid, d.resource)
+            for d in self.table.deviations()
+            if d.why is DeviationKind.OTHER_DEVICES
+        }
         for uid, one in self.kubelet.pods.items():
             if uid not in self.fed:
                 continue

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.devices.migcards import CARDS, all_ways, counted, gpu, profiles
 
-from deviceplugin.mig.layouts import LayoutError, Rule
-from deviceplugin.mig.placing import Slot, mask, place
+from deviceplugin.mig.layouts import LayoutError, LayoutRule
+from deviceplugin.mig.placing import InstanceSlot, mask, place
 from deviceplugin.mig.steps import Recut, next_step
 
 cards = st.sampled_from(sorted(CARDS))
@@ -22,7 +22,7 @@ def layouts(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 
 
 @st.composite
-def cut_cards(draw: st.DrawFn) -> tuple[str, frozenset[Slot], frozenset[Slot]]:
+def cut_cards(draw: st.DrawFn) -> tuple[str, frozenset[InstanceSlot], frozenset[InstanceSlot]]:
     """A card, how it is cut and which instances are in use."""
     card = draw(cards)
     ways = all_ways(card)
@@ -33,8 +33,11 @@ def cut_cards(draw: st.DrawFn) -> tuple[str, frozenset[Slot], frozenset[Slot]]:
 
 
 def placed(
-    card: str, counts: dict[str, int], standing: frozenset[Slot], busy: frozenset[Slot]
-) -> frozenset[Slot] | None:
+    card: str,
+    counts: dict[str, int],
+    standing: frozenset[InstanceSlot],
+    busy: frozenset[InstanceSlot],
+) -> frozenset[InstanceSlot] | None:
     try:
         slots = place(profiles(card), counts, standing, busy)
     except LayoutError:
@@ -61,7 +64,7 @@ def test_a_layout_is_placed_when_and_only_when_it_can_be(
 
 @given(cut_cards(), st.data())
 def test_nothing_in_use_moves_and_no_way_keeps_more(
-    cut: tuple[str, frozenset[Slot], frozenset[Slot]], data: st.DataObject
+    cut: tuple[str, frozenset[InstanceSlot], frozenset[InstanceSlot]], data: st.DataObject
 ) -> None:
     card, standing, busy = cut
     counts = data.draw(st.sampled_from(sorted(all_ways(card))))
@@ -75,18 +78,21 @@ def test_nothing_in_use_moves_and_no_way_keeps_more(
 
 @given(cut_cards(), st.data())
 def test_a_recut_makes_exactly_what_is_wanted_and_needs_no_second(
-    cut: tuple[str, frozenset[Slot], frozenset[Slot]], data: st.DataObject
+    cut: tuple[str, frozenset[InstanceSlot], frozenset[InstanceSlot]], data: st.DataObject
 ) -> None:
     card, standing, _ = cut
     counts = dict(data.draw(st.sampled_from(sorted(all_ways(card)))))
-    rule = Rule(enabled=True, counts=counts)
+    rule = LayoutRule(enabled=True, counts=counts)
     has = gpu(card, *[f"{s.profile}@{s.start}" for s in sorted(standing)])
     step = next_step(has, rule, frozenset())
     after = set(standing)
     if step is not None:
         assert isinstance(step, Recut)
-        after -= {Slot(u.split("-", 2)[2].split("@")[0], int(u.split("@")[1])) for u in step.remove}
-        after |= {Slot(*made) for made in step.make}
+        after -= {
+            InstanceSlot(u.split("-", 2)[2].split("@")[0], int(u.split("@")[1]))
+            for u in step.remove
+        }
+        after |= {InstanceSlot(*made) for made in step.make}
     assert Counter(slot.profile for slot in after) == Counter(counts)
     again = gpu(card, *[f"{s.profile}@{s.start}" for s in sorted(after)])
     assert next_step(again, rule, frozenset()) is None

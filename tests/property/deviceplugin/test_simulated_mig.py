@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.machine import load
 from deviceplugin.errors import BackendError
-from deviceplugin.model.inventory import Mig, MigInstance
+from deviceplugin.model.inventory import GpuMig, MigInstance
 from deviceplugin.model.signals import InventoryChanged
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def run(step: Coroutine[None, None, T]) -> T:
     return asyncio.run(step)
 
 
-def mig_of(backend: Simulated, gpu: int) -> Mig:
+def mig_of(backend: Simulated, gpu: int) -> GpuMig:
     found = run(backend.inventory()).gpus[gpu].mig
     assert found is not None
     return found

@@ -15,7 +15,7 @@ from support.kubelets.purekubelet import Habits, PureKubelet
 
 from deviceplugin.allocation.plans import needed
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Life, NodePod
+from deviceplugin.allocation.values import NodePod, PodStage
 
 STOCKS = {stock.resource: stock for stock in stocks()}
 HABITS = {True: Habits(listens=True), False: Habits(listens=False)}
@@ -69,13 +69,13 @@ class Node:
             assert stock.names_of(frozenset(has.ids(resource))) <= Counter(made.plan)
         self.kubelet.start(made.uid, listens=self.listens)
         if self.rng.random() < 0.5:
-            self.pods[made.uid] = replace(made, life=Life.RUNNING)
+            self.pods[made.uid] = replace(made, life=PodStage.RUNNING)
             self.table.pod(self.pods[made.uid])
 
     def end(self) -> None:
         uid = self.rng.choice(sorted(self.pods))
         self.kubelet.end(uid)
-        self.table.pod(replace(self.pods.pop(uid), life=Life.OVER))
+        self.table.pod(replace(self.pods.pop(uid), life=PodStage.OVER))
 
     def restart(self) -> None:
         published, self.table = self.table.given(), self.fresh()

@@ -21,7 +21,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
@@ -44,7 +44,7 @@ class World:
         engine = Engine(self.state, lambda: 1.0)
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
+        reporter = DecisionReporter(self.state, pods, recorder, metrics, DueEvents())
         self.feed = feed_of(engine, pods, reporter)
         self.objects: Objects = {}
         self.pods: dict[str, wire.Pod] = {}

@@ -27,17 +27,17 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.reservations.reservations import KEPT_S, ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.apiwire import reservation
-from muster.apiwire.reservation import Place
+from muster.apiwire.reservation import ReservedPlace
 from muster.cluster.ids import PodUid
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
@@ -60,7 +60,7 @@ class World:
 
     now: float = 1_000.0
     pods: dict[tuple[str, int], str] = field(default_factory=dict)
-    places: dict[tuple[str, int], Place] = field(default_factory=dict)
+    places: dict[tuple[str, int], ReservedPlace] = field(default_factory=dict)
     made: int = 0
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class World:
         engine = Engine(self.state, lambda: self.now)
         pending, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pending, recorder, metrics, DueEvents())
+        reporter = DecisionReporter(self.state, pending, recorder, metrics, DueEvents())
         self.feed = feed_of(engine, pending, reporter)
         self.worklist = WorkList(engine)
         pace = Pace(asyncio.get_running_loop().time)
@@ -91,7 +91,7 @@ class World:
             engine,
             config,
             self.worklist,
-            Holding(engine),
+            PlanHolder(engine),
             restrictions=UNRESTRICTED,
             release=self.reservations.planned,
             bind_times=BindTimes(engine, metrics.gang_bound, reporter.bound),
@@ -126,7 +126,9 @@ class World:
         if uid is not None:
             self.feed.pod_gone(wire.ObjectMeta(uid=uid))
 
-    def _pod(self, gang: str, number: int, uid: str = "", place: Place | None = None) -> wire.Pod:
+    def _pod(
+        self, gang: str, number: int, uid: str = "", place: ReservedPlace | None = None
+    ) -> wire.Pod:
         owner = owner_reference(GANGS[gang], f"{gang}-uid")
         pod = [*members(GANGS[gang], owner)][number]
         pod["metadata"]["uid"] = uid

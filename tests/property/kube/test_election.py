@@ -16,17 +16,17 @@ from muster.kube.leading.election import (
     Candidate,
     Create,
     Decision,
+    ElectionTimes,
+    LeaseRecord,
     Lost,
     Read,
-    Record,
     Renew,
     Rest,
-    Rules,
     Take,
     decide,
 )
 
-RULES = Rules(lease_s=15, deadline_s=10, retry_s=2)
+RULES = ElectionTimes(lease_s=15, deadline_s=10, retry_s=2)
 WRITE_S = 4.0  # as the default configuration has it; 1 s is left for clocks
 STEP_S = 0.5
 SLOW_S = 3.0
@@ -56,10 +56,10 @@ class Refused(Exception):
 class Server:
     """One Lease with optimistic concurrency."""
 
-    record: Record | None = None
+    record: LeaseRecord | None = None
     version: int = 0
 
-    def handle(self, who: str, request: Decision) -> Record | None:
+    def handle(self, who: str, request: Decision) -> LeaseRecord | None:
         """Answer a request, or raise ``Refused``."""
         match request:
             case Read():
@@ -84,9 +84,9 @@ class Server:
         if self.record is None or self.record.version != version:
             raise Refused
 
-    def _write(self, who: str, transitions: int) -> Record:
+    def _write(self, who: str, transitions: int) -> LeaseRecord:
         self.version += 1
-        self.record = Record(str(self.version), who, RULES.lease_s, transitions)
+        self.record = LeaseRecord(str(self.version), who, RULES.lease_s, transitions)
         return self.record
 
 
@@ -101,7 +101,7 @@ class Person:
     me: Candidate = field(init=False)
     asked: Decision | None = None
     asked_at: float = 0.0  # by the world's time
-    answer: Record | Refused | None = None
+    answer: LeaseRecord | Refused | None = None
     answered: bool = False
     paused: bool = False
     over: bool = False

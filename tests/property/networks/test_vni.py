@@ -29,8 +29,8 @@ from muster.kube.kinds.jobnetworks import (
     NodeNetworkStatus,
 )
 from muster.kube.wire import ObjectMeta, PartialObject
-from muster.vni.book import Exhausted, Standing, VniBook
-from muster.vni.pools import Pool, Range, judge
+from muster.vni.book import Exhausted, VniBook, VniStanding
+from muster.vni.pools import JobNetworkPool, Range, judge
 
 GANGS = [GangKey(f"muster/default/{name}") for name in "abc"]
 NODES = ["n1", "n2"]
@@ -132,7 +132,7 @@ class Vnis(RuleBasedStateMachine):
         self.server = Server()
         self.agents = {name: Agent(name) for name in NODES}
         self.living: set[GangKey] = set()
-        self.kept = {"a": Pool("a", RANGES[0], made="a")}
+        self.kept = {"a": JobNetworkPool("a", RANGES[0], made="a")}
         self.restart()
 
     @rule()
@@ -189,14 +189,14 @@ class Vnis(RuleBasedStateMachine):
         if isinstance(chosen, Exhausted):
             in_ranges = {vni for pool in usable for vni in numbers(pool.range)}
             free = {vni for vni in in_ranges if f"vni-{vni}" not in self.server.objects}
-            assert all(self.book.lines[vni].standing is Standing.LEAVING for vni in free)
+            assert all(self.book.lines[vni].standing is VniStanding.LEAVING for vni in free)
             return
         assert chosen.vni in chosen.pool.range
         assert not any(pool.federation and chosen.vni in pool.federation for pool in usable)
         agents = {NODES[0]: NodeNetworkStatus(address="10.0.0.1", mtu=1500)}
         self._do(self.writes.make(chosen, gang, "default", agents))
 
-    def _usable(self) -> list[Pool]:
+    def _usable(self) -> list[JobNetworkPool]:
         why = judge(self.kept.values())
         return [self.kept[name] for name in sorted(self.kept) if not why[name]]
 
@@ -207,7 +207,7 @@ class Vnis(RuleBasedStateMachine):
     )
     def operator_edits(self, name: str, range_: Range, share: Range | None) -> None:
         """Make a pool, or change, shrink or move it, whatever is in use; it may be a bad one."""
-        self.kept[name] = Pool(name, range_, share, made=name)
+        self.kept[name] = JobNetworkPool(name, range_, share, made=name)
 
     @rule(name=st.sampled_from("ab"))
     def operator_deletes(self, name: str) -> None:
@@ -222,13 +222,13 @@ class Vnis(RuleBasedStateMachine):
 
     def _give_back(self) -> None:
         for line in list(self.book.lines.values() if self._may_write() else ()):
-            if line.standing is Standing.HELD and line.gang not in self.living:
+            if line.standing is VniStanding.HELD and line.gang not in self.living:
                 self._do(self.writes.delete(line.vni))
 
     def _finish(self, fate: str = "ok") -> None:
         """As ``JobNetworks._finish_all``: what agents say is read anew before a VNI is freed."""
         self.server.fate = "ok"
-        leaving = [v for v, line in self.book.lines.items() if line.standing is Standing.LEAVING]
+        leaving = [v for v, line in self.book.lines.items() if line.standing is VniStanding.LEAVING]
         if not self._may_write() or self._do(self._read()) is None:
             return
         for vni in leaving:

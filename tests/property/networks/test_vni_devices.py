@@ -14,10 +14,10 @@ from muster.vniagent.agent import PASSES
 from muster.vniagent.desired import (
     ANY_MAC,
     MARK,
-    Device,
-    Entry,
+    ForwardingEntry,
+    NetworkDevice,
     Present,
-    Wanted,
+    WantedNetwork,
     held,
     ready,
     steps,
@@ -28,11 +28,11 @@ ADDRESSES = ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
 
 
 @st.composite
-def wants(draw: st.DrawFn) -> dict[int, Wanted]:
+def wants(draw: st.DrawFn) -> dict[int, WantedNetwork]:
     chosen = draw(st.sets(st.sampled_from(VNIS)))
     remotes = st.frozensets(st.sampled_from(ADDRESSES))
     mtus = st.sampled_from([1450, 8950])
-    return {vni: Wanted(vni, draw(mtus), 4789, "10.0.0.1", draw(remotes)) for vni in chosen}
+    return {vni: WantedNetwork(vni, draw(mtus), 4789, "10.0.0.1", draw(remotes)) for vni in chosen}
 
 
 NAMES = [bridge_name(v) for v in VNIS] + [vxlan_name(v) for v in VNIS] + ["eth0", "mvb", "mvx12x"]
@@ -41,10 +41,10 @@ NAMES = [bridge_name(v) for v in VNIS] + [vxlan_name(v) for v in VNIS] + ["eth0"
 @st.composite
 def nodes(draw: st.DrawFn) -> Present:
     """Draw a node with anything on it, ours or not, whole or half made."""
-    devices: list[Device] = []
+    devices: list[NetworkDevice] = []
     for index, name in enumerate(draw(st.lists(st.sampled_from(NAMES), unique=True)), 1):
         master = draw(st.sampled_from([0, *(d.index for d in devices if d.kind == "bridge")]))
-        device = Device(
+        device = NetworkDevice(
             index=index,
             name=name,
             kind=draw(st.sampled_from(["bridge", "vxlan", "veth", ""])),
@@ -58,7 +58,7 @@ def nodes(draw: st.DrawFn) -> Present:
         )
         devices.append(device)
     entries = [
-        Entry(device.index, draw(st.sampled_from([ANY_MAC, "02:00:00:00:00:01"])), remote)
+        ForwardingEntry(device.index, draw(st.sampled_from([ANY_MAC, "02:00:00:00:00:01"])), remote)
         for device in devices
         if device.kind == "vxlan" and device.group == MARK
         for remote in draw(st.sets(st.sampled_from([*ADDRESSES, "10.0.0.99"])))
@@ -66,7 +66,7 @@ def nodes(draw: st.DrawFn) -> Present:
     return Present(tuple(devices), tuple(entries))
 
 
-def work(kernel: Kernel, wanted: dict[int, Wanted], limit: int | None = None) -> int:
+def work(kernel: Kernel, wanted: dict[int, WantedNetwork], limit: int | None = None) -> int:
     """Do as the agent does, killed after so many steps; return how many were done."""
     done = 0
     for _ in range(PASSES):
@@ -79,13 +79,13 @@ def work(kernel: Kernel, wanted: dict[int, Wanted], limit: int | None = None) ->
     return done
 
 
-def foreign(present: Present) -> dict[str, Device]:
+def foreign(present: Present) -> dict[str, NetworkDevice]:
     return {d.name: replace(d, master=0) for d in present.devices if d.group != MARK}
 
 
 @given(nodes(), wants(), st.integers(0, 6))
 def test_whatever_is_there_and_wherever_it_is_killed_the_wanted_devices_stand_in_the_end(
-    present: Present, wanted: dict[int, Wanted], killed_after: int
+    present: Present, wanted: dict[int, WantedNetwork], killed_after: int
 ) -> None:
     kernel = Kernel(present)
     work(kernel, wanted, killed_after)
@@ -104,7 +104,7 @@ def test_whatever_is_there_and_wherever_it_is_killed_the_wanted_devices_stand_in
 
 @given(nodes(), wants())
 def test_nothing_of_others_is_changed_or_removed(
-    present: Present, wanted: dict[int, Wanted]
+    present: Present, wanted: dict[int, WantedNetwork]
 ) -> None:
     """But the bridges that the CNI plugin has made for a wanted network."""
     kernel = Kernel(present)
@@ -121,7 +121,7 @@ def test_nothing_of_others_is_changed_or_removed(
 
 @given(nodes(), wants())
 def test_what_nobody_wants_any_more_is_gone_without_a_rest(
-    present: Present, wanted: dict[int, Wanted]
+    present: Present, wanted: dict[int, WantedNetwork]
 ) -> None:
     kernel = Kernel(present)
     work(kernel, wanted)
@@ -130,7 +130,7 @@ def test_what_nobody_wants_any_more_is_gone_without_a_rest(
 
 
 @given(wants())
-def test_what_stands_is_left_alone(wanted: dict[int, Wanted]) -> None:
+def test_what_stands_is_left_alone(wanted: dict[int, WantedNetwork]) -> None:
     kernel = Kernel(Present())
     work(kernel, wanted)
     assert work(kernel, wanted) == 0

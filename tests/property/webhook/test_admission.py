@@ -15,12 +15,12 @@ from support.pods.widepods import CLUSTERS, NAMESPACES, wide_pods
 from support.webhooks.hostile import JSON, review
 
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import parse, respond
 
-POLICY, RULES = Policy(), Rules()
+POLICY, RULES = ManagedPolicy(), ValidationRules()
 WHERE = st.sampled_from(sorted(NAMESPACES))
 NOTES_BYTES = 256 * 1024  # apimachinery, TotalAnnotationSizeLimitB
 # What admission changes of what was there: a scheduler that Muster replaces, and its own ledger.

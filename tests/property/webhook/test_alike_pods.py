@@ -10,16 +10,16 @@ from support.injections.injecting import facts
 from support.pods.anypods import PODS
 
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
 from webhook.review.gate import Mutation
 from webhook.review.sharedanswers import KEPT, LONGEST, Alike, Known, PodRequest, new_pod
-from webhook.review.validation import Rules, planned_by
+from webhook.review.validation import ValidationRules, planned_by
 from webhook.review.wire import AdmissionRequest, Verdict, parse, respond
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-POLICY = Policy()
-RULES = Rules(
+POLICY = ManagedPolicy()
+RULES = ValidationRules(
     devices=POLICY.device_problems, plans=planned_by(POLICY), unread=POLICY.devices.unread
 )
 GANG = {"muster.dev/gang": "g", "muster.dev/gang-size": "4"}

@@ -24,7 +24,7 @@ from support.injections.overriding import (
 
 from muster.injection.errors import PatchError
 from muster.injection.overrides.document import Document
-from muster.injection.overrides.policy import Broken, Policies, Policy
+from muster.injection.overrides.policy import Broken, OverridePolicy, Policies
 from muster.injection.overrides.reader import read
 from muster.injection.patching.operations import pointer
 from muster.injection.patching.pointers import tokens
@@ -197,7 +197,7 @@ def test_the_order_in_which_policies_become_known_does_not_matter(
 def test_a_policy_of_any_shape_never_raises(pod: JSON, dialect: str, spec: Any) -> None:
     given_policy = policy(dialect, spec, "p")
     found = read(json.dumps(given_policy).encode())
-    assert isinstance(found, Policy | Broken)
+    assert isinstance(found, OverridePolicy | Broken)
     below, owners = owned(pod, *deployment(policy="p"))
     result(below, Policies.of([found]), owners, cluster=HERE)
 

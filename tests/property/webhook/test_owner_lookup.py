@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from muster.kube import wire
 from muster.kube.errors import NotFound, Status, TransportError
-from muster.kube.http.transport import Request
+from muster.kube.http.transport import HttpRequest
 from webhook.facts.owners import KEEP_S, OwnerLookup
 
 KINDS = [
@@ -38,7 +38,7 @@ class Cluster:
         self.labelled = [(self.now, 0)]
         self.lookup = OwnerLookup(self.send, deadline_s=60, at_most=3, clock=lambda: self.now)
 
-    async def send(self, request: Request) -> bytes:
+    async def send(self, request: HttpRequest) -> bytes:
         await asyncio.sleep(0)
         if self.away:
             raise TransportError("away")

@@ -16,17 +16,17 @@ from support.injections.injecting import facts, gpu_pod
 from support.pods.anypods import PODS
 from support.webhooks.hostile import JSON, OTHERS, POD, TREES, review, spoilt
 
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.errors import MalformedReview
 from webhook.review.admission import admit_mutating, admit_validating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Verdict, denied, parse, respond
 
 FACTS = facts(
     {"profile": "generic-roce-hostnet", "pods": "accelerated"},
     tolerations=[{"key": "gpu", "operator": "Exists"}],
 )
-POLICY, RULES = Policy(), Rules()
+POLICY, RULES = ManagedPolicy(), ValidationRules()
 
 
 def mutated(request: AdmissionRequest) -> Verdict:

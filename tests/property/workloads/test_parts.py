@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.keys.templateparts import Part, whole
+from muster.workloads.keys.templateparts import TemplatePart, whole
 
 SIZES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5)
 
@@ -15,7 +15,7 @@ def test_the_roles_share_the_minimum_in_order_and_nothing_more(
     sizes: list[tuple[int, int]], asked: int
 ) -> None:
     parts = [
-        Part(f"role-{n}", wire.ObjectMeta(), size, min(size, start))
+        TemplatePart(f"role-{n}", wire.ObjectMeta(), size, min(size, start))
         for n, (size, start) in enumerate(sizes)
     ]
     plain = GangSpec(key="d/n/x", namespace="n", name="x", dialect="d", min_count=asked)

@@ -16,7 +16,7 @@ from support.devices.served import Instance, Node, eventually, node
 from support.kubelets.fakekubelet import Pod, asking
 from support.webhooks.plainview import PlainView, view
 
-from deviceplugin.exporter.board import Board
+from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.exporter.server import serving
 from deviceplugin.handshake.holders import Holders
@@ -45,7 +45,7 @@ async def scrape(url: str) -> Pods:
 
 
 async def test_a_scrape_names_the_pods_and_forgets_them_when_they_end() -> None:
-    board = Board("n1")
+    board = MetricsBoard("n1")
     board.see(small_node())
     board.read([reading(uuid) for uuid in (SOUND, "GPU-00000001", OTHER)], 0.0)
     config = ExporterConfig(host="127.0.0.1", port=0)

@@ -20,7 +20,7 @@ from deviceplugin.errors import BackendError
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
 from deviceplugin.health.reports import condition
-from deviceplugin.health.states import State
+from deviceplugin.health.states import HealthState
 from deviceplugin.model.signals import BackendUp, InventoryChanged, Signal
 
 STEP_S = 10.0
@@ -110,7 +110,7 @@ async def test_a_fault_is_seen_at_the_next_measurement_and_gone_when_it_is_switc
         await found.switch({"gpus": {3: fault}})
         assert found.out() == {third: [reason]}
         await found.switch({})
-        assert found.monitor.state(third) is State.RECOVERING
+        assert found.monitor.state(third) is HealthState.RECOVERING
         await found.measure(4)
         assert not found.out()
 

@@ -13,7 +13,7 @@ from muster.apiwire.explain import Explanation
 from muster.apiwire.gangs import GangRow
 from muster.apiwire.problem import Problem
 from muster.apiwire.status import Status
-from muster.apiwire.whatif import Question, WhatIf, Without
+from muster.apiwire.whatif import WhatIfAnswer, WhatIfQuestion, Without
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ async def test_an_answer_read_by_its_type_and_written_again_is_the_same(
 
 
 async def test_a_question_of_the_types_is_answered_by_the_types(cluster: World) -> None:
-    question = Question(gang="waits", without=Without(gangs=("bound",)))
+    question = WhatIfQuestion(gang="waits", without=Without(gangs=("bound",)))
     async with cluster.http.post("/v1/whatif", data=msgspec.json.encode(question)) as reply:
         raw = await reply.read()
-    found = msgspec.json.decode(raw, type=WhatIf)
+    found = msgspec.json.decode(raw, type=WhatIfAnswer)
     assert found.fits
     assert found.decision.decision == "plan"
     assert msgspec.json.encode(found) == raw

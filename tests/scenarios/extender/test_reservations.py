@@ -31,7 +31,7 @@ from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import INDEX, Gang, create_owner, members
 from loadtest.testbed.client.pods import pod as simple_pod
 from muster.apiwire import reservation
-from muster.apiwire.reservation import Place, Reserved
+from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.cluster.tables.holds import HoldState
 from muster.kube import names
 from muster.kube.translation.translate import pod_uid
@@ -80,7 +80,7 @@ async def reserve(cluster: World, pod: JSON) -> Reserved:
     return reserved
 
 
-def placed(pod: JSON, place: Place) -> JSON:
+def placed(pod: JSON, place: ReservedPlace) -> JSON:
     """Return a pod as the webhook makes it with a place."""
     annotations = {**pod["metadata"]["annotations"], names.PLAN: reservation.annotation(place)}
     affinity = {"nodeAffinity": json.loads(bytes(reservation.pinned(place)))}

@@ -16,7 +16,7 @@ from support.extenders.extenders import PODS, World, until, world
 
 from extender.config.settings import StoryConfig
 from loadtest.testbed.client.pods import Gang
-from muster.apiwire.story import Story, StoryEntry
+from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cli.main import main
 from muster.kube import names
 
@@ -30,11 +30,11 @@ async def cluster() -> AsyncIterator[World]:
         yield running
 
 
-async def story_of(cluster: World, path: str) -> Story:
+async def story_of(cluster: World, path: str) -> StoryAnswer:
     async with cluster.http.get(f"/v1/story/{path}") as reply:
         raw = await reply.read()
         assert reply.status == 200, raw
-    found = msgspec.json.decode(raw, type=Story)
+    found = msgspec.json.decode(raw, type=StoryAnswer)
     assert msgspec.json.encode(found) == raw
     return found
 
@@ -49,7 +49,7 @@ async def runs(cluster: World, name: str, size: int) -> dict[str, str]:
     return placed
 
 
-def chain(story: Story, entry: StoryEntry) -> list[StoryEntry]:
+def chain(story: StoryAnswer, entry: StoryEntry) -> list[StoryEntry]:
     """Return an entry and its causes, first things first."""
     by_id = {each.id: each for each in story.entries}
     found = [entry]
@@ -131,7 +131,7 @@ async def test_people_read_a_line_for_each_thing_that_happened(
     assert head.split() == ["TIME", "+MS", "ID", "CAUSE", "WHAT"]
     assert "muster/default/g is complete: 1 members wait, 0 have a node" in "\n".join(lines)
     assert await asyncio.to_thread(main, ["story", "g-0", "-o", "json", "--extender", url]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=Story)
+    found = msgspec.json.decode(capsys.readouterr().out, type=StoryAnswer)
     assert (found.kind, found.name) == ("pod", "default/g-0")
     assert await asyncio.to_thread(main, ["story", "gang/none", "--extender", url]) == 1
     assert "gang default/none: does not exist" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from loadtest.testbed.oracles.placement.plans import verify
 from muster.cluster.devices.onenode import WIDTH
 from muster.cluster.events import Assignment, Event, GangUpserted, PlanHeld, PodGone, PricesLearned
 from muster.cluster.resumable import run
-from muster.cluster.specs.deviceasks import DeviceAsks, Memory, Mig, Milli
+from muster.cluster.specs.deviceasks import DeviceAsks, Memory, MigAsk, Milli
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.state import ClusterState
 from muster.decisions.assign import assignments
@@ -117,7 +117,7 @@ def test_memory_is_asked_of_one_gpu_and_not_of_the_node() -> None:
 
 
 def test_a_mig_profile_that_no_device_has_is_refused_by_name() -> None:
-    odd = asking(Mig("9g.90gb", 1, "nvidia.com/mig-3g.20gb"), mig_3g=1)
+    odd = asking(MigAsk("9g.90gb", 1, "nvidia.com/mig-3g.20gb"), mig_3g=1)
     decision = decided(state(gpu_node("n1", "mig")), "g", odd)
     assert isinstance(decision, Reject)
     assert "9g.90gb" in decision.message

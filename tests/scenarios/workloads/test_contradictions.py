@@ -20,10 +20,10 @@ from support.dialects.contradicted import GPU, ROWS, Row
 from muster.observability.health import Health
 from muster.placement.decision import Reject, RejectReason
 from muster.placement.reasons.text import render
-from muster.workloads.managedpods import Policy
-from webhook.http.server import Admittance, Reviewing, Server
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.validation import Rules, planned_by
+from webhook.review.validation import ValidationRules, planned_by
 
 JSON = dict[str, Any]
 Client = TestClient[BaseRequest, None]
@@ -33,9 +33,9 @@ AT_THE_DOOR = [row for row in ROWS if row.at_the_door]
 @pytest.fixture
 async def webhook() -> AsyncIterator[Client]:
     """Give the webhook's own server, configured as it configures itself."""
-    policy = Policy()
-    rules = Rules(devices=policy.device_problems, plans=planned_by(policy))
-    server = Server(
+    policy = ManagedPolicy()
+    rules = ValidationRules(devices=policy.device_problems, plans=planned_by(policy))
+    server = ReviewServer(
         Reviewing(policy, rules),
         Admittance(body_limit_bytes=1 << 20, body_seconds=5.0),
         Metrics(CollectorRegistry()),

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.errors import APIError, Forbidden, NotFound, ServerError, Status, TransportError
-from muster.kube.errors import Gone as VersionGone
+from muster.kube.errors import VersionExpired as VersionGone
 from muster.kube.resources import PODS, Resource
 from muster.kube.watching.frames import Codec, Page
 from muster.kube.watching.listwatch import ListWatch, Runtime, WatchConsumer, WatchScope
@@ -204,7 +204,7 @@ class Consumer:
                     self.told.append(f"+{obj.metadata.name}")
                     self.by_uid[obj.metadata.uid] = obj.metadata.name
                     self.by_name[obj.metadata.name] = obj.metadata.uid
-                case Gone(meta):
+                case ObjectGone(meta):
                     self.told.append(f"-{meta.name}")
                     self.by_uid.pop(meta.uid, None)
                     self.by_name.pop(meta.name, None)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from support.clusters.builders import GPU, node
 
 from muster.cluster.events import DeviceSpec, NodeUpserted
-from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared
+from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, MigAsk, Milli, SharedAsk
 from muster.cluster.specs.deviceshape import MigProfile
 from muster.cluster.specs.podconstraints import PodClass
 from muster.workloads.devices import mig
@@ -103,7 +103,7 @@ def asking(*asks: DeviceAsk, cpu: int = 100, **requests: int) -> PodClass:
 def mig_ask(profile: str, count: int = 1) -> PodClass:
     """Return a class that asks for MIG instances of an A100-40GB ("3g.20gb")."""
     resource = f"nvidia.com/mig-{profile}"
-    return asking(Mig(profile, count, resource), **{f"mig_{profile[:2]}": count})
+    return asking(MigAsk(profile, count, resource), **{f"mig_{profile[:2]}": count})
 
 
 PODS: Mapping[str, PodClass] = {
@@ -115,7 +115,7 @@ PODS: Mapping[str, PodClass] = {
     "vgpu with 6 GiB": asking(Memory("nvidia", 1, 6 * GIB, cores=30), gpu=1),
     "30 per cent": asking(Memory("nvidia", 1, 0, percent=30)),
     "two containers": asking(Milli("nvidia", 1, 700), Milli("nvidia", 1, 400)),
-    "a slice": asking(Shared(SHARED, 1), shared=1),
+    "a slice": asking(SharedAsk(SHARED, 1), shared=1),
     "1g": mig_ask("1g.5gb"),
     "two 2g": mig_ask("2g.10gb", 2),
     "3g": mig_ask("3g.20gb"),

@@ -7,10 +7,10 @@ from extender.engine import Engine
 from extender.intake.objects import Feed
 from extender.intake.podwatchers import PodWatchers
 from extender.pendingpods import PendingPods
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names, wire
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 
 @dataclass
@@ -54,7 +54,7 @@ def nowhere(*_: object) -> None:
 def feed_of(
     engine: Engine,
     pods: PendingPods,
-    reporter: Reporter,
+    reporter: DecisionReporter,
     *,
     slipped: NotWatched | None = None,
     networks: NotWatched | None = None,
@@ -67,4 +67,4 @@ def feed_of(
         networks=networks or NotWatched(),
         node_changed=nowhere,
     )
-    return Feed(engine, Policy(), names.DEFAULT_LEVELS, pods, reporter, {}, watchers)
+    return Feed(engine, ManagedPolicy(), names.DEFAULT_LEVELS, pods, reporter, {}, watchers)

@@ -11,7 +11,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
@@ -33,7 +33,7 @@ class World:
         self._pods = 0
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
+        reporter = DecisionReporter(self.state, pods, recorder, metrics, DueEvents())
         engine = Engine(self.state, lambda: 1.0)
         self.feed = feed_of(engine, pods, reporter)
 

@@ -9,11 +9,11 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import Holding
+from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Restrictions
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.events import GangUpserted, NodeUpserted, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
@@ -48,8 +48,8 @@ class Bench:
         metrics = ExtenderMetrics(CollectorRegistry())
         pods = PendingPods()
         recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
-        self.holding = Holding(self.engine)
+        reporter = DecisionReporter(self.state, pods, recorder, metrics, DueEvents())
+        self.holding = PlanHolder(self.engine)
         self.worklist = WorkList(self.engine)
         self.planner = Planner(
             self.engine,

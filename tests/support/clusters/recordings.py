@@ -9,7 +9,7 @@ from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
 from muster.decisions.answer import answer
-from muster.decisions.history import Asked
+from muster.decisions.history import AnsweredQuestion
 from muster.decisions.recording import Note, RecordingInput, RecordingSource, record
 from muster.decisions.replay import Recording
 from muster.placement.question import Question
@@ -32,15 +32,15 @@ def question(key: GangKey, now: float, spare_count: int = 1) -> Question:
     return Question(key, now, SOURCE.window_s, spare_count)
 
 
-def asked(snapshot: Snapshot, about: Question) -> Asked:
+def asked(snapshot: Snapshot, about: Question) -> AnsweredQuestion:
     """Return a decision as the planner keeps it."""
-    return Asked(snapshot, about, run(answer(snapshot, about)))
+    return AnsweredQuestion(snapshot, about, run(answer(snapshot, about)))
 
 
 def taken(
     state: ClusterState,
     now: float,
-    made: Sequence[Asked] = (),
+    made: Sequence[AnsweredQuestion] = (),
     *,
     note: Callable[[GangKey], Note] = lambda _key: Note(),
     may_ask: Callable[[], bool] = lambda: True,

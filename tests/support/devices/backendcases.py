@@ -12,7 +12,7 @@ from support.devices.sysfstree import XGMI, SysfsTree
 
 from deviceplugin.backends import amd, rdma
 from deviceplugin.backends.backend import Backend
-from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.faults import Faults
 from deviceplugin.backends.simulated.machine import load
@@ -144,7 +144,7 @@ def together(folder: Path) -> Rig:
 
     def make() -> Backend:
         gpus = Simulated(load("pcie-t4"), node="n", control=control, poll_seconds=0.005)
-        return Together([gpus, nics.make()])
+        return JointBackend([gpus, nics.make()])
 
     def xid() -> None:
         faultswitch.write(control, faultswitch.with_xid(faultswitch.read(control), "0", 79))

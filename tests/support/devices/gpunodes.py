@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from deviceplugin.model.inventory import (
     Driver,
-    Fabric,
     FabricState,
     Gpu,
+    GpuMig,
     Inventory,
-    Mig,
     MigInstance,
     Nic,
+    NvlinkFabric,
     NvLinks,
     PciPlace,
     Port,
@@ -20,7 +20,7 @@ A100 = "NVIDIA A100-SXM4-40GB"
 H100 = "NVIDIA H100 80GB HBM3"
 GB200 = "NVIDIA GB200"
 CLUSTER = "7b968a6d-c8aa-45e1-9e07-e1e51be99c31"
-JOINED = Fabric(FabricState.COMPLETED, cluster=CLUSTER, clique=1)
+JOINED = NvlinkFabric(FabricState.COMPLETED, cluster=CLUSTER, clique=1)
 
 
 def gpu(index: int, model: str = A100, **changes: object) -> Gpu:
@@ -38,7 +38,7 @@ def gpu(index: int, model: str = A100, **changes: object) -> Gpu:
         index=index,
         minor=index,
         compute=(8, 0),
-        mig=Mig(),
+        mig=GpuMig(),
         pci_class="0x030200",
         files=(f"/dev/nvidia{index}",),
     )
@@ -60,7 +60,7 @@ def instance(number: int, profile: str = "1g.5gb", start: int = 0, size: int = 1
 
 
 def cut(index: int, *instances: MigInstance) -> Gpu:
-    return gpu(index, mig=Mig(enabled=True, pending=True, instances=instances))
+    return gpu(index, mig=GpuMig(enabled=True, pending=True, instances=instances))
 
 
 def nic(number: int, pair: int) -> Nic:

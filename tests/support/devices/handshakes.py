@@ -13,10 +13,18 @@ gpu0 … gpu5 are whole, gpu6 has four time slices, gpu7 is cut into three MIG i
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from deviceplugin.allocation.pairs import Topology
+from deviceplugin.allocation.pairs import PairScores
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import ContainerAsk, Kind, Life, Listed, NodePod, Offer, Stock
+from deviceplugin.allocation.values import (
+    ContainerAsk,
+    IdKind,
+    IdStock,
+    ListedDevices,
+    NodePod,
+    OfferedId,
+    PodStage,
+)
 from deviceplugin.model.inventory import Gpu, Inventory, Nic, NvLinks, PciPlace
 
 GPU, SHARED, MIG, HCA = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-2g", "rdma/hca"
@@ -40,23 +48,27 @@ INVENTORY = Inventory(
 
 
 def picker(inventory: Inventory = INVENTORY) -> Picker:
-    return Picker(Topology.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
+    return Picker(PairScores.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
 
 
-def whole(resource: str, names: Sequence[str], *, ill: frozenset[str], nics: bool = False) -> Stock:
-    offers = tuple(Offer(name, name, name, name not in ill) for name in names)
-    return Stock(resource, Kind.WHOLE, offers, nics=nics)
+def whole(
+    resource: str, names: Sequence[str], *, ill: frozenset[str], nics: bool = False
+) -> IdStock:
+    offers = tuple(OfferedId(name, name, name, name not in ill) for name in names)
+    return IdStock(resource, IdKind.WHOLE, offers, nics=nics)
 
 
-def stocks(ill: frozenset[str] = frozenset()) -> list[Stock]:
+def stocks(ill: frozenset[str] = frozenset()) -> list[IdStock]:
     """All resources of the node; ``ill``: parents that are not healthy."""
-    shares = [Offer(f"gpu6::{n}", "gpu6", "gpu6", "gpu6" not in ill) for n in range(4)]
+    shares = [OfferedId(f"gpu6::{n}", "gpu6", "gpu6", "gpu6" not in ill) for n in range(4)]
     places = [f"gpu7/2g.20gb@{start}" for start in (0, 2, 4)]
-    cut = [Offer(f"MIG-{n}", "gpu7", name, "gpu7" not in ill) for n, name in enumerate(places)]
+    cut = [OfferedId(f"MIG-{n}", "gpu7", name, "gpu7" not in ill) for n, name in enumerate(places)]
     return [
         whole(GPU, WHOLE, ill=ill),
-        Stock(SHARED, Kind.REPLICA, tuple(shares)),
-        Stock(MIG, Kind.MIG, tuple(cut), slices={n: 3 << (2 * i) for i, n in enumerate(places)}),
+        IdStock(SHARED, IdKind.REPLICA, tuple(shares)),
+        IdStock(
+            MIG, IdKind.MIG, tuple(cut), slices={n: 3 << (2 * i) for i, n in enumerate(places)}
+        ),
         whole(HCA, NICS, ill=ill, nics=True),
     ]
 
@@ -93,7 +105,7 @@ def pod(
     plan: Sequence[str] | None = None,
     batch: int | None = None,
     created: float = 0.0,
-    life: Life = Life.WAITING,
+    life: PodStage = PodStage.WAITING,
     problem: str = "",
 ) -> NodePod:
     return NodePod(
@@ -109,7 +121,7 @@ def pod(
     )
 
 
-def numa_of(stocked: Mapping[str, Stock], node: int) -> frozenset[str]:
+def numa_of(stocked: Mapping[str, IdStock], node: int) -> frozenset[str]:
     """Return the ids of all resources on a NUMA node."""
     numa = {gpu.uuid: gpu.place.numa for gpu in INVENTORY.gpus}
     numa |= {nic.name: nic.place.numa for nic in INVENTORY.nics}
@@ -134,5 +146,5 @@ def ask(found: Table, size: int, free: Sequence[str] = WHOLE, resource: str = GP
     return sorted(answer)
 
 
-def listed(name: str, *ids: str, container: str = "main", resource: str = GPU) -> Listed:
-    return Listed("default", name, container, resource, frozenset(ids))
+def listed(name: str, *ids: str, container: str = "main", resource: str = GPU) -> ListedDevices:
+    return ListedDevices("default", name, container, resource, frozenset(ids))

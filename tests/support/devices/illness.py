@@ -8,7 +8,7 @@ from support.devices.gpunodes import cut, gpu, instance, nic, node
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
 from deviceplugin.health.reports import Change
-from deviceplugin.health.states import State
+from deviceplugin.health.states import HealthState
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import GpuReading, NicReading, Reading, Signal
 
@@ -86,7 +86,7 @@ class Ward:
         self.sick.clear()
         self.read()
 
-    def state(self, device: str = SOUND) -> State:
+    def state(self, device: str = SOUND) -> HealthState:
         return self.monitor.state(device)
 
     def reasons(self, device: str = SOUND) -> list[str]:

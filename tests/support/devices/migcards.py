@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 from deviceplugin.backends.simulated import mig as simulatedmig
-from deviceplugin.mig.placing import Slot, mask
-from deviceplugin.model.inventory import Gpu, Mig, MigInstance, MigProfile, PciPlace
+from deviceplugin.mig.placing import InstanceSlot, mask
+from deviceplugin.model.inventory import Gpu, GpuMig, GpuMigProfile, MigInstance, PciPlace
 
 # Product, MiB, and the instances that mig-parted's layouts make of each profile
 # (NVIDIA/mig-parted, deployments/systemd/config-default.yaml).
@@ -59,7 +59,7 @@ CARDS: dict[str, tuple[str, int, Mapping[str, int]]] = {
 
 
 @cache
-def profiles(card: str) -> tuple[MigProfile, ...]:
+def profiles(card: str) -> tuple[GpuMigProfile, ...]:
     """Return what a card can be cut into."""
     product, memory, _ = CARDS[card]
     return simulatedmig.profiles(product, memory)
@@ -80,7 +80,7 @@ def gpu(card: str, *standing: str, index: int = 0, enabled: bool = True) -> Gpu:
         memory_mib=memory,
         place=PciPlace(f"0000:{index:02x}:00.0"),
         index=index,
-        mig=Mig(enabled, enabled, profiles(card), tuple(instances)),
+        mig=GpuMig(enabled, enabled, profiles(card), tuple(instances)),
     )
 
 
@@ -93,11 +93,13 @@ def untold(of: Gpu) -> Gpu:
 
 
 @cache
-def all_ways(card: str) -> Mapping[tuple[tuple[str, int], ...], tuple[frozenset[Slot], ...]]:
+def all_ways(
+    card: str,
+) -> Mapping[tuple[tuple[str, int], ...], tuple[frozenset[InstanceSlot], ...]]:
     """Return every way to cut a card, by how many of each profile: found by trying them all."""
-    found: dict[tuple[tuple[str, int], ...], list[frozenset[Slot]]] = {}
+    found: dict[tuple[tuple[str, int], ...], list[frozenset[InstanceSlot]]] = {}
     places = [
-        (Slot(profile.name, start), mask(profile, start))
+        (InstanceSlot(profile.name, start), mask(profile, start))
         for profile in profiles(card)
         for start in profile.starts
     ]
@@ -106,7 +108,9 @@ def all_ways(card: str) -> Mapping[tuple[tuple[str, int], ...], tuple[frozenset[
     return {counts: tuple(ways) for counts, ways in found.items()}
 
 
-def _disjoint(places: list[tuple[Slot, int]], taken: int) -> Iterator[frozenset[Slot]]:
+def _disjoint(
+    places: list[tuple[InstanceSlot, int]], taken: int
+) -> Iterator[frozenset[InstanceSlot]]:
     yield frozenset()
     for position, (slot, bits) in enumerate(places):
         if not bits & taken:
@@ -114,7 +118,7 @@ def _disjoint(places: list[tuple[Slot, int]], taken: int) -> Iterator[frozenset[
                 yield more | {slot}
 
 
-def counted(slots: Iterable[Slot]) -> tuple[tuple[str, int], ...]:
+def counted(slots: Iterable[InstanceSlot]) -> tuple[tuple[str, int], ...]:
     """Return how many of each profile there are."""
     names = [slot.profile for slot in slots]
     return tuple(sorted((name, names.count(name)) for name in set(names)))

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.backends.nvml.backend import NvmlBackend
-from deviceplugin.backends.nvml.link import Patience
+from deviceplugin.backends.nvml.link import NvmlTimeouts
 
 SOURCES = Path(__file__).parent / "nvmlstub"
 # As fast as a machine with two busy cores lets a child answer, and no slower.
-BRIEF = Patience(silence_s=5.0, slow_s=20.0, pause_s=0.05, longest_pause_s=0.2, lost_s=0.3)
+BRIEF = NvmlTimeouts(silence_s=5.0, slow_s=20.0, pause_s=0.05, longest_pause_s=0.2, lost_s=0.3)
 
 
 def build(into: Path, *, old_driver: bool = False) -> Path:
@@ -97,7 +97,7 @@ class Machine:
         lines = kept.read_text().splitlines() if kept.exists() else []
         return sorted(tuple(int(word) for word in line.split()) for line in lines)
 
-    def backend(self, patience: Patience = BRIEF, library: Path | None = None) -> NvmlBackend:
+    def backend(self, patience: NvmlTimeouts = BRIEF, library: Path | None = None) -> NvmlBackend:
         """Return a backend over this machine, to be closed by the caller."""
         return NvmlBackend(
             library=library or self.library,

@@ -16,7 +16,7 @@ from support.kubelets.fakekubelet import FakeKubelet
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView
 
-from deviceplugin.serving.resource import Place
+from deviceplugin.serving.resource import SocketPlace
 from deviceplugin.serving.servers import Allocatable, Servers
 
 
@@ -53,7 +53,7 @@ class Node:
         clock: Callable[[], float] | None = None,
     ) -> Instance:
         """Start an instance that serves ``views``."""
-        place = Place(self.kubelet.folder, start, self.kubelet.registry if registry else None)
+        place = SocketPlace(self.kubelet.folder, start, self.kubelet.registry if registry else None)
         how: Mapping[str, Callable[[], float]] = {} if clock is None else {"clock": clock}
         servers = Servers(place, allocatable, look_s=0.02, **how)  # type: ignore[arg-type]
         servers.offer({view.resource: view for view in views})

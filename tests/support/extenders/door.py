@@ -15,8 +15,8 @@ from support.extenders.authorities import Authority, Pair
 from support.extenders.extenders import until
 
 from extender.app import KEEP_ALIVE_S, make_app
-from extender.config.callers import Callers
-from extender.config.settings import ExtenderConfig, Tls
+from extender.config.callers import CallersSettings
+from extender.config.settings import ExtenderConfig, TlsFiles
 from extender.process import serving_certificate
 from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
@@ -85,12 +85,14 @@ class Door:
 
 
 @asynccontextmanager
-async def door(directory: Path, callers: Callers, *, asks: bool = True) -> AsyncIterator[Door]:
+async def door(
+    directory: Path, callers: CallersSettings, *, asks: bool = True
+) -> AsyncIterator[Door]:
     """Serve as `run_extender` does, with ``callers``; ``asks``: for certificates."""
     ours = Authority(directory / "ours")
     own = ours.issue("muster extender")
     ca = str(ours.ca) if asks else None
-    tls = Tls(str(own.certificate), str(own.key), ca)
+    tls = TlsFiles(str(own.certificate), str(own.key), ca)
     config = ExtenderConfig(tls=tls, callers=callers)
     certificate = serving_certificate(config)
     assert certificate is not None

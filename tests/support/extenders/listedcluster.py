@@ -15,7 +15,7 @@ from extender.intake.firstlist.siblings import is_quiet
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
@@ -36,7 +36,7 @@ class ListedCluster:
         engine = Engine(self.state, lambda: 1.0)
         waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, waiting, recorder, metrics, DueEvents())
+        reporter = DecisionReporter(self.state, waiting, recorder, metrics, DueEvents())
         self.feed = feed_of(
             engine,
             waiting,

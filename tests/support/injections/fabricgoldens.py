@@ -24,7 +24,7 @@ import msgspec
 import yaml
 from support.injections.injecting import FABRICS, JSON, PLACES, facts, injected
 
-from muster.injection.nodegroups import NOT_KNOWN, NodeGroup, Nodes
+from muster.injection.nodegroups import NOT_KNOWN, NodeGroup, NodeGroups
 from muster.injection.patching import record
 from muster.injection.subject import Facts
 
@@ -58,7 +58,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         """The cluster of the case."""
         live = self.nodes
         groups = tuple(NodeGroup(n.labels, n.allocatable, count=n.count) for n in live or ())
-        nodes = NOT_KNOWN if live is None else Nodes(groups, known=True)
+        nodes = NOT_KNOWN if live is None else NodeGroups(groups, known=True)
         cluster = facts({"profile": self.profile, **self.choice}, nodes=nodes)
         # Tolerations for accelerator taints are another rule's: here it is about the fabric.
         places = replace(PLACES, taints=())

@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from muster.injection.nodegroups import NOT_KNOWN, Nodes
+from muster.injection.nodegroups import NOT_KNOWN, NodeGroups
 from muster.injection.podview import PodView
 from muster.injection.profiles import catalog, tiers
 from muster.injection.profiles.clusterprofile import ClusterProfile
@@ -23,7 +23,7 @@ GPU = "nvidia.com/gpu"
 
 
 def facts(
-    *choices: JSON, nodes: Nodes = NOT_KNOWN, fabrics: Fabrics = FABRICS, **spec: object
+    *choices: JSON, nodes: NodeGroups = NOT_KNOWN, fabrics: Fabrics = FABRICS, **spec: object
 ) -> Facts:
     """A cluster with these fabric choices; ``spec``: further fields of its ClusterProfile."""
     profile = {"metadata": {"name": "train-eu"}, "spec": {"fabrics": list(choices), **spec}}

@@ -10,7 +10,7 @@ import msgspec
 
 from muster.injection.overrides.application import Overridden, override
 from muster.injection.overrides.owners import Owner, Owners
-from muster.injection.overrides.policy import Broken, Policies, Policy
+from muster.injection.overrides.policy import Broken, OverridePolicy, Policies
 from muster.injection.overrides.reader import read
 from muster.injection.overrides.targets import Identity
 from muster.injection.patching.record import ANNOTATION
@@ -50,7 +50,7 @@ def rules(dialect: str, *overriders: JSON, name: str = "p", cluster: bool = Fals
 def loaded(*policies: JSON) -> Policies:
     """What a watcher makes of these objects."""
     found = [read(json.dumps(one).encode()) for one in policies]
-    return Policies.of([one for one in found if isinstance(one, Policy | Broken)])
+    return Policies.of([one for one in found if isinstance(one, OverridePolicy | Broken)])
 
 
 def owned(pod: JSON, *above: Owner) -> tuple[JSON, Owners]:

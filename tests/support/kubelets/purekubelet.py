@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Listed, NodePod
-from deviceplugin.errors import Refused
+from deviceplugin.allocation.values import ListedDevices, NodePod
+from deviceplugin.errors import AllocationRefused
 
 
 class AdmissionError(Exception):
@@ -69,20 +69,20 @@ class PureKubelet:
     healthy: dict[str, set[str]] = field(default_factory=dict)
     pods: dict[str, Admitted] = field(default_factory=dict)
 
-    def listing(self) -> list[Listed]:
+    def listing(self) -> list[ListedDevices]:
         """Return what pod-resources List says: active pods, without plain init containers."""
         rows = []
         for one in self.pods.values():
             if not one.active:
                 continue
             meta = one.pod.namespace, one.pod.name
-            rows.append(Listed(*meta))
+            rows.append(ListedDevices(*meta))
             for container in one.pod.containers:
                 if container.passes_on:
                     continue
                 held = one.has.get(container.name, {})
                 rows += [
-                    Listed(*meta, container.name, resource, frozenset({each}))
+                    ListedDevices(*meta, container.name, resource, frozenset({each}))
                     for resource, ids in held.items()
                     for each in ids
                 ]
@@ -115,7 +115,7 @@ class PureKubelet:
                     ids = self._one(resource, amount, reusable.get(resource, set()), habits)
                     self._ask_before(habits, resource, doubted=ids)
                     self.table().allocate(resource, self._shuffled(ids))
-                except (Refused, AdmissionError):
+                except (AllocationRefused, AdmissionError):
                     one.active = False
                     raise
                 mine[resource] = ids

@@ -10,11 +10,11 @@ from muster.vniagent.desired import (
     MARK,
     AddRemote,
     Adopt,
-    Device,
     DropEntry,
-    Entry,
+    ForwardingEntry,
     MakeBridge,
     MakeVxlan,
+    NetworkDevice,
     Present,
     Remove,
     Settle,
@@ -36,9 +36,11 @@ class Kernel:
     def do(self, step: Step) -> None:
         match step:
             case MakeBridge(_, name, mtu):
-                self._make(Device(0, name, "bridge", MARK, mtu))
+                self._make(NetworkDevice(0, name, "bridge", MARK, mtu))
             case MakeVxlan(name, w):
-                made = Device(0, name, "vxlan", MARK, w.mtu, vni=w.vni, local=w.local, port=w.port)
+                made = NetworkDevice(
+                    0, name, "vxlan", MARK, w.mtu, vni=w.vni, local=w.local, port=w.port
+                )
                 self._make(made)
             case Adopt(index, _):
                 self.devices[index] = replace(self.devices[index], group=MARK)
@@ -47,7 +49,7 @@ class Kernel:
                 device = replace(self.devices[index], mtu=mtu, master=master)
                 self.devices[index] = replace(device, is_up=True, answers_arp=False)
             case AddRemote(index, remote):
-                self.entries.add(Entry(index, ANY_MAC, remote))
+                self.entries.add(ForwardingEntry(index, ANY_MAC, remote))
             case DropEntry(entry):
                 self.entries.remove(entry)
             case Remove(index, _):
@@ -55,7 +57,7 @@ class Kernel:
                 freed = [d for d in self.devices.values() if d.master == index]
                 self.devices |= {d.index: replace(d, master=0) for d in freed}
 
-    def _make(self, device: Device) -> None:
+    def _make(self, device: NetworkDevice) -> None:
         assert device.name not in {d.name for d in self.devices.values()}
         index = max(self.devices, default=0) + 1
         self.devices[index] = replace(device, index=index)

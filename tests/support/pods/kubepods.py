@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.cluster.events import PlanNote
 from muster.kube.client import KubeClient
-from muster.kube.http.transport import Request
+from muster.kube.http.transport import HttpRequest
 from muster.kube.resources import PODS
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
@@ -44,7 +44,7 @@ def note(node: str, *spares: str) -> PlanNote:
 
 async def raw(client: KubeClient, pod: Pod) -> dict[str, Any]:
     path = PODS.path(pod.metadata.name, namespace=pod.metadata.namespace)
-    found: dict[str, Any] = json.loads(await client._transport.send(Request("GET", path)))
+    found: dict[str, Any] = json.loads(await client._transport.send(HttpRequest("GET", path)))
     return found
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.injections.injecting import FABRICS, GPU, JSON, facts
 from support.pods.anypods import PODS
 
-from muster.injection.choosing.nodetable import NodeTable
-from muster.injection.nodegroups import Nodes
+from muster.injection.choosing.nodetable import FabricNodes
+from muster.injection.nodegroups import NodeGroups
 from muster.injection.patching.podsecurity import LABEL
 from muster.injection.subject import Facts
 
@@ -91,9 +91,9 @@ def wide_pods(draw: st.DrawFn) -> JSON:
     return pod
 
 
-def live(resources: dict[str, str], labels: dict[str, str]) -> Nodes:
+def live(resources: dict[str, str], labels: dict[str, str]) -> NodeGroups:
     """Four nodes of one pool."""
-    table = NodeTable(frozenset((*labels, "gpu-tier", "cloud.google.com/gke-spot")))
+    table = FabricNodes(frozenset((*labels, "gpu-tier", "cloud.google.com/gke-spot")))
     for number in range(4):
         told = {**labels, "gpu-tier": "inference", "cloud.google.com/gke-spot": "true"}
         table.put(f"n{number}", told, {GPU: "8", **resources}, ())
@@ -116,7 +116,7 @@ def _cluster(profile: str, channel: str, *, watched: bool) -> Facts:
         {"profile": "generic-roce-hostnet", "pods": "accelerated"},
         nodes=live(dict.fromkeys(fabric.spec.node_resources, "8"), {"pool": "a"})
         if watched
-        else Nodes(),
+        else NodeGroups(),
         namespaces=classes,
         spot="gke-spot",
         tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.answers import ContainerAnswer, ShownDevice
 
 
@@ -44,9 +44,11 @@ class PlainView:
         for device in ids:
             known = self.devices.get(device)
             if known is None:
-                raise Refused(Cause.UNKNOWN_DEVICE, f"{device}: is no device of {self.resource}")
+                raise AllocationRefused(
+                    RefusalCause.UNKNOWN_DEVICE, f"{device}: is no device of {self.resource}"
+                )
             if not known.healthy:
-                raise Refused(Cause.UNHEALTHY, f"{device}: is not healthy")
+                raise AllocationRefused(RefusalCause.UNHEALTHY, f"{device}: is not healthy")
         self.allocated.append(ids)
         return ContainerAnswer(
             envs={variable(self.resource): ",".join(sorted(ids))},
@@ -54,7 +56,7 @@ class PlainView:
 
     def starting(self, ids: tuple[str, ...]) -> None:
         if self.breaks:
-            raise Refused(Cause.TAKEN, "is somebody else's")
+            raise AllocationRefused(RefusalCause.TAKEN, "is somebody else's")
         self.started.append(ids)
 
 

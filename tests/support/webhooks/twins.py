@@ -32,12 +32,12 @@ from muster.injection.policies.differences import DIFFERENCES
 from muster.injection.subject import Facts
 from muster.kube import names
 from muster.kube.wire import Toleration
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, GroupVersionKind, GroupVersionResource
 
-POLICY = Policy()
+POLICY = ManagedPolicy()
 OPTED_OUT = "opted-out"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 COMPILED_AT_ONCE = 4
@@ -221,7 +221,7 @@ def admitted(pod: JSON, known: Facts, namespace: str) -> JSON:
         namespace=namespace,
         object=raw,
     )
-    verdict, _ = admit_mutating(request, POLICY, Rules(), known)
+    verdict, _ = admit_mutating(request, POLICY, ValidationRules(), known)
     if not verdict.allowed:
         raise Refused(verdict.message)
     patch = json.loads(msgspec.json.encode(verdict.operations))

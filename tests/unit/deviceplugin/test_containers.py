@@ -7,14 +7,19 @@ import pytest
 
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.containers import Containers, containers
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.inventory import Gpu, Inventory, PciPlace
-from deviceplugin.resources.advertisements import Advertised, AdvertisedDevice, Advertisement, Kind
+from deviceplugin.resources.advertisements import (
+    Advertised,
+    AdvertisedDevice,
+    AdvertisedKind,
+    Advertisement,
+)
 
 GPU = "nvidia.com/gpu"
 NODE = Inventory(gpus=(Gpu("GPU-a", "H100", 81920, PciPlace("0000:1b:00.0"), 0),))
 SHOWN = Advertisement(
-    (Advertised(GPU, Kind.GPU, (AdvertisedDevice("GPU-a", "GPU-a", ("GPU-a",)),)),)
+    (Advertised(GPU, AdvertisedKind.GPU, (AdvertisedDevice("GPU-a", "GPU-a", ("GPU-a",)),)),)
 )
 
 
@@ -73,9 +78,9 @@ def test_simulated_gpus_need_no_driver(tmp_path: Path, caplog: pytest.LogCapture
 def test_without_a_spec_nothing_is_given_until_there_is_room_again(tmp_path: Path) -> None:
     (tmp_path / "cdi").write_text("in the way")
     found = made(tmp_path)
-    with pytest.raises(Refused) as error:
+    with pytest.raises(AllocationRefused) as error:
         found.give(GPU, ("GPU-a",))
-    assert error.value.cause is Cause.NOT_WRITABLE
+    assert error.value.cause is RefusalCause.NOT_WRITABLE
     (tmp_path / "cdi").unlink()
     assert found.give(GPU, ("GPU-a",)).cdi
     assert found.problem is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from support.devices.gpunodes import gpu, nic, node
 
-from deviceplugin.allocation.answers import Answers
+from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.containers import Containers
 from deviceplugin.handshake.handshake import Handshake
@@ -15,7 +15,7 @@ from deviceplugin.model.inventory import Port
 from deviceplugin.model.signals import NicReading
 from deviceplugin.node import NodeState
 from deviceplugin.publication.nodecontent import PublicationSettings, says
-from deviceplugin.resources.settings import Pool, ResourceSettings, Selectors
+from deviceplugin.resources.settings import NicPool, ResourceSettings, Selectors
 
 DARK = replace(nic(1, 0), ports=(Port(1, active=False, link_layer="InfiniBand"),))
 TWO = node(gpu(0), nics=(nic(0, 0), DARK))
@@ -23,8 +23,8 @@ TWO = node(gpu(0), nics=(nic(0, 0), DARK))
 
 def state(*names: str) -> NodeState:
     """Return a node whose second NIC has no cable, with the named NICs in a pool."""
-    pools = (Pool("hca", selectors=Selectors(names=names)),) if names else ()
-    given = Containers(Answers(AllocationSettings()), None)
+    pools = (NicPool("hca", selectors=Selectors(names=names)),) if names else ()
+    given = Containers(ContainerAnswers(AllocationSettings()), None)
     giver = Handshake("n1", given, PodResources(Path("/nowhere")), follows=False)
     made = NodeState(ResourceSettings(rdma=pools), HealthConfig(), giver)
     made.see(TWO, 0.0)

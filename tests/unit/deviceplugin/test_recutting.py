@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.machine import load
 from deviceplugin.mig.layouts import LayoutError
-from deviceplugin.mig.reconfiguration import LABEL, STATE_LABEL, Progress, State
+from deviceplugin.mig.reconfiguration import LABEL, STATE_LABEL, LayoutProgress, LayoutState
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import Reading, Signal
 from deviceplugin.publication.nodepatch import PUBLISHED
@@ -31,10 +31,10 @@ def node(layout: str, state: str = "", *, ours: bool = True) -> wire.Node:
 class Watched(Recutting):
     """Recutting whose progress can be waited for."""
 
-    told: list[Progress | None]
+    told: list[LayoutProgress | None]
     news: asyncio.Event
 
-    async def until(self, layout: str, state: State) -> Progress:
+    async def until(self, layout: str, state: LayoutState) -> LayoutProgress:
         async with asyncio.timeout(WELL_WITHIN_S):
             while self.progress is None or (self.progress.layout, self.progress.state) != (
                 layout,
@@ -85,14 +85,14 @@ async def cut(recutting: Recutting) -> list[int]:
 
 async def test_the_gpus_are_cut_as_the_label_says(recutting: Watched) -> None:
     recutting.heard(node("all-balanced"))
-    await recutting.until("all-balanced", State.SUCCESS)
+    await recutting.until("all-balanced", LayoutState.SUCCESS)
     assert recutting.told == [
-        Progress("all-balanced", State.PENDING),
-        Progress("all-balanced", State.SUCCESS),
+        LayoutProgress("all-balanced", LayoutState.PENDING),
+        LayoutProgress("all-balanced", LayoutState.SUCCESS),
     ]
     assert await cut(recutting) == [4] * 8
     recutting.heard(node("mine", "success"))
-    await recutting.until("mine", State.SUCCESS)
+    await recutting.until("mine", LayoutState.SUCCESS)
     assert await cut(recutting) == [2, 4, 4, 4, 4, 4, 4, 4]
 
 
@@ -101,7 +101,7 @@ async def test_a_node_without_the_label_is_left_alone(recutting: Watched) -> Non
     await asyncio.sleep(0.1)
     assert recutting.told == []
     recutting.heard(node("all-7g.80gb"))
-    await recutting.until("all-7g.80gb", State.SUCCESS)
+    await recutting.until("all-7g.80gb", LayoutState.SUCCESS)
     recutting.heard(node("", "success"))
     await asyncio.sleep(0.1)
     assert recutting.progress is None  # the state is taken off the node, the cut stays
@@ -113,12 +113,16 @@ async def test_what_failed_is_tried_again_without_the_label_going_to_and_fro(
 ) -> None:
     used.add((await recutting.backend.inventory()).gpus[5].uuid)
     recutting.heard(node("all-balanced"))
-    failed = await recutting.until("all-balanced", State.FAILED)
+    failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert "index 5" in failed.reason
     await asyncio.sleep(0.2)
     used.clear()
-    await recutting.until("all-balanced", State.SUCCESS)
-    assert [p.state for p in recutting.told if p] == [State.PENDING, State.FAILED, State.SUCCESS]
+    await recutting.until("all-balanced", LayoutState.SUCCESS)
+    assert [p.state for p in recutting.told if p] == [
+        LayoutState.PENDING,
+        LayoutState.FAILED,
+        LayoutState.SUCCESS,
+    ]
 
 
 async def test_what_failed_is_tried_at_once_when_devices_are_released(
@@ -127,10 +131,10 @@ async def test_what_failed_is_tried_at_once_when_devices_are_released(
     recutting.retry_s = 3600.0
     used.add((await recutting.backend.inventory()).gpus[5].uuid)
     recutting.heard(node("all-balanced"))
-    await recutting.until("all-balanced", State.FAILED)
+    await recutting.until("all-balanced", LayoutState.FAILED)
     used.clear()
     recutting.released()
-    await recutting.until("all-balanced", State.SUCCESS)
+    await recutting.until("all-balanced", LayoutState.SUCCESS)
 
 
 async def test_nothing_is_cut_while_it_is_not_known_who_uses_what(
@@ -138,7 +142,7 @@ async def test_nothing_is_cut_while_it_is_not_known_who_uses_what(
 ) -> None:
     used.add("unknown")
     recutting.heard(node("all-balanced"))
-    failed = await recutting.until("all-balanced", State.FAILED)
+    failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert failed.reason == "not known who has which devices: no socket"
     assert await cut(recutting) == [0] * 8
 
@@ -151,14 +155,14 @@ async def test_a_node_whose_state_somebody_else_writes_is_left_to_them(recutting
     assert await cut(recutting) == [0] * 8
     recutting.take_over = ("nvidia.com/",)
     recutting.heard(node("all-balanced", "success", ours=False))
-    await recutting.until("all-balanced", State.SUCCESS)
+    await recutting.until("all-balanced", LayoutState.SUCCESS)
 
 
 async def test_a_file_that_cannot_be_read_is_told(recutting: Watched) -> None:
     assert recutting.file is not None
     recutting.file.write_text("version: v7\nmig-configs: {}\n")
     recutting.heard(node("all-balanced"))
-    assert "version: 'v7'" in (await recutting.until("all-balanced", State.FAILED)).reason
+    assert "version: 'v7'" in (await recutting.until("all-balanced", LayoutState.FAILED)).reason
 
 
 class Slow(Simulated):
@@ -180,16 +184,16 @@ async def test_of_changes_in_quick_succession_the_last_counts_and_none_meet(
     backend = Slow(load("dgx-h100"), node="n")
     recutting.backend = backend
     recutting.heard(node("all-1g.10gb"))
-    await recutting.until("all-1g.10gb", State.PENDING)
+    await recutting.until("all-1g.10gb", LayoutState.PENDING)
     for layout in ("all-balanced", "all-2g.20gb", "mine", "all-7g.80gb"):
         recutting.heard(node(layout, "pending"))
-    await recutting.until("all-7g.80gb", State.SUCCESS)
+    await recutting.until("all-7g.80gb", LayoutState.SUCCESS)
     assert await cut(recutting) == [1] * 8
     assert backend.most == 1
     assert recutting.told == [
-        Progress(layout, state)
+        LayoutProgress(layout, state)
         for layout in ("all-1g.10gb", "all-7g.80gb")  # the one that was begun, and the last
-        for state in (State.PENDING, State.SUCCESS)
+        for state in (LayoutState.PENDING, LayoutState.SUCCESS)
     ]
 
 
@@ -202,15 +206,15 @@ async def test_who_has_what_is_asked_before_each_attempt(
     recutting.ask = ask
     used.add((await recutting.backend.inventory()).gpus[5].uuid)  # by a pod that has just ended
     recutting.heard(node("all-balanced"))
-    await recutting.until("all-balanced", State.SUCCESS)
-    assert State.FAILED not in {p.state for p in recutting.told if p}
+    await recutting.until("all-balanced", LayoutState.SUCCESS)
+    assert LayoutState.FAILED not in {p.state for p in recutting.told if p}
 
 
 async def test_where_no_backend_can_cut_the_label_fails_and_says_so(recutting: Watched) -> None:
     only = Simulated(load("dgx-h100"), node="n")
-    recutting.backend = Together([Uncut(only)])
+    recutting.backend = JointBackend([Uncut(only)])
     recutting.heard(node("all-balanced"))
-    failed = await recutting.until("all-balanced", State.FAILED)
+    failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert "uncut cannot cut GPUs" in failed.reason
 
 

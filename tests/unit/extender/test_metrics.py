@@ -8,9 +8,9 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.devices.illness import SOUND, Ward, reading, small_node
 
-from deviceplugin.exporter.board import Board
+from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.health.alerts import Alert
-from deviceplugin.health.states import State
+from deviceplugin.health.states import HealthState
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.signals import Xid
 from extender.metrics import ExtenderMetrics, Readings, StateCollector
@@ -55,7 +55,7 @@ def node_plugins() -> CollectorRegistry:
 
 def on_the_board() -> dict[str, str]:
     """Return name → type of what the device plugin shows of devices, Muster's own and DCGM's."""
-    ward, board = Ward(), Board("n1")
+    ward, board = Ward(), MetricsBoard("n1")
     board.see(small_node())
     told = {"sm_clock": 1980, "memory_reserved": 1, "rows_remapped_uncorrectable": 0}
     board.read([reading(SOUND, **told)], 0.0)
@@ -136,7 +136,7 @@ def test_every_alert_asks_for_metrics_that_there_are() -> None:
 def test_alerts_about_devices_ask_for_states_and_alerts_that_there_are() -> None:
     expressions = " ".join(rule["expr"] for rule in alerts())
     states = re.findall(r'\bmuster_device_state{state=~?"(.+?)"', expressions)
-    assert {each for state in states for each in state.split("|")} <= set(State)
+    assert {each for state in states for each in state.split("|")} <= set(HealthState)
     assert set(re.findall(r'alert="(\w+)"', expressions)) == set(Alert)
 
 

@@ -36,7 +36,7 @@ def test_the_shipped_configuration_loads_and_publishes_the_levels_that_muster_ha
 
 
 def test_the_pod_mounts_what_the_program_reads_and_writes_and_nothing_else() -> None:
-    kubelet = config.Kubelet()
+    kubelet = config.KubeletSettings()
     paths = {volume["hostPath"]["path"] for volume in pod()["volumes"] if "hostPath" in volume}
     assert paths == {
         str(kubelet.device_plugins),

@@ -11,11 +11,11 @@ import yaml
 from cryptography.x509.oid import NameOID
 
 from extender.config import settings as extender_config
-from extender.config.callers import Named, Readers
+from extender.config.callers import NamedCallers, Readers
 from loadtest.testbed.controlplane import schedulerconfig
 from muster.cli.ops import issuing
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import Level
+from muster.cli.verification.finding import Severity
 from muster.cli.verification.x509files import load_bundle
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
@@ -63,7 +63,7 @@ def test_every_shipped_extender_configuration_loads_and_admits_only_callers_it_k
     config = extender_config.load(path)
     assert config.tls is not None
     assert config.tls.client_ca_file is not None
-    assert config.callers.schedule == Named(certificates=("kube-scheduler",))
+    assert config.callers.schedule == NamedCallers(certificates=("kube-scheduler",))
     assert config.callers.tokens is not None
     assert config.callers.read == Readers()
     assert config.leader_election.leader_elect
@@ -213,7 +213,7 @@ def test_the_scheduler_configurations_differ_in_where_and_who_alone(name: str) -
 def test_muster_verify_finds_nothing_to_mend_in_what_is_shipped(name: str) -> None:
     """The certificates are not on this machine, so they cannot be looked at."""
     found = scheduler.judge(SCHEDULERS[name].read_bytes(), name, NOW)
-    assert {finding.level for finding in found} <= {Level.OK, Level.UNKNOWN}
+    assert {finding.level for finding in found} <= {Severity.OK, Severity.UNKNOWN}
 
 
 def test_a_static_pod_calls_the_address_that_the_service_has() -> None:

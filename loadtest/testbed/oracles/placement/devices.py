@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from muster.cluster.devices.claims import unpack
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, SharedAsk, Whole
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
@@ -42,7 +42,7 @@ def device_refusal(snapshot: Snapshot, node: int, classes: Sequence[PodClass]) -
     pieces: list[Piece] = []
     for number, pod_class in enumerate(classes):
         for ask in _asks(pod_class):
-            counted = isinstance(ask, Whole | Shared | Mig)
+            counted = isinstance(ask, Whole | SharedAsk | MigAsk)
             known = any(_speaks_of(ask, device.shape) for device in devices)
             if counted and not known and not pod_class.devices.models:
                 continue  # kube-scheduler's count is all there is
@@ -109,7 +109,7 @@ def _takes(piece: Piece, device: Device) -> Iterator[tuple[int, int, int, int]]:
     ask, shape = piece.ask, device.shape
     if not device.healthy or not _speaks_of(ask, shape) or not _model(piece.pod_class, shape):
         return
-    if isinstance(ask, Mig) and shape.resource != ask.resource:
+    if isinstance(ask, MigAsk) and shape.resource != ask.resource:
         for profile in shape.placements:
             if profile.name == ask.profile:
                 yield from (
@@ -139,9 +139,9 @@ def _amounts(ask: DeviceAsk, shape: DeviceShape) -> tuple[int, int, int]:
 
 def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
     match ask:
-        case Whole() | Shared():
+        case Whole() | SharedAsk():
             return shape.resource == ask.resource
-        case Mig():
+        case MigAsk():
             return bool(shape.placements) or shape.resource == ask.resource
         case Memory():
             return shape.family == ask.family and not shape.placements and shape.memory > 0

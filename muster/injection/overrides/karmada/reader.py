@@ -28,7 +28,12 @@ from muster.injection.overrides.karmada.schema import (
     Selector,
     Spec,
 )
-from muster.injection.overrides.policy import Policy, PolicyName, ResourceSelector, Rule
+from muster.injection.overrides.policy import (
+    OverridePolicy,
+    PolicyName,
+    PolicyRule,
+    ResourceSelector,
+)
 from muster.injection.overrides.targets import Identity, matches, matches_labels
 from muster.injection.profiles.digest import digest
 from muster.kube.wire import LabelSelectorRequirement
@@ -39,7 +44,7 @@ _SPEC: Final = msgspec.json.Decoder(Spec)
 _ZONE: Final = "zone"
 
 
-def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
+def read(name: PolicyName, spec: msgspec.Raw) -> OverridePolicy:
     """Read a policy's spec; raises ``msgspec.MsgspecError``."""
     decoded = _SPEC.decode(spec)
     rules = decoded.override_rules or (
@@ -47,15 +52,15 @@ def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
     )
     selectors = tuple(_selector(selector) for selector in decoded.resource_selectors)
     problems = (*_selector_problems(selectors), *_problems(rules))
-    return Policy(name, digest(decoded), tuple(map(_rule, rules)), selectors, problems)
+    return OverridePolicy(name, digest(decoded), tuple(map(_rule, rules)), selectors, problems)
 
 
 def _selector(own: Selector) -> ResourceSelector:
     return ResourceSelector(own.api_version, own.kind, own.namespace, own.name, own.label_selector)
 
 
-def _rule(rule: RuleWithCluster) -> Rule:
-    return Rule(partial(_targets, rule.target_cluster), tuple(_steps(rule.overriders)))
+def _rule(rule: RuleWithCluster) -> PolicyRule:
+    return PolicyRule(partial(_targets, rule.target_cluster), tuple(_steps(rule.overriders)))
 
 
 def _selector_problems(selectors: tuple[ResourceSelector, ...]) -> Iterator[str]:

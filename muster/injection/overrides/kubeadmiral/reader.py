@@ -27,7 +27,7 @@ from muster.injection.overrides.kubeadmiral.schema import (
     TargetClusters,
     Term,
 )
-from muster.injection.overrides.policy import Policy, PolicyName, Rule
+from muster.injection.overrides.policy import OverridePolicy, PolicyName, PolicyRule
 from muster.injection.overrides.targets import NOWHERE, Identity, matches
 from muster.injection.profiles.digest import digest
 from muster.kube.wire import LabelSelectorRequirement
@@ -40,15 +40,15 @@ MANAGED: Final = "kubeadmiral.io/managed"  # on what KubeAdmiral itself brought 
 _SPEC: Final = msgspec.json.Decoder(Spec)
 
 
-def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
+def read(name: PolicyName, spec: msgspec.Raw) -> OverridePolicy:
     """Read a policy's spec; raises ``msgspec.MsgspecError``."""
     decoded = _SPEC.decode(spec)
     rules = tuple(_rule(rule) for rule in decoded.override_rules)
-    return Policy(name, digest(decoded), rules, problems=tuple(_problems(decoded)))
+    return OverridePolicy(name, digest(decoded), rules, problems=tuple(_problems(decoded)))
 
 
-def _rule(rule: OverrideRule) -> Rule:
-    return Rule(partial(_targets, rule.target_clusters), tuple(_steps(rule.overriders)))
+def _rule(rule: OverrideRule) -> PolicyRule:
+    return PolicyRule(partial(_targets, rule.target_clusters), tuple(_steps(rule.overriders)))
 
 
 def _problems(spec: Spec) -> Iterator[str]:

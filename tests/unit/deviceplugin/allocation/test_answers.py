@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from deviceplugin.allocation.answers import Answers
+from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Strategy, problems
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount
-from deviceplugin.model.inventory import Gpu, Inventory, Mig, MigInstance, Nic, PciPlace, Vendor
+from deviceplugin.model.inventory import Gpu, GpuMig, Inventory, MigInstance, Nic, PciPlace, Vendor
 from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
+    AdvertisedKind,
     Advertisement,
-    Kind,
-    Sharing,
+    SharingMode,
 )
 
 PLACE = PciPlace("0000:1b:00.0")
@@ -23,7 +23,7 @@ GPUS = (
     Gpu("GPU-a", "H100", 81920, PLACE, 0, files=("/dev/nvidia0",)),
     Gpu("GPU-b", "H100", 81920, PLACE, 1, files=("/dev/nvidia1",)),
     Gpu("GPU-c", "H100", 81920, PLACE, 2, files=("/dev/nvidia2",),
-        mig=Mig(enabled=True, instances=(INSTANCE,))),
+        mig=GpuMig(enabled=True, instances=(INSTANCE,))),
     Gpu("amd-1", "MI300X", 196608, PLACE, 0, vendor=Vendor.AMD, files=("/dev/dri/renderD128",)),
 )  # fmt: skip
 NICS = tuple(
@@ -44,22 +44,23 @@ def shares(name: str, number: int) -> tuple[AdvertisedDevice, ...]:
     return tuple(AdvertisedDevice(f"{name}::{n}", name, (name,), share=n) for n in range(number))
 
 
+GPUS = AdvertisedKind.GPU
 RESOURCES = (
-    Advertised("nvidia.com/gpu", Kind.GPU, whole("GPU-a", "GPU-b")),
-    Advertised("nvidia.com/mig-3g.40gb", Kind.MIG,
+    Advertised("nvidia.com/gpu", AdvertisedKind.GPU, whole("GPU-a", "GPU-b")),
+    Advertised("nvidia.com/mig-3g.40gb", AdvertisedKind.MIG,
                (AdvertisedDevice("MIG-5", "MIG-5", ("GPU-c",)),)),
-    Advertised("nvidia.com/gpu.shared", Kind.GPU, shares("GPU-a", 2), Sharing.MPS, most=1),
-    Advertised("aliyun.com/gpu-mem", Kind.GPU, shares("GPU-b", 80), Sharing.MEMORY, unit_mib=1024),
-    Advertised("amd.com/gpu", Kind.GPU, whole("amd-1")),
-    Advertised("rdma/hca", Kind.NIC, whole("mlx5_0", "mlx5_1")),
-    Advertised("rdma/pool", Kind.NIC,
+    Advertised("nvidia.com/gpu.shared", GPUS, shares("GPU-a", 2), SharingMode.MPS, most=1),
+    Advertised("aliyun.com/gpu-mem", GPUS, shares("GPU-b", 80), SharingMode.MEMORY, unit_mib=1024),
+    Advertised("amd.com/gpu", AdvertisedKind.GPU, whole("amd-1")),
+    Advertised("rdma/hca", AdvertisedKind.NIC, whole("mlx5_0", "mlx5_1")),
+    Advertised("rdma/pool", AdvertisedKind.NIC,
                (AdvertisedDevice("pool::0", "rdma/pool", ("mlx5_0", "mlx5_1"), share=0),),
-               Sharing.POOL),
+               SharingMode.POOL),
 )  # fmt: skip
 
 
 def give(resource: str, *ids: str, **settings: object) -> ContainerAnswer:
-    found = Answers(AllocationSettings(**settings))  # type: ignore[arg-type]
+    found = ContainerAnswers(AllocationSettings(**settings))  # type: ignore[arg-type]
     found.see(NODE, Advertisement(RESOURCES))
     return found.give(resource, ids)
 
@@ -157,16 +158,16 @@ def test_no_two_resources_of_a_container_set_a_variable_differently(strategy: St
 @pytest.mark.parametrize(
     ("resource", "ids", "cause"),
     [
-        ("nvidia.com/gpu", (), Cause.BAD_REQUEST),
-        ("nvidia.com/gpu", ("GPU-a", "GPU-a"), Cause.BAD_REQUEST),
-        ("nvidia.com/gpu", ("GPU-x",), Cause.UNKNOWN_DEVICE),
-        ("nvidia.com/gpu.shared", ("GPU-a::0", "GPU-a::1"), Cause.BAD_REQUEST),
+        ("nvidia.com/gpu", (), RefusalCause.BAD_REQUEST),
+        ("nvidia.com/gpu", ("GPU-a", "GPU-a"), RefusalCause.BAD_REQUEST),
+        ("nvidia.com/gpu", ("GPU-x",), RefusalCause.UNKNOWN_DEVICE),
+        ("nvidia.com/gpu.shared", ("GPU-a::0", "GPU-a::1"), RefusalCause.BAD_REQUEST),
     ],
 )
 def test_what_a_container_may_not_have_is_refused(
-    resource: str, ids: tuple[str, ...], cause: Cause
+    resource: str, ids: tuple[str, ...], cause: RefusalCause
 ) -> None:
-    with pytest.raises(Refused) as error:
+    with pytest.raises(AllocationRefused) as error:
         give(resource, *ids)
     assert error.value.cause is cause
 

@@ -18,9 +18,9 @@ from support.devices.gpupairs import (
 )
 
 from deviceplugin.allocation import beam
-from deviceplugin.allocation.chooser import Chooser
-from deviceplugin.allocation.exact import Exact
-from deviceplugin.allocation.pairs import Pairs, Topology, path_score
+from deviceplugin.allocation.chooser import DeviceChooser
+from deviceplugin.allocation.exact import ExactChooser
+from deviceplugin.allocation.pairs import Pairs, PairScores, path_score
 from deviceplugin.model.inventory import Gpu, Inventory, NvLinks, PciPlace
 
 ALL = tuple(range(8))
@@ -29,7 +29,7 @@ ALL = tuple(range(8))
 def chosen(
     found: Pairs, available: tuple[int, ...], size: int, must: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    names = Chooser(found).choose(
+    names = DeviceChooser(found).choose(
         [found.names[i] for i in available], [found.names[i] for i in must], size
     )
     return tuple(found.index[name] for name in names)
@@ -84,7 +84,7 @@ def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
 
 
 def test_a_name_that_is_nowhere_near_anything_is_taken_last() -> None:
-    chooser = Chooser(dgx1_volta())
+    chooser = DeviceChooser(dgx1_volta())
     assert chooser.choose(["gpu1", "gone", "gpu0"], [], 2) == ("gpu0", "gpu1")
     assert chooser.choose(["gpu1", "gone"], [], 3) == ("gpu1", "gone")
 
@@ -98,7 +98,7 @@ def test_up_to_sixteen_devices_the_choice_leaves_the_best_partition(seed: int) -
     for i, j in combinations(range(number), 2):
         rows[i][j] = rows[j][i] = rng.choice(values)
     found = pairs(rows)
-    exact = Exact(found)
+    exact = ExactChooser(found)
     for size in range(1, number):
         available = tuple(sorted(rng.sample(range(number), rng.randint(size + 1, number))))
         for must in ((), tuple(rng.sample(available, 1))) if size > 1 else ((),):
@@ -167,7 +167,7 @@ def test_the_score_of_a_pair_is_how_far_up_the_pcie_tree_they_meet(
 def test_links_through_an_nvswitch_count_as_those_between_gpus() -> None:
     gpus = tuple(Gpu(f"g{i}", "H100", 81920, place(f"pci{i}"), i) for i in range(3))
     switched = Inventory(gpus=gpus, links=NvLinks(to_switches={"g0": 18, "g1": 12}))
-    assert Topology.of(switched).gpus.rows[0] == (0, 1220, 20)
+    assert PairScores.of(switched).gpus.rows[0] == (0, 1220, 20)
 
 
 def test_gpus_below_one_switch_are_twins() -> None:

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from support.devices.handshakes import INVENTORY, MIG, NICS, SHARED, picker, stocks, whole
 
-from deviceplugin.allocation.values import Kind, Offer, Stock
-from deviceplugin.model.inventory import Mig, MigProfile
+from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
+from deviceplugin.model.inventory import GpuMig, GpuMigProfile
 
 STOCKS = {stock.resource: stock for stock in stocks()}
 HCA = whole("rdma/hca", NICS, ill=frozenset(), nics=True)
 
 
-def ids(offers: list[Offer]) -> list[str]:
+def ids(offers: list[OfferedId]) -> list[str]:
     return [offer.id for offer in offers]
 
 
-def shares(*parents: tuple[str, int]) -> tuple[Offer, ...]:
-    return tuple(Offer(f"{p}::{n}", p, p) for p, count in parents for n in range(count))
+def shares(*parents: tuple[str, int]) -> tuple[OfferedId, ...]:
+    return tuple(OfferedId(f"{p}::{n}", p, p) for p, count in parents for n in range(count))
 
 
 def test_every_gpu_gets_the_nic_of_its_own_switch() -> None:
@@ -45,32 +45,32 @@ def test_more_nics_than_gpus_are_the_nearest_ones() -> None:
 
 def test_shares_of_nics_are_spread_over_the_nics_of_the_gpus() -> None:
     offers = shares(("nic0", 4), ("nic1", 4), ("nic2", 4))
-    stock = Stock("rdma/shared", Kind.REPLICA, offers, nics=True)
+    stock = IdStock("rdma/shared", IdKind.REPLICA, offers, nics=True)
     found = picker().pick(stock, offers, [], 2, near=["gpu0", "gpu2"])
     assert sorted(offer.parent for offer in found) == ["nic0", "nic1"]
 
 
 def test_replicas_go_to_different_gpus_the_emptiest_first() -> None:
     offers = shares(("gpu0", 1), ("gpu1", 3), ("gpu2", 2))
-    stock = Stock(SHARED, Kind.REPLICA, offers)
+    stock = IdStock(SHARED, IdKind.REPLICA, offers)
     assert ids(picker().pick(stock, offers, [], 4)) == ["gpu1::0", "gpu2::0", "gpu0::0", "gpu1::1"]
 
 
 def test_a_container_that_has_a_replica_gets_the_next_of_another_gpu() -> None:
     offers = shares(("gpu0", 3), ("gpu1", 1))
-    stock = Stock(SHARED, Kind.REPLICA, offers)
+    stock = IdStock(SHARED, IdKind.REPLICA, offers)
     assert ids(picker().pick(stock, offers[1:], [offers[0]], 2)) == ["gpu0::0", "gpu1::0"]
 
 
 def test_packed_replicas_fill_the_fullest_gpu_first() -> None:
     offers = shares(("gpu0", 3), ("gpu1", 1), ("gpu2", 2))
-    stock = Stock(SHARED, Kind.REPLICA, offers, packed=True)
+    stock = IdStock(SHARED, IdKind.REPLICA, offers, packed=True)
     assert ids(picker().pick(stock, offers, [], 3)) == ["gpu1::0", "gpu2::0", "gpu2::1"]
 
 
 def test_units_of_memory_come_from_one_gpu_the_fullest_that_has_enough() -> None:
     offers = shares(("gpu0", 8), ("gpu1", 4), ("gpu2", 2))
-    stock = Stock("aliyun.com/gpu-mem", Kind.UNIT, offers)
+    stock = IdStock("aliyun.com/gpu-mem", IdKind.UNIT, offers)
     assert {o.parent for o in picker().pick(stock, offers, [], 3)} == {"gpu1"}
     assert {o.parent for o in picker().pick(stock, offers[1:], [offers[0]], 6)} == {"gpu0"}
     assert len(picker().pick(stock, offers, [], 10)) == 10
@@ -85,11 +85,11 @@ def test_a_mig_instance_is_taken_where_it_spoils_least() -> None:
         gpu6     ████ a . . . .       a: 1g at 2     3g (4 slices) could stand at 4 only
         gpu7     b . . . c . . .      b: 1g at 0     3g could stand at 0 and 4
     """
-    profiles = (MigProfile("3g", (0, 4), 4), MigProfile("1g", tuple(range(7)), 1))
-    gpus = tuple(replace(g, mig=Mig(enabled=True, profiles=profiles)) for g in INVENTORY.gpus)
+    profiles = (GpuMigProfile("3g", (0, 4), 4), GpuMigProfile("1g", tuple(range(7)), 1))
+    gpus = tuple(replace(g, mig=GpuMig(enabled=True, profiles=profiles)) for g in INVENTORY.gpus)
     names = {"a": ("gpu6", 1 << 2), "b": ("gpu7", 1), "c": ("gpu7", 1 << 4), "used": ("gpu6", 3)}
-    offers = tuple(Offer(name, parent, name) for name, (parent, _) in names.items())
-    stock = Stock(MIG, Kind.MIG, offers, slices={n: bits for n, (_, bits) in names.items()})
+    offers = tuple(OfferedId(name, parent, name) for name, (parent, _) in names.items())
+    stock = IdStock(MIG, IdKind.MIG, offers, slices={n: bits for n, (_, bits) in names.items()})
     found = picker(replace(INVENTORY, gpus=gpus)).pick(stock, offers[:3], [], 1)
     assert ids(found) == ["a"]
 

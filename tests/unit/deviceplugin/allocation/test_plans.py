@@ -6,15 +6,15 @@ import pytest
 from support.devices.handshakes import GPU, HCA, MIG, SHARED, container, pod, stocks
 
 from deviceplugin.allocation.plans import meaning, needed
-from deviceplugin.allocation.values import ContainerAsk, Kind, Offer, Stock, Why
+from deviceplugin.allocation.values import ContainerAsk, DeviationKind, IdKind, IdStock, OfferedId
 
 STOCKS = {stock.resource: stock for stock in stocks()}
 MEMORY = "aliyun.com/gpu-mem"
 
 
-def units(*gpus: str) -> dict[str, Stock]:
-    offers = tuple(Offer(f"{gpu}::mem{n}", gpu, gpu) for gpu in gpus for n in range(16))
-    return {MEMORY: Stock(MEMORY, Kind.UNIT, offers)}
+def units(*gpus: str) -> dict[str, IdStock]:
+    offers = tuple(OfferedId(f"{gpu}::mem{n}", gpu, gpu) for gpu in gpus for n in range(16))
+    return {MEMORY: IdStock(MEMORY, IdKind.UNIT, offers)}
 
 
 def memory(name: str, amount: int, *, init: bool = False) -> ContainerAsk:
@@ -67,19 +67,19 @@ def test_names_of_a_resource_that_others_serve_are_theirs() -> None:
 
 def test_devices_of_another_node_are_told() -> None:
     found = meaning(pod("p", plan=("GPU-x", "GPU-y")), STOCKS)
-    assert found.problems == ((GPU, Why.NOT_OURS, "GPU-x, GPU-y"),)
+    assert found.problems == ((GPU, DeviationKind.NOT_OURS, "GPU-x, GPU-y"),)
     assert not found.wanted
 
 
 @pytest.mark.parametrize("plan", [("gpu0",), ("gpu0", "gpu1", "gpu2"), ("gpu0", "GPU-x")])
 def test_another_number_of_devices_than_is_asked_for_is_told(plan: tuple[str, ...]) -> None:
     (problem,) = meaning(pod("p", plan=plan), STOCKS).problems
-    assert problem[:2] == (GPU, Why.WRONG_NUMBER)
+    assert problem[:2] == (GPU, DeviationKind.WRONG_NUMBER)
 
 
 def test_an_unreadable_plan_is_told() -> None:
     assert meaning(pod("p", problem="no JSON"), STOCKS).problems == (
-        ("", Why.UNREADABLE, "no JSON"),
+        ("", DeviationKind.UNREADABLE, "no JSON"),
     )
 
 
@@ -110,4 +110,4 @@ def test_units_of_memory_are_dealt_out_over_the_gpus_that_are_named(
 
 def test_more_gpus_than_units_are_a_wrong_number() -> None:
     found = meaning(pod("p", memory("a", 1), plan=("gpu0", "gpu1")), units("gpu0", "gpu1"))
-    assert found.problems[0][1] is Why.WRONG_NUMBER
+    assert found.problems[0][1] is DeviationKind.WRONG_NUMBER

@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.devices.handshakes import GPU, SHAPES, stocks
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import ContainerAsk, Life, Listed, NodePod
+from deviceplugin.allocation.values import ContainerAsk, ListedDevices, NodePod, PodStage
 
 SHARED = "nvidia.com/gpu.shared"
 
@@ -14,7 +14,7 @@ def running(uid: str) -> NodePod:
     ask = ContainerAsk(name="main", amounts={SHARED: 2}, passes_on=False)
     return NodePod(
         uid=uid, namespace="default", name=uid, batch=0, created=0.0, containers=(ask,),
-        plan=None, problem="", life=Life.RUNNING,
+        plan=None, problem="", life=PodStage.RUNNING,
     )  # fmt: skip
 
 
@@ -39,10 +39,10 @@ def test_an_init_container_that_starts_is_not_refused_for_what_was_not_known_of_
     shown = {each.resource: each for each in stocks(frozenset())}
     table.stock(shown.values(), None)
     first, second, third, *_ = shown[GPU].offers
-    table.pod(heavy := replace(running("a"), containers=SHAPES["heavy"], life=Life.WAITING))
+    table.pod(heavy := replace(running("a"), containers=SHAPES["heavy"], life=PodStage.WAITING))
     table.recall(heavy.uid, {GPU: (second.name, third.name)})
     rows = [
-        Listed("default", "a", container, GPU, frozenset({each.id}))
+        ListedDevices("default", "a", container, GPU, frozenset({each.id}))
         for container, each in (("a", second), ("b", third))
     ]
     table.heard(rows, table.serial)

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from support.devices.handshakes import GPU, ask, container, listed, pod, table
 
-from deviceplugin.allocation.claims import Stage
+from deviceplugin.allocation.claims import ClaimStage
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Life, Listed
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.allocation.values import ListedDevices, PodStage
+from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
-def refused(found: Table, ids: Sequence[str], resource: str = GPU) -> Cause:
+def refused(found: Table, ids: Sequence[str], resource: str = GPU) -> RefusalCause:
     given, told = found.given(), found.deviations()
-    with pytest.raises(Refused) as error:
+    with pytest.raises(AllocationRefused) as error:
         found.allocate(resource, ids)
     assert (found.given(), found.deviations()) == (given, told)
     return error.value.cause
@@ -25,11 +25,11 @@ def refused(found: Table, ids: Sequence[str], resource: str = GPU) -> Cause:
 
 def test_what_nobody_can_be_given_is_refused_and_changes_nothing() -> None:
     found = table(pod("p"), ill=["gpu3"])
-    assert refused(found, []) is Cause.BAD_REQUEST
-    assert refused(found, ["gpu0", "gpu0"]) is Cause.BAD_REQUEST
-    assert refused(found, ["gpu0", "GPU-x"]) is Cause.UNKNOWN_DEVICE
-    assert refused(found, ["gpu0", "gpu3"]) is Cause.UNHEALTHY
-    assert refused(found, ["gpu0"], "example.com/none") is Cause.UNKNOWN_DEVICE
+    assert refused(found, []) is RefusalCause.BAD_REQUEST
+    assert refused(found, ["gpu0", "gpu0"]) is RefusalCause.BAD_REQUEST
+    assert refused(found, ["gpu0", "GPU-x"]) is RefusalCause.UNKNOWN_DEVICE
+    assert refused(found, ["gpu0", "gpu3"]) is RefusalCause.UNHEALTHY
+    assert refused(found, ["gpu0"], "example.com/none") is RefusalCause.UNKNOWN_DEVICE
 
 
 def running(found: Table, name: str, *ids: str) -> None:
@@ -45,9 +45,9 @@ def test_a_kubelet_that_lost_its_checkpoint_gives_nothing_away_that_is_in_use() 
     running(found, "old", "gpu0", "gpu1")
     found.pod(pod("new"))
     assert found.doubts(GPU, ["gpu1", "gpu2"])
-    found.heard([Listed("default", "old"), Listed("default", "new")], found.serial)
-    assert refused(found, ["gpu1", "gpu2"]) is Cause.TAKEN
-    assert refused(found, ["gpu0", "gpu1"]) is Cause.TAKEN
+    found.heard([ListedDevices("default", "old"), ListedDevices("default", "new")], found.serial)
+    assert refused(found, ["gpu1", "gpu2"]) is RefusalCause.TAKEN
+    assert refused(found, ["gpu0", "gpu1"]) is RefusalCause.TAKEN
     found.allocate(GPU, ["gpu2", "gpu3"])
 
 
@@ -66,13 +66,13 @@ def test_a_kubelet_that_was_never_heard_is_right_about_what_is_free() -> None:
 def test_what_a_pod_had_that_has_ended_is_given_to_the_next(how: str) -> None:
     found = table()
     running(found, "old", "gpu0", "gpu1")
-    old = pod("old", container("main", gpu=2), plan=("gpu0", "gpu1"), life=Life.ENDING)
+    old = pod("old", container("main", gpu=2), plan=("gpu0", "gpu1"), life=PodStage.ENDING)
     if how == "gone":
         found.gone("uid-old")
     elif how == "the kubelet does not know it":
-        found.heard([Listed("default", "new")], found.serial)
+        found.heard([ListedDevices("default", "new")], found.serial)
     else:
-        found.pod(replace(old, life=Life.ENDING if how == "ending" else Life.OVER))
+        found.pod(replace(old, life=PodStage.ENDING if how == "ending" else PodStage.OVER))
     found.pod(pod("new", plan=("gpu0", "gpu1")))
     found.allocate(GPU, ["gpu0", "gpu1"])
     assert found.given() == {"uid-new": {GPU: ("gpu0", "gpu1")}}
@@ -93,15 +93,15 @@ def test_a_container_starts_again_and_again() -> None:
     for _ in range(2):
         found.starting(GPU, ["gpu1", "gpu0"])
     (claim,) = found._book.claims
-    assert claim.stage is Stage.CONFIRMED
+    assert claim.stage is ClaimStage.CONFIRMED
 
 
 def test_a_container_whose_devices_are_partly_others_does_not_start() -> None:
     found = table()
     running(found, "one", "gpu0", "gpu1")
-    with pytest.raises(Refused) as error:
+    with pytest.raises(AllocationRefused) as error:
         found.starting(GPU, ["gpu1", "gpu2"])
-    assert error.value.cause is Cause.TAKEN
+    assert error.value.cause is RefusalCause.TAKEN
 
 
 def test_a_container_that_starts_after_this_process_was_away_has_what_it_has() -> None:

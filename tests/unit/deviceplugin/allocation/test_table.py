@@ -23,14 +23,14 @@ from support.devices.handshakes import (
 )
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Deviation, Life, Listed, Why
+from deviceplugin.allocation.values import Deviation, DeviationKind, ListedDevices, PodStage
 
 
 def without(free: Sequence[str], *taken: Sequence[str]) -> list[str]:
     return [each for each in free if all(each not in one for one in taken)]
 
 
-def why(found: Table) -> dict[str, Why]:
+def why(found: Table) -> dict[str, DeviationKind]:
     return {deviation.pod: deviation.why for deviation in found.deviations()}
 
 
@@ -151,7 +151,7 @@ def test_other_devices_than_planned_are_told_and_the_displaced_pod_gets_others()
     found = table(pod("a", plan=("gpu0", "gpu1")), pod("b", plan=("gpu2", "gpu3")))
     found.preferred(GPU, ["gpu3", "gpu4", "gpu5"], (), 2)
     found.allocate(GPU, ["gpu3", "gpu4"])
-    assert why(found) == {"a": Why.OTHER_DEVICES}
+    assert why(found) == {"a": DeviationKind.OTHER_DEVICES}
     kept = found.kept_for("uid-b")[GPU]
     assert "gpu2" in kept
     assert not set(kept) & {"gpu3", "gpu4"}
@@ -172,19 +172,19 @@ def test_two_plans_for_one_device_leave_it_to_the_first_and_tell_of_the_second()
     assert ask(found, 2) == ["gpu0", "gpu1"]
     second = ask(found, 2, without(WHOLE, ["gpu0", "gpu1"]))
     assert "gpu2" in second
-    assert why(found) == {"b": Why.OTHER_DEVICES}
+    assert why(found) == {"b": DeviationKind.OTHER_DEVICES}
 
 
 @pytest.mark.parametrize(
     ("plan", "problem", "expected"),
     [
-        (("GPU-x", "GPU-y"), "", Why.NOT_OURS),
-        (("gpu0",), "", Why.WRONG_NUMBER),
-        (None, "cannot be read", Why.UNREADABLE),
+        (("GPU-x", "GPU-y"), "", DeviationKind.NOT_OURS),
+        (("gpu0",), "", DeviationKind.WRONG_NUMBER),
+        (None, "cannot be read", DeviationKind.UNREADABLE),
     ],
 )
 def test_a_plan_that_cannot_be_meant_is_told_and_the_pod_gets_devices_all_the_same(
-    plan: tuple[str, ...] | None, problem: str, expected: Why
+    plan: tuple[str, ...] | None, problem: str, expected: DeviationKind
 ) -> None:
     found = table(pod("p", plan=plan, problem=problem))
     assert len(ask(found, 2)) == 2
@@ -196,7 +196,7 @@ def test_a_plan_that_comes_late_and_differs_is_told() -> None:
     found = table(bare)
     got = ask(found, 2)
     found.pod(replace(bare, plan=tuple(without(WHOLE, got)[:2])))
-    assert why(found) == {"p": Why.OTHER_DEVICES}
+    assert why(found) == {"p": DeviationKind.OTHER_DEVICES}
     found.pod(replace(bare, plan=tuple(got)))
     assert found.deviations() == ()
 
@@ -209,7 +209,7 @@ def test_pods_mistaken_for_one_another_are_put_right_by_what_the_kubelet_says() 
     assert ask(found, 2) == ["gpu0", "gpu1"]  # given to b, for all we know to a
     found.heard([listed("b", "gpu0"), listed("b", "gpu1")], found.serial)
     assert found.given() == {"uid-b": {GPU: ("gpu0", "gpu1")}}
-    assert why(found) == {"b": Why.OTHER_DEVICES}
+    assert why(found) == {"b": DeviationKind.OTHER_DEVICES}
     assert len(found.kept_for("uid-a")[GPU]) == 2
     found.validate()
 
@@ -218,7 +218,7 @@ def test_a_kubelet_that_is_asked_whom_it_knows_leaves_no_doubt() -> None:
     a = pod("a", plan=("gpu0", "gpu1"), batch=3)
     b = pod("b", plan=("gpu4", "gpu5"), batch=3)
     found = table(a, b)
-    found.heard([Listed("default", "b")], found.serial)
+    found.heard([ListedDevices("default", "b")], found.serial)
     assert ask(found, 2) == ["gpu4", "gpu5"]
     assert found.deviations() == ()
 
@@ -226,7 +226,7 @@ def test_a_kubelet_that_is_asked_whom_it_knows_leaves_no_doubt() -> None:
 def test_whom_only_the_kubelet_knows_is_a_stranger_until_the_watch_has_brought_it() -> None:
     found = table(pod("a", plan=("gpu0", "gpu1")))
     assert found.strangers() == frozenset()
-    found.heard([Listed("default", "a"), Listed("default", "b")], found.serial)
+    found.heard([ListedDevices("default", "a"), ListedDevices("default", "b")], found.serial)
     assert found.strangers() == {("default", "b")}
     found.pod(pod("b", plan=("gpu4", "gpu5")))
     assert found.strangers() == frozenset()
@@ -257,7 +257,7 @@ def test_what_was_given_after_the_kubelet_was_asked_stays() -> None:
 
 def test_after_a_restart_the_kubelet_tells_who_has_what() -> None:
     asks = container("warm", init=True, gpu=3), container("main", gpu=2)
-    before = table(pod("p", *asks, life=Life.RUNNING))
+    before = table(pod("p", *asks, life=PodStage.RUNNING))
     before.recall("uid-p", {GPU: ("gpu0", "gpu1", "gpu2")})
     before.heard([listed("p", "gpu0"), listed("p", "gpu1")], before.serial)
     assert before.given() == {"uid-p": {GPU: ("gpu0", "gpu1", "gpu2")}}
@@ -291,6 +291,12 @@ def test_a_deviation_says_what_was_planned_and_what_was_given() -> None:
     found.allocate(GPU, ["gpu4", "gpu2"])
     assert found.deviations() == (
         Deviation(
-            "uid-p", "default", "p", GPU, ("gpu0", "gpu1"), ("gpu2", "gpu4"), Why.OTHER_DEVICES
+            "uid-p",
+            "default",
+            "p",
+            GPU,
+            ("gpu0", "gpu1"),
+            ("gpu2", "gpu4"),
+            DeviationKind.OTHER_DEVICES,
         ),
     )

@@ -7,7 +7,7 @@ import pytest
 from support.devices.sysfstree import SysfsTree
 
 from deviceplugin.backends import rdma
-from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.machine import load
 from deviceplugin.errors import BackendError
@@ -28,7 +28,7 @@ def switch(control: Path, **fields: str) -> None:
 async def test_gpus_of_one_and_nics_of_another_are_one_inventory(tmp_path: Path) -> None:
     tree = SysfsTree(tmp_path)
     tree.nic("mlx5_40", "0000:18:00.0")
-    one = Together([simulated("pcie-t4", tmp_path / "f"), rdma.backend(tree.root)])
+    one = JointBackend([simulated("pcie-t4", tmp_path / "f"), rdma.backend(tree.root)])
     found = await one.inventory()
     assert (len(found.gpus), [nic.name for nic in found.nics]) == (2, ["mlx5_40"])
     assert found.driver.version == "550.163.01"
@@ -38,7 +38,7 @@ async def test_gpus_of_one_and_nics_of_another_are_one_inventory(tmp_path: Path)
 
 async def test_gpus_of_two_backends_are_numbered_through(tmp_path: Path) -> None:
     parts = [simulated("pcie-t4", tmp_path / "a"), simulated("mi300x", tmp_path / "b")]
-    found = await Together(parts).inventory()
+    found = await JointBackend(parts).inventory()
     assert [gpu.index for gpu in found.gpus] == list(range(10))
     assert [gpu.minor for gpu in found.gpus] == [0, 1, *range(8)]
 
@@ -47,7 +47,7 @@ async def test_a_backend_that_fails_hides_no_other_and_its_devices_are_not_forgo
     tmp_path: Path,
 ) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
-    one = Together([simulated("pcie-t4", first), simulated("mi300x", second)])
+    one = JointBackend([simulated("pcie-t4", first), simulated("mi300x", second)])
     before = await one.inventory()
     switch(first, down="driver reload")
     assert await one.inventory() == before
@@ -61,7 +61,7 @@ async def test_a_backend_that_fails_hides_no_other_and_its_devices_are_not_forgo
 
 async def test_what_one_says_by_itself_is_not_told_twice(tmp_path: Path) -> None:
     control = tmp_path / "a"
-    one = Together([simulated("pcie-t4", control), simulated("mi300x", tmp_path / "b")])
+    one = JointBackend([simulated("pcie-t4", control), simulated("mi300x", tmp_path / "b")])
     await one.inventory()
     switch(control, down="driver reload")
     assert isinstance(await one.signal(), BackendDown)
@@ -79,7 +79,7 @@ async def test_only_when_nothing_was_ever_seen_is_there_an_error(tmp_path: Path)
     first, second = tmp_path / "a", tmp_path / "b"
     switch(first, down="no driver")
     switch(second, down="no driver either")
-    one = Together([simulated("pcie-t4", first), simulated("mi300x", second)])
+    one = JointBackend([simulated("pcie-t4", first), simulated("mi300x", second)])
     with pytest.raises(BackendError, match=r"no driver; .*no driver either"):
         await one.inventory()
     with pytest.raises(BackendError):
@@ -92,7 +92,7 @@ async def test_only_when_nothing_was_ever_seen_is_there_an_error(tmp_path: Path)
 async def test_a_cancelled_wait_loses_no_ones_signal(tmp_path: Path) -> None:
     controls = [tmp_path / "a", tmp_path / "b"]
     machines = ("pcie-t4", "mi300x")
-    one = Together([simulated(m, c) for m, c in zip(machines, controls, strict=True)])
+    one = JointBackend([simulated(m, c) for m, c in zip(machines, controls, strict=True)])
     await one.inventory()
     wait = asyncio.ensure_future(one.signal())
     await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_a_cancelled_wait_loses_no_ones_signal(tmp_path: Path) -> None:
 
 async def test_the_backend_that_knows_a_gpu_cuts_it(tmp_path: Path) -> None:
     parts = [simulated("mi300x", tmp_path / "a"), simulated("dgx-a100", tmp_path / "b")]
-    one = Together([*parts, rdma.backend(tmp_path)])
+    one = JointBackend([*parts, rdma.backend(tmp_path)])
     found = await one.inventory()
     uuid = found.gpus[8].uuid
     await one.set_mig_mode(uuid, enabled=True)

@@ -16,13 +16,13 @@ from deviceplugin.cdi.specs import (
     qualified,
     specs,
 )
-from deviceplugin.model.inventory import Gpu, Inventory, Mig, MigInstance, Nic, PciPlace, Vendor
+from deviceplugin.model.inventory import Gpu, GpuMig, Inventory, MigInstance, Nic, PciPlace, Vendor
 
 PLACE = PciPlace("0000:1b:00.0")
 INSTANCE = MigInstance("MIG-5", "3g.40gb", 4, 4, 2, files=("/dev/nvidia-caps/nvidia-cap21",))
 CUT = Gpu(
     "GPU-b", "H100", 81920, PLACE, 1,
-    mig=Mig(enabled=True, instances=(INSTANCE,)), files=("/dev/nvidia1",),
+    mig=GpuMig(enabled=True, instances=(INSTANCE,)), files=("/dev/nvidia1",),
 )  # fmt: skip
 NODE = Inventory(
     gpus=(Gpu("GPU-a", "H100", 81920, PLACE, 0, files=("/dev/nvidia0",)), CUT),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.cdi.writer import Writer
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.inventory import Gpu, Inventory, PciPlace
 
 PLACE = PciPlace("0000:1b:00.0")
@@ -44,7 +44,7 @@ def test_a_spec_goes_with_the_last_of_its_devices(tmp_path: Path) -> None:
     found.write(ONE)
     found.write(Inventory())
     assert list((tmp_path / "cdi").iterdir()) == []
-    with pytest.raises(Refused):
+    with pytest.raises(AllocationRefused):
         found.check(["nvidia.com/gpu=GPU-a"])
 
 
@@ -63,9 +63,9 @@ def test_on_a_full_disk_the_old_spec_stays_and_new_devices_are_refused(
     assert named(tmp_path) == ["GPU-a", "all"]
     assert [path.name for path in (tmp_path / "cdi").iterdir()] == [SPEC]
     found.check(["nvidia.com/gpu=GPU-a"])
-    with pytest.raises(Refused, match="No space left") as error:
+    with pytest.raises(AllocationRefused, match="No space left") as error:
         found.check(["nvidia.com/gpu=GPU-b"])
-    assert error.value.cause is Cause.NOT_WRITABLE
+    assert error.value.cause is RefusalCause.NOT_WRITABLE
     found.write(TWO)
     found.check(["nvidia.com/gpu=GPU-b"])
 
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     found = writer(tmp_path)
     found.write(ONE)
     assert found.problem
-    with pytest.raises(Refused):
+    with pytest.raises(AllocationRefused):
         found.check(["nvidia.com/gpu=GPU-a"])
 
 

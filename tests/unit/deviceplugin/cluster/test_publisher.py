@@ -7,8 +7,8 @@ from support.devices.gpunodes import gpu, node
 
 from deviceplugin.cluster.nodeobject import NodeObject
 from deviceplugin.cluster.position import Position
-from deviceplugin.cluster.publisher import Publisher
-from deviceplugin.publication.nodecontent import Known, PublicationSettings
+from deviceplugin.cluster.publisher import NodePublisher
+from deviceplugin.publication.nodecontent import KnownDevices, PublicationSettings
 from deviceplugin.publication.nodepatch import PUBLISHED
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import ResourceSettings
@@ -19,25 +19,25 @@ from muster.kube.names import BLOCK, RACK
 
 EIGHT = node(*map(gpu, range(8)))
 SETTINGS = ResourceSettings()
-KNOWN = Known(EIGHT, advertise(EIGHT, SETTINGS), SETTINGS)
+KNOWN = KnownDevices(EIGHT, advertise(EIGHT, SETTINGS), SETTINGS)
 CLOUD = "topology.k8s.aws/network-node-layer-3"
 
 
-def sees(made: Publisher, labels: dict[str, str], ours: str = "") -> None:
+def sees(made: NodePublisher, labels: dict[str, str], ours: str = "") -> None:
     """Have the watch tell of the Node."""
     meta = wire.ObjectMeta(name="n1", labels=labels, annotations={PUBLISHED: ours})
     made.node._heard([Upserted(wire.Node(metadata=meta))])
 
 
-def labels(made: Publisher) -> dict[str, str]:
+def labels(made: NodePublisher) -> dict[str, str]:
     assert made.node._wanted is not None
     return dict(made.node._wanted.labels)
 
 
-def publisher(file: Path | None = None) -> Publisher:
+def publisher(file: Path | None = None) -> NodePublisher:
     """Return one whose NodeObject does not run: it keeps what it was told and writes nothing."""
     node_object = NodeObject(cast("KubeClient", None), "n1")
-    return Publisher(node_object, Position("n1", file), PublicationSettings())
+    return NodePublisher(node_object, Position("n1", file), PublicationSettings())
 
 
 def test_nothing_is_said_before_the_node_and_its_devices_are_known() -> None:

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.devices.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
 
-from deviceplugin.exporter.board import STALE_S, Board
+from deviceplugin.exporter.board import STALE_S, MetricsBoard
 from deviceplugin.health.alerts import Alert
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import DeviceLost, GpuReading, InstanceReading, NicReading, Xid
 
@@ -40,7 +40,7 @@ FULL = GpuReading(
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 
 
-def shown(board: Board, now: float = 0.0) -> Samples:
+def shown(board: MetricsBoard, now: float = 0.0) -> Samples:
     """Return the samples by name; this parser calls every counter's "…_total", Prometheus not."""
     found: Samples = {}
     for family in text_string_to_metric_families(board.render(now)):
@@ -52,7 +52,7 @@ def shown(board: Board, now: float = 0.0) -> Samples:
     return found
 
 
-def values(board: Board, uuid: str, now: float = 0.0) -> dict[str, float]:
+def values(board: MetricsBoard, uuid: str, now: float = 0.0) -> dict[str, float]:
     """Return the values of the DCGM series of one whole GPU."""
     return {
         name: value
@@ -63,15 +63,15 @@ def values(board: Board, uuid: str, now: float = 0.0) -> dict[str, float]:
 
 
 @pytest.fixture
-def board() -> Iterator[Board]:
-    made = Board("n1")
+def board() -> Iterator[MetricsBoard]:
+    made = MetricsBoard("n1")
     made.see(small_node())
     made.read([FULL, NicReading(PORT, ((1, True),))], 0.0)
     yield made
     assert made.render(0.0).endswith("\n")
 
 
-def test_readings_are_shown_in_dcgms_names_and_units(board: Board) -> None:
+def test_readings_are_shown_in_dcgms_names_and_units(board: MetricsBoard) -> None:
     assert values(board, SOUND) == {
         "DCGM_FI_DEV_SM_CLOCK": 1980,
         "DCGM_FI_DEV_GPU_TEMP": 61,
@@ -92,7 +92,7 @@ def test_readings_are_shown_in_dcgms_names_and_units(board: Board) -> None:
     }
 
 
-def test_series_have_the_labels_of_dcgm_exporter(board: Board) -> None:
+def test_series_have_the_labels_of_dcgm_exporter(board: MetricsBoard) -> None:
     labels, _ = shown(board)["DCGM_FI_DEV_GPU_TEMP"][0]
     assert labels == {
         "gpu": "0",
@@ -105,17 +105,17 @@ def test_series_have_the_labels_of_dcgm_exporter(board: Board) -> None:
     }
 
 
-def test_what_the_driver_does_not_tell_is_no_zero(board: Board) -> None:
+def test_what_the_driver_does_not_tell_is_no_zero(board: MetricsBoard) -> None:
     board.read([GpuReading(SOUND, temperature=50)], 1.0)
     assert values(board, SOUND, 1.0) == {"DCGM_FI_DEV_GPU_TEMP": 50, "DCGM_FI_DEV_XID_ERRORS": 0}
 
 
-def test_readings_of_a_gpu_that_hangs_go_away(board: Board) -> None:
+def test_readings_of_a_gpu_that_hangs_go_away(board: MetricsBoard) -> None:
     assert "DCGM_FI_DEV_GPU_TEMP" in shown(board, STALE_S)
     assert "DCGM_FI_DEV_GPU_TEMP" not in shown(board, STALE_S + 1)
 
 
-def test_a_gpu_that_is_gone_is_not_shown(board: Board) -> None:
+def test_a_gpu_that_is_gone_is_not_shown(board: MetricsBoard) -> None:
     board.hear(Xid(SOUND, 79))
     board.see(Inventory())
     assert not shown(board)
@@ -123,8 +123,8 @@ def test_a_gpu_that_is_gone_is_not_shown(board: Board) -> None:
     assert values(board, SOUND) == {"DCGM_FI_DEV_XID_ERRORS": 0}
 
 
-def test_a_gpu_that_a_pod_has_names_it(board: Board) -> None:
-    board.hold([Holding("team", "train-0", "main", {"nvidia.com/gpu": (SOUND,)})])
+def test_a_gpu_that_a_pod_has_names_it(board: MetricsBoard) -> None:
+    board.hold([ContainerHolding("team", "train-0", "main", {"nvidia.com/gpu": (SOUND,)})])
     for name, samples in shown(board).items():
         for labels, _ in samples:
             pod = (labels.get("namespace"), labels.get("pod"), labels.get("container"))
@@ -134,11 +134,13 @@ def test_a_gpu_that_a_pod_has_names_it(board: Board) -> None:
     assert "train-0" not in board.render(0)
 
 
-def test_a_shared_gpu_has_a_series_for_each_replica_that_is_given_away(board: Board) -> None:
+def test_a_shared_gpu_has_a_series_for_each_replica_that_is_given_away(board: MetricsBoard) -> None:
     board.hold(
         [
-            Holding("a", "p", "c", {"nvidia.com/gpu.shared": (f"{SOUND}::0", f"{SOUND}::2")}),
-            Holding("b", "q", "c", {"nvidia.com/gpu.shared": (f"{SOUND}::mem1",)}),
+            ContainerHolding(
+                "a", "p", "c", {"nvidia.com/gpu.shared": (f"{SOUND}::0", f"{SOUND}::2")}
+            ),
+            ContainerHolding("b", "q", "c", {"nvidia.com/gpu.shared": (f"{SOUND}::mem1",)}),
         ]
     )
     temperatures = shown(board)["DCGM_FI_DEV_GPU_TEMP"]
@@ -149,10 +151,10 @@ def test_a_shared_gpu_has_a_series_for_each_replica_that_is_given_away(board: Bo
     ]
 
 
-def test_a_gpu_that_is_cut_has_series_for_its_instances(board: Board) -> None:
+def test_a_gpu_that_is_cut_has_series_for_its_instances(board: MetricsBoard) -> None:
     memory = InstanceReading(SLICES[0], memory_used=100, memory_free=4764)
     board.read([replace(FULL, uuid=CUT, instances=(memory,))], 0.0)
-    board.hold([Holding("team", "infer", "c", {"nvidia.com/mig-1g.5gb": (SLICES[1],)})])
+    board.hold([ContainerHolding("team", "infer", "c", {"nvidia.com/mig-1g.5gb": (SLICES[1],)})])
     found = shown(board)
     power = [e for e in found["DCGM_FI_DEV_POWER_USAGE"] if e[0]["UUID"] == CUT]
     assert [(e["GPU_I_PROFILE"], e["GPU_I_ID"], e.get("pod")) for e, _ in power] == [
@@ -163,7 +165,7 @@ def test_a_gpu_that_is_cut_has_series_for_its_instances(board: Board) -> None:
     assert [(e["GPU_I_ID"], value) for e, value in used] == [("1", 100)]  # of 2 nobody told
 
 
-def test_xids_are_shown_as_the_last_code_and_counted_by_code(board: Board) -> None:
+def test_xids_are_shown_as_the_last_code_and_counted_by_code(board: MetricsBoard) -> None:
     for code in (31, 31, 79):
         board.hear(Xid(OTHER, code))
     found = shown(board)
@@ -173,7 +175,7 @@ def test_xids_are_shown_as_the_last_code_and_counted_by_code(board: Board) -> No
     assert counted == {(OTHER, "31"): 2, (OTHER, "79"): 1}
 
 
-def test_states_and_alerts_of_every_device_are_shown(board: Board) -> None:
+def test_states_and_alerts_of_every_device_are_shown(board: MetricsBoard) -> None:
     ward = Ward()
     ward.hear(DeviceLost(OTHER, "gone"))
     board.judge(ward.monitor.standings(), frozenset({(SOUND, Alert.IDLE)}))
@@ -196,7 +198,7 @@ def test_states_and_alerts_of_every_device_are_shown(board: Board) -> None:
 
 
 def test_names_with_quotes_and_line_breaks_do_not_break_the_format() -> None:
-    board = Board('a "host"\\with\nall')
+    board = MetricsBoard('a "host"\\with\nall')
     inventory = small_node()
     board.see(inventory)
     board.read([reading()], 0)
@@ -204,7 +206,7 @@ def test_names_with_quotes_and_line_breaks_do_not_break_the_format() -> None:
     assert labels["Hostname"] == 'a "host"\\with\nall'
 
 
-def test_each_metric_comes_once_with_its_help_and_type(board: Board) -> None:
+def test_each_metric_comes_once_with_its_help_and_type(board: MetricsBoard) -> None:
     board.read([replace(FULL, uuid=uuid) for uuid in (SOUND, CUT, OTHER)], 0.0)
     lines = board.render(0.0).splitlines()
     types = [line.split()[2] for line in lines if line.startswith("# TYPE")]

@@ -10,8 +10,8 @@ import pytest
 from support.devices.illness import SOUND, reading, small_node
 from support.extenders.authorities import Authority
 
-from deviceplugin.exporter.board import Board
-from deviceplugin.exporter.config import ExporterConfig, Tls, problems
+from deviceplugin.exporter.board import MetricsBoard
+from deviceplugin.exporter.config import ExporterConfig, ExporterTls, problems
 from deviceplugin.exporter.server import serving
 from deviceplugin.metrics import DevicePluginMetrics
 from muster.observability.configfile import ConfigError
@@ -26,7 +26,7 @@ ANYWHERE = ExporterConfig(host="127.0.0.1", port=0)
 async def exporter(
     config: ExporterConfig = ANYWHERE, ready: Health | None = None
 ) -> AsyncIterator[str]:
-    board = Board("n1")
+    board = MetricsBoard("n1")
     board.see(small_node())
     board.read([reading(temperature=61)], 100.0)
     metrics = DevicePluginMetrics(new_registry())
@@ -64,7 +64,7 @@ async def test_health_is_served_under_both_names_and_readiness_tells_what_is_lac
 async def test_with_a_certificate_it_serves_https_only(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     pair = authority.issue("exporter")
-    tls = Tls(cert_file=str(pair.certificate), key_file=str(pair.key))
+    tls = ExporterTls(cert_file=str(pair.certificate), key_file=str(pair.key))
     trusting = ssl.create_default_context(cafile=str(authority.ca))
     async with exporter(ExporterConfig(host="127.0.0.1", port=0, tls=tls)) as url:
         assert (await get(f"{url}/livez", trusting))[0] == 200
@@ -73,14 +73,14 @@ async def test_with_a_certificate_it_serves_https_only(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    files = Tls(cert_file=str(tmp_path / "a.crt"), key_file=str(tmp_path / "a.key"))
+    files = ExporterTls(cert_file=str(tmp_path / "a.crt"), key_file=str(tmp_path / "a.key"))
     with pytest.raises(ConfigError, match=r"exporter\.tls: .*a\.crt.*No such file"):
         ServingCertificate(files, field="exporter.tls")
 
 
 def test_values_that_make_no_sense_are_refused() -> None:
     assert not list(problems(ExporterConfig()))
-    tls = Tls(cert_file="a", key_file="b", check_seconds=0)
+    tls = ExporterTls(cert_file="a", key_file="b", check_seconds=0)
     found = list(problems(ExporterConfig(port=99999, stale_seconds=0, tls=tls)))
     assert [line.split(":")[0] for line in found] == [
         "exporter.port",

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from deviceplugin.allocation.values import Listed
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.allocation.values import ListedDevices
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.handshake.handshake import Handshake
 from deviceplugin.handshake.podresources import PodResourcesError
 from deviceplugin.model.answers import ContainerAnswer
@@ -35,9 +35,9 @@ class Kubelet:
     def __init__(self) -> None:
         self.asked = 0
         self.silent = False
-        self.rows: tuple[Listed, ...] = ()
+        self.rows: tuple[ListedDevices, ...] = ()
 
-    async def known(self) -> tuple[Listed, ...]:
+    async def known(self) -> tuple[ListedDevices, ...]:
         self.asked += 1
         if self.silent:
             raise PodResourcesError("no socket")
@@ -54,7 +54,7 @@ class Answers:
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
         if self.full:
-            raise Refused(Cause.NOT_WRITABLE, f"{resource}: the disk is full")
+            raise AllocationRefused(RefusalCause.NOT_WRITABLE, f"{resource}: the disk is full")
         return ContainerAnswer(envs={"IDS": ",".join(ids)})
 
 
@@ -124,8 +124,8 @@ async def test_a_pod_that_has_its_devices_is_not_taken_for_the_next_of_its_gang(
     handshake.pods_changed([Upserted(pod("first", 1, plan=("GPU-0",))), Synced("1")])
     handshake.give(GPU, handshake.preferred(GPU, ids, (), 1))
     kubelet.rows = (
-        Listed("default", "first", "main", GPU, frozenset({"GPU-0"})),
-        Listed("default", "second"),
+        ListedDevices("default", "first", "main", GPU, frozenset({"GPU-0"})),
+        ListedDevices("default", "second"),
     )
     waiting = asyncio.create_task(handshake.consult(GPU, (), 1))
     await asyncio.sleep(0)
@@ -150,7 +150,7 @@ async def test_the_one_known_pod_is_not_taken_for_a_sibling_that_only_the_kubele
     handshake: Handshake, kubelet: Kubelet
 ) -> None:
     handshake.pods_changed([Upserted(pod("later", 2, plan=("GPU-0", "GPU-1"))), Synced("1")])
-    kubelet.rows = (Listed("default", "first"),)
+    kubelet.rows = (ListedDevices("default", "first"),)
     waiting = asyncio.create_task(handshake.consult(GPU, (), 2))
     await asyncio.sleep(0.01)
     assert not waiting.done()
@@ -166,7 +166,7 @@ async def test_a_pod_that_the_watch_never_brings_is_waited_for_once(
 ) -> None:
     monkeypatch.setattr("deviceplugin.handshake.handshake.NEWS_S", 0.01)
     handshake.pods_changed([Upserted(pod("a", 2)), Synced("1")])
-    kubelet.rows = (Listed("default", "static"),)
+    kubelet.rows = (ListedDevices("default", "static"),)
     await handshake.consult(GPU, (), 2)
     monkeypatch.setattr("deviceplugin.handshake.handshake.NEWS_S", 3600.0)
     async with asyncio.timeout(20):
@@ -188,7 +188,7 @@ async def test_a_refused_answer_leaves_nobody_with_the_devices(handshake: Handsh
     handshake.pods_changed([Upserted(pod("a", 2)), Synced("1")])
     Answers.full = True
     try:
-        with pytest.raises(Refused, match="the disk is full"):
+        with pytest.raises(AllocationRefused, match="the disk is full"):
             handshake.give(GPU, ("GPU-0", "GPU-1"))
     finally:
         Answers.full = False

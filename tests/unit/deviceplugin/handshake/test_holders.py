@@ -11,7 +11,7 @@ from support.machine.shortpath import short_folder
 
 from deviceplugin.handshake.holders import Holders
 from deviceplugin.handshake.podresources import PodResources
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from muster.protogen import podresources_v1_pb2 as pb
 from muster.protogen.podresources_v1_pb2_grpc import (
     PodResourcesListerServicer,
@@ -62,8 +62,8 @@ async def serving(kubelet: Kubelet, socket: Path) -> AsyncIterator[None]:
         await server.stop(None)
 
 
-def held(pod: str, *ids: str) -> Holding:
-    return Holding("team", pod, "main", {GPU: ids})
+def held(pod: str, *ids: str) -> ContainerHolding:
+    return ContainerHolding("team", pod, "main", {GPU: ids})
 
 
 async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> None:

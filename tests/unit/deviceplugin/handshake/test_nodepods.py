@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from deviceplugin.allocation.values import Life
+from deviceplugin.allocation.values import PodStage
 from deviceplugin.handshake.nodepods import node_pod
 from muster.kube import wire
 
@@ -69,12 +69,12 @@ def test_the_plan_is_that_of_this_node(
 @pytest.mark.parametrize(
     ("parts", "life"),
     [
-        ({}, Life.WAITING),
-        ({"phase": "Running"}, Life.RUNNING),
-        ({"phase": "Running", "deleted": True}, Life.ENDING),
-        ({"phase": "Failed", "deleted": True}, Life.OVER),
-        ({"phase": "Succeeded"}, Life.OVER),
+        ({}, PodStage.WAITING),
+        ({"phase": "Running"}, PodStage.RUNNING),
+        ({"phase": "Running", "deleted": True}, PodStage.ENDING),
+        ({"phase": "Failed", "deleted": True}, PodStage.OVER),
+        ({"phase": "Succeeded"}, PodStage.OVER),
     ],
 )
-def test_how_far_a_pod_is(parts: dict[str, Any], life: Life) -> None:
+def test_how_far_a_pod_is(parts: dict[str, Any], life: PodStage) -> None:
     assert node_pod(pod(**parts), NODE, 1, {GPU}).life is life

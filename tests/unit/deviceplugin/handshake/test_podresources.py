@@ -11,7 +11,7 @@ import pytest
 from grpc import aio
 
 from deviceplugin.handshake.podresources import PodResources, PodResourcesError
-from deviceplugin.model.holdings import Holding, device_of, holders
+from deviceplugin.model.holdings import ContainerHolding, device_of, holders
 from muster.protogen import podresources_v1_pb2 as pb
 from muster.protogen.podresources_v1_pb2_grpc import (
     PodResourcesListerServicer,
@@ -72,7 +72,7 @@ async def test_entries_of_one_resource_are_merged(client: PodResources, tmp_path
     kubelet = Kubelet(pod("a", (GPU, "GPU-1"), (NIC, "mlx5_0"), (GPU, "GPU-0::3")))
     async with serving(kubelet, tmp_path / "k.sock"):
         assert await client.list() == (
-            Holding("team", "a", "main", {GPU: ("GPU-1", "GPU-0::3"), NIC: ("mlx5_0",)}),
+            ContainerHolding("team", "a", "main", {GPU: ("GPU-1", "GPU-0::3"), NIC: ("mlx5_0",)}),
         )
 
 
@@ -153,8 +153,8 @@ async def test_other_refusals_of_get_are_errors(client: PodResources, tmp_path: 
 
 
 def test_replicas_and_shares_of_memory_are_their_device() -> None:
-    one = Holding("n", "p", "c", {GPU: ("GPU-1::0", "GPU-1::1"), NIC: ("mlx5_0",)})
-    other = Holding("n", "q", "c", {GPU: ("GPU-1::2", "GPU-2::mem7")})
+    one = ContainerHolding("n", "p", "c", {GPU: ("GPU-1::0", "GPU-1::1"), NIC: ("mlx5_0",)})
+    other = ContainerHolding("n", "q", "c", {GPU: ("GPU-1::2", "GPU-2::mem7")})
     assert holders([one, other]) == {
         "GPU-1": (one, other),
         "mlx5_0": (one,),

@@ -6,7 +6,7 @@ from support.devices.illness import SOUND, Ward, reading
 from deviceplugin.health.alerts import Alert, Alerts, event
 from deviceplugin.health.config import AlertThresholds
 from deviceplugin.health.reports import Event
-from deviceplugin.health.states import State
+from deviceplugin.health.states import HealthState
 from deviceplugin.model.signals import GpuReading, NicReading
 
 HELD = {SOUND}
@@ -105,5 +105,5 @@ def test_no_alert_touches_the_health_of_a_device() -> None:
     ward = Ward()
     ward.falls_ill(memory_used=1000, memory_free=0, power=500.0, utilisation=0)
     ward.pass_time(3600)
-    assert ward.state() is State.HEALTHY
+    assert ward.state() is HealthState.HEALTHY
     assert not ward.changes

@@ -11,11 +11,11 @@ import pytest
 from support.devices.gpunodes import gpu, nic, node
 from support.devices.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
 
-from deviceplugin.health.config import HealthConfig, Temperature
+from deviceplugin.health.config import HealthConfig, TemperatureLimits
 from deviceplugin.health.monitor import Monitor
 from deviceplugin.health.reports import condition, event, ill
-from deviceplugin.health.states import State
-from deviceplugin.model.inventory import Fabric, FabricState, Inventory, Vendor
+from deviceplugin.health.states import HealthState
+from deviceplugin.model.inventory import FabricState, Inventory, NvlinkFabric, Vendor
 from deviceplugin.model.signals import (
     BackendDown,
     BackendUp,
@@ -25,8 +25,8 @@ from deviceplugin.model.signals import (
     Xid,
 )
 
-HEALTHY, SUSPECT = State.HEALTHY, State.SUSPECT
-UNHEALTHY, RECOVERING = State.UNHEALTHY, State.RECOVERING
+HEALTHY, SUSPECT = HealthState.HEALTHY, HealthState.SUSPECT
+UNHEALTHY, RECOVERING = HealthState.UNHEALTHY, HealthState.RECOVERING
 ALL = (SOUND, CUT, *SLICES, OTHER, PORT)
 
 
@@ -130,7 +130,7 @@ def test_the_hottest_spot_that_amd_tells_is_held_to_its_own_limit() -> None:
 
 
 def test_without_a_limit_only_the_gpus_own_slowdown_counts() -> None:
-    ward = Ward(HealthConfig(temperature=Temperature(limit_celsius=None)))
+    ward = Ward(HealthConfig(temperature=TemperatureLimits(limit_celsius=None)))
     ward.falls_ill(temperature=95, slowdown_at=105)
     ward.pass_time(60)
     assert ward.state() is HEALTHY
@@ -212,15 +212,15 @@ def test_links_of_a_gpu_that_is_cut_matter_to_nobody() -> None:
 @pytest.mark.parametrize("state", [FabricState.NOT_STARTED, FabricState.IN_PROGRESS])
 def test_a_gpu_is_not_given_out_before_its_fabric_stands(state: FabricState) -> None:
     ward = Ward()
-    joining = node(gpu(0, fabric=Fabric(state)))
+    joining = node(gpu(0, fabric=NvlinkFabric(state)))
     assert [c.state for c in ward.monitor.see(joining, 0)] == [UNHEALTHY]
-    ward.monitor.see(node(gpu(0, fabric=Fabric(FabricState.COMPLETED))), 10)
+    ward.monitor.see(node(gpu(0, fabric=NvlinkFabric(FabricState.COMPLETED))), 10)
     assert ward.state() is RECOVERING
 
 
 def test_a_fabric_that_is_unwell_makes_its_gpus_suspect() -> None:
     ward = Ward()
-    ward.monitor.see(node(gpu(0, fabric=Fabric(FabricState.COMPLETED, healthy=False))), 0)
+    ward.monitor.see(node(gpu(0, fabric=NvlinkFabric(FabricState.COMPLETED, healthy=False))), 0)
     assert (ward.state(), ward.reasons()) == (SUSPECT, ["FabricUnhealthy"])
 
 

@@ -10,7 +10,7 @@ from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.exporter.config import problems as exporter_problems
 from deviceplugin.health.causes import SUSPICIONS, Reason
 from deviceplugin.health.config import HealthConfig, problems
-from deviceplugin.health.states import State
+from deviceplugin.health.states import HealthState
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "device-plugin.md").read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ def test_every_reason_stands_in_the_page_with_the_state_it_leads_to() -> None:
 
 def test_every_state_stands_in_the_page_with_whether_pods_are_given_the_device() -> None:
     rows = dict(re.findall(r"^\| (\w+) \| (yes|no) \|", PAGE, re.MULTILINE))
-    assert rows == {str(state): "yes" if state.usable else "no" for state in State}
+    assert rows == {str(state): "yes" if state.usable else "no" for state in HealthState}
 
 
 def test_the_runbook_knows_what_to_do_about_everything_that_is_fatal() -> None:

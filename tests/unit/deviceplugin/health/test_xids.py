@@ -9,12 +9,12 @@ from support.devices.illness import CUT, OTHER, SLICES, SOUND, Ward, reading, sm
 from deviceplugin.health import xids
 from deviceplugin.health.config import HealthConfig, Xids
 from deviceplugin.health.monitor import Monitor
-from deviceplugin.health.states import State
-from deviceplugin.health.xids import Action, Effect
+from deviceplugin.health.states import HealthState
+from deviceplugin.health.xids import Effect, XidAction
 from deviceplugin.model.signals import Xid
 
-HEALTHY, SUSPECT = State.HEALTHY, State.SUSPECT
-UNHEALTHY, RECOVERING = State.UNHEALTHY, State.RECOVERING
+HEALTHY, SUSPECT = HealthState.HEALTHY, HealthState.SUSPECT
+UNHEALTHY, RECOVERING = HealthState.UNHEALTHY, HealthState.RECOVERING
 
 RESET = (46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158)
 PROGRAMS = (8, 11, 13, 25, 31, 32, 39, 60, 68, 80, 94, 105, 126, 135, 139)
@@ -49,7 +49,7 @@ def test_what_is_to_be_looked_into_and_what_nobody_knows_makes_it_suspect(code: 
 def test_each_code_of_the_table_stands_in_one_group() -> None:
     table = xids.load({})
     shipped = yaml.safe_load(Path(xids.__file__).with_name("xids.yaml").read_text())
-    assert list(shipped) == list(Action)
+    assert list(shipped) == list(XidAction)
     codes = [code for group in shipped.values() for code in group["codes"]]
     assert len(codes) == len(set(codes)) == len(table.actions)
     assert set(table.means) <= set(table.actions)
@@ -94,7 +94,7 @@ def test_with_a_driver_that_cannot_say_so_it_is_over_after_a_quiet_hour() -> Non
 
 @pytest.mark.parametrize(("action", "state"), [(0, HEALTHY), (None, UNHEALTHY), (1, UNHEALTHY)])
 def test_old_uncorrectable_errors_count_unless_the_driver_says_that_they_do_not(
-    action: int | None, state: State
+    action: int | None, state: HealthState
 ) -> None:
     monitor = Monitor(HealthConfig())
     monitor.see(small_node(), 0)

@@ -6,7 +6,7 @@ import pytest
 from support.devices.migcards import CARDS, gpu, untold
 
 from deviceplugin.mig import builtin, layouts
-from deviceplugin.mig.layouts import LayoutError, Rule, rule_for
+from deviceplugin.mig.layouts import LayoutError, LayoutRule, rule_for
 
 FILE = """
 version: v1
@@ -27,7 +27,7 @@ mig-configs:
 
 def test_a_file_in_mig_partheds_form_is_read() -> None:
     read = layouts.parse(FILE, source="layouts.yaml")
-    assert read["all-disabled"] == (Rule(enabled=False),)
+    assert read["all-disabled"] == (LayoutRule(enabled=False),)
     first, second = read["mine"]
     assert (first.enabled, dict(first.counts)) == (True, {"1g.10gb": 2, "3g.40gb": 1})
     assert first.devices == frozenset((0, 1))
@@ -97,5 +97,5 @@ def test_the_same_name_means_what_each_kind_of_gpu_can_hold() -> None:
 
 def test_a_node_without_gpus_that_can_be_cut_can_only_be_all_disabled() -> None:
     assert builtin.layouts([replace(gpu("A30"), mig=None)]) == {
-        "all-disabled": (Rule(enabled=False),)
+        "all-disabled": (LayoutRule(enabled=False),)
     }

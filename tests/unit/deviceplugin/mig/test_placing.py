@@ -11,7 +11,7 @@ import pytest
 from support.devices.migcards import profiles
 
 from deviceplugin.mig.layouts import LayoutError
-from deviceplugin.mig.placing import Slot, place
+from deviceplugin.mig.placing import InstanceSlot, place
 
 H100 = profiles("H100-80")
 
@@ -21,9 +21,9 @@ def placed(counts: dict[str, int], *standing: str, in_use: tuple[str, ...] = ())
     return [f"{slot.profile}@{slot.start}" for slot in slots]
 
 
-def _slot(text: str) -> Slot:
+def _slot(text: str) -> InstanceSlot:
     name, _, start = text.partition("@")
-    return Slot(name, int(start))
+    return InstanceSlot(name, int(start))
 
 
 def test_small_ones_go_where_no_larger_one_can_start() -> None:

@@ -10,7 +10,7 @@ import pytest
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.machine import load
 from deviceplugin.mig import builtin, layouts
-from deviceplugin.mig.reconfiguration import Progress, Reconfigurer, State
+from deviceplugin.mig.reconfiguration import LayoutProgress, LayoutState, Reconfigurer
 from deviceplugin.tools import faultswitch
 
 MIXED = """
@@ -28,11 +28,11 @@ class Node:
 
     backend: Simulated
     used: set[str] = field(default_factory=set)
-    told: list[Progress] = field(default_factory=list)
+    told: list[LayoutProgress] = field(default_factory=list)
     held: list[frozenset[str]] = field(default_factory=list)
     at_hold: Callable[[frozenset[str]], None] = lambda _: None
 
-    async def apply(self, layout: str) -> Progress:
+    async def apply(self, layout: str) -> LayoutProgress:
         return await Reconfigurer(
             self.backend,
             layouts=lambda i: builtin.layouts(i.gpus) | layouts.parse(MIXED, source="mixed"),
@@ -48,7 +48,7 @@ class Node:
         self.held.append(uuids)
         self.at_hold(uuids)
 
-    async def _tell(self, progress: Progress) -> None:
+    async def _tell(self, progress: LayoutProgress) -> None:
         self.told.append(progress)
 
     async def cuts(self) -> list[Counter[str] | None]:
@@ -81,8 +81,8 @@ def node(control: Path) -> Node:
 
 async def test_a_layout_is_applied_to_every_gpu_and_told_by_the_state(node: Node) -> None:
     ended = await node.apply("all-balanced")
-    assert ended == Progress("all-balanced", State.SUCCESS)
-    assert node.told == [Progress("all-balanced", State.PENDING), ended]
+    assert ended == LayoutProgress("all-balanced", LayoutState.SUCCESS)
+    assert node.told == [LayoutProgress("all-balanced", LayoutState.PENDING), ended]
     assert await node.cuts() == [Counter({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1})] * 8
 
 
@@ -93,7 +93,7 @@ async def test_one_layout_after_the_other(node: Node) -> None:
         ("all-enabled", Counter()),
         ("all-disabled", None),
     ]:
-        assert (await node.apply(layout)).state is State.SUCCESS
+        assert (await node.apply(layout)).state is LayoutState.SUCCESS
         assert await node.cuts() == [cut] * 8
 
 
@@ -106,7 +106,7 @@ async def test_a_gpu_that_the_layout_does_not_mean_is_left_as_it_is(node: Node) 
 
 async def test_an_unknown_layout_fails_with_those_that_there_are(node: Node) -> None:
     ended = await node.apply("all-1g.5gb")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert (
         "nvidia.com/mig.config: 'all-1g.5gb' is no layout; there are all-disabled" in ended.reason
     )
@@ -115,7 +115,7 @@ async def test_an_unknown_layout_fails_with_those_that_there_are(node: Node) -> 
 async def test_one_gpu_in_use_fails_before_any_other_is_touched(node: Node) -> None:
     node.used = {f"{await node.gpu(7)}::0"}
     ended = await node.apply("all-balanced")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert "(index 7, NVIDIA H100 80GB HBM3): is in use" in ended.reason
     assert await node.cuts() == [None] * 8
 
@@ -125,7 +125,7 @@ async def test_free_instances_are_cut_anew_beside_those_in_use(node: Node) -> No
     busy = (await node.instances(0))[0]
     node.used = {busy}
     ended = await node.apply("half")
-    assert ended.state is State.SUCCESS
+    assert ended.state is LayoutState.SUCCESS
     assert busy in await node.instances(0)
     assert (await node.cuts())[0] == Counter({"1g.10gb": 2, "3g.40gb": 1})
 
@@ -146,7 +146,7 @@ async def test_a_container_that_got_an_instance_just_before_it_was_held_keeps_it
     first = (await node.instances(0))[0]
     node.at_hold = lambda uuids: node.used.add(first) if uuids else None
     ended = await node.apply("all-7g.80gb")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert "in use" in ended.reason
     assert first in await node.instances(0)
     assert node.held[-1] == frozenset()
@@ -159,12 +159,12 @@ async def test_what_failed_in_the_middle_goes_on_where_it_stopped(
         control, faultswitch.with_fields(faultswitch.read(control), {"resetDue": True}, gpu="4")
     )
     ended = await node.apply("all-balanced")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert "reset" in ended.reason
     cut = Counter({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1})
     assert await node.cuts() == [*[cut] * 4, *[None] * 4]
     faultswitch.write(control, faultswitch.without(faultswitch.read(control), gpu="4"))
-    assert (await node.apply("all-balanced")).state is State.SUCCESS
+    assert (await node.apply("all-balanced")).state is LayoutState.SUCCESS
     assert await node.cuts() == [cut] * 8
 
 
@@ -172,6 +172,6 @@ async def test_applying_what_is_already_so_touches_nothing(node: Node) -> None:
     await node.apply("all-balanced")
     before = await node.backend.inventory()
     node.held.clear()
-    assert (await node.apply("all-balanced")).state is State.SUCCESS
+    assert (await node.apply("all-balanced")).state is LayoutState.SUCCESS
     assert await node.backend.inventory() == before
     assert node.held == [frozenset()]

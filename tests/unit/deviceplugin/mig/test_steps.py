@@ -5,19 +5,19 @@ from dataclasses import replace
 import pytest
 from support.devices.migcards import gpu, untold
 
-from deviceplugin.mig.layouts import LayoutError, Rule
+from deviceplugin.mig.layouts import LayoutError, LayoutRule
 from deviceplugin.mig.steps import Recut, Step, SwitchMode, devices_of, next_step
-from deviceplugin.model.inventory import Gpu, Mig
+from deviceplugin.model.inventory import Gpu, GpuMig
 
-BALANCED = Rule(enabled=True, counts={"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1})
-OFF = Rule(enabled=False)
+BALANCED = LayoutRule(enabled=True, counts={"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1})
+OFF = LayoutRule(enabled=False)
 
 
-def step(of: Gpu, rule: Rule, *in_use: str) -> Step | None:
+def step(of: Gpu, rule: LayoutRule, *in_use: str) -> Step | None:
     return next_step(of, rule, frozenset(in_use))
 
 
-def mig_of(of: Gpu) -> Mig:
+def mig_of(of: Gpu) -> GpuMig:
     assert of.mig is not None
     return of.mig
 
@@ -61,11 +61,11 @@ def test_a_gpu_that_is_as_wanted_has_no_step() -> None:
         is None
     )
     assert step(gpu("H100-80", enabled=False), OFF) is None
-    assert step(gpu("H100-80"), Rule(enabled=True)) is None
+    assert step(gpu("H100-80"), LayoutRule(enabled=True)) is None
 
 
-def _counts(*counts: tuple[str, int]) -> Rule:
-    return Rule(enabled=True, counts=dict(counts))
+def _counts(*counts: tuple[str, int]) -> LayoutRule:
+    return LayoutRule(enabled=True, counts=dict(counts))
 
 
 def test_instances_go_before_mig_is_switched_off() -> None:
@@ -96,7 +96,7 @@ def test_a_mode_that_waits_for_a_reset_is_switched_again(*, pending: bool) -> No
     """The driver then says that a reset is due, or the pending change is taken back."""
     has = gpu("H100-80", enabled=not pending)
     waits = replace(has, mig=replace(mig_of(has), pending=pending))
-    assert step(waits, Rule(enabled=True)) == SwitchMode("GPU-0", enabled=True)
+    assert step(waits, LayoutRule(enabled=True)) == SwitchMode("GPU-0", enabled=True)
 
 
 def test_a_layout_that_cannot_fit_is_refused_before_mig_is_switched_on() -> None:
@@ -112,7 +112,7 @@ def test_a_gpu_without_mig_can_only_be_left_alone() -> None:
     plain = replace(gpu("A30"), mig=None)
     assert step(plain, OFF) is None
     with pytest.raises(LayoutError, match="it has no MIG; exclude it"):
-        step(plain, Rule(enabled=True))
+        step(plain, LayoutRule(enabled=True))
 
 
 def test_instances_whose_place_is_not_told_are_not_touched() -> None:

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.devices.gpunodes import A100, CLUSTER, GB200, H100, JOINED, cut, gpu, instance, node
 
-from deviceplugin.model.inventory import Fabric, FabricState, Gpu, Inventory, Vendor
-from deviceplugin.publication.gfd import Offer, Shared, clique, labels
+from deviceplugin.model.inventory import FabricState, Gpu, Inventory, NvlinkFabric, Vendor
+from deviceplugin.publication.gfd import LabelFacts, SharedResource, clique, labels
 from deviceplugin.publication.labelvalue import MOST_CHARACTERS, digest, sanitised
 
 # tests/expected-output*.txt of NVIDIA/k8s-device-plugin, without the timestamp: the keys that a
 # node of each strategy has. (gpu.memory is there, too, in "single"; upstream's list leaves it out.)
+GPU, DONE = "nvidia.com/gpu", FabricState.COMPLETED
 VERSIONS = {
     "cuda.driver.major", "cuda.driver.minor", "cuda.driver.rev", "cuda.runtime.major",
     "cuda.runtime.minor", "cuda.driver-version.major", "cuda.driver-version.minor",
@@ -40,7 +41,7 @@ def of(found: dict[str, str], *names: str) -> list[str]:
 
 
 def test_a_node_of_full_gpus_has_the_documented_keys_and_values() -> None:
-    found = labels(node(gpu(0), gpu(1)), Offer())
+    found = labels(node(gpu(0), gpu(1)), LabelFacts())
     assert keys(found) == PLAIN
     assert of(found, "gpu.product", "gpu.count", "gpu.memory") == [
         "NVIDIA-A100-SXM4-40GB", "2", "40960",
@@ -54,25 +55,25 @@ def test_a_node_of_full_gpus_has_the_documented_keys_and_values() -> None:
 
 
 def test_a_node_without_nvidia_gpus_has_no_labels() -> None:
-    assert labels(node(), Offer()) == {}
-    assert labels(node(gpu(0, vendor=Vendor.AMD)), Offer()) == {}
+    assert labels(node(), LabelFacts()) == {}
+    assert labels(node(gpu(0, vendor=Vendor.AMD)), LabelFacts()) == {}
 
 
 @pytest.mark.parametrize(
     ("offer", "product", "replicas", "strategy"),
     [
-        (Offer(kind="time-slicing", shared={"nvidia.com/gpu": Shared(4)}),
+        (LabelFacts(kind="time-slicing", shared={"nvidia.com/gpu": SharedResource(4)}),
          "NVIDIA-A100-SXM4-40GB-SHARED", "4", "time-slicing"),
-        (Offer(kind="time-slicing", shared={"nvidia.com/gpu": Shared(4, renamed=True)}),
+        (LabelFacts(kind="time-slicing", shared={GPU: SharedResource(4, renamed=True)}),
          "NVIDIA-A100-SXM4-40GB", "4", "time-slicing"),
-        (Offer(kind="mps", shared={"nvidia.com/gpu": Shared(10)}),
+        (LabelFacts(kind="mps", shared={"nvidia.com/gpu": SharedResource(10)}),
          "NVIDIA-A100-SXM4-40GB-SHARED", "10", "mps"),
-        (Offer(kind="mps", shared={"nvidia.com/mig-1g.5gb": Shared(10)}),
+        (LabelFacts(kind="mps", shared={"nvidia.com/mig-1g.5gb": SharedResource(10)}),
          "NVIDIA-A100-SXM4-40GB", "1", "none"),
     ],
 )  # fmt: skip
 def test_shared_gpus_say_so_in_their_product_unless_they_are_renamed(
-    offer: Offer, product: str, replicas: str, strategy: str
+    offer: LabelFacts, product: str, replicas: str, strategy: str
 ) -> None:
     found = labels(node(gpu(0)), offer)
     assert of(found, "gpu.product", "gpu.replicas", "gpu.sharing-strategy") == [
@@ -83,7 +84,7 @@ def test_shared_gpus_say_so_in_their_product_unless_they_are_renamed(
 
 def test_mixed_instances_are_labelled_by_profile_beside_the_whole_gpus() -> None:
     big = instance(2, "3g.20gb", start=4, size=4)
-    found = labels(node(cut(0, instance(1), big), gpu(1)), Offer(strategy="mixed"))
+    found = labels(node(cut(0, instance(1), big), gpu(1)), LabelFacts(strategy="mixed"))
     assert keys(found) == PLAIN | {"mig.strategy"} | {
         f"mig-{profile}.{name}" for profile in ("1g.5gb", "3g.20gb") for name in OF_A_PROFILE
     }
@@ -94,18 +95,18 @@ def test_mixed_instances_are_labelled_by_profile_beside_the_whole_gpus() -> None
 
 
 def test_gpus_that_are_all_cut_are_counted_and_share_nothing_whole() -> None:
-    found = labels(node(cut(0, instance(1)), cut(1, instance(2))), Offer(strategy="mixed"))
+    found = labels(node(cut(0, instance(1)), cut(1, instance(2))), LabelFacts(strategy="mixed"))
     assert of(found, "gpu.count", "gpu.replicas") == ["2", "0"]
     assert of(found, "mig-1g.5gb.count", "mig.strategy") == ["2", "mixed"]
 
 
 def test_a_profile_with_media_engines_gets_a_dot_for_its_plus() -> None:
-    found = labels(node(cut(0, instance(1, "1g.5gb+me"))), Offer(strategy="mixed"))
+    found = labels(node(cut(0, instance(1, "1g.5gb+me"))), LabelFacts(strategy="mixed"))
     assert of(found, "mig-1g.5gb.me.product") == ["NVIDIA-A100-SXM4-40GB-MIG-1g.5gb.me"]
 
 
 def test_equal_instances_take_the_place_of_the_gpu_in_the_single_strategy() -> None:
-    found = labels(node(cut(0, instance(1), instance(2, start=1))), Offer(strategy="single"))
+    found = labels(node(cut(0, instance(1), instance(2, start=1))), LabelFacts(strategy="single"))
     assert keys(found) == PLAIN | {"mig.strategy"} | {f"gpu.{name}" for name in ATTRIBUTES}
     assert of(found, "gpu.product", "gpu.count", "gpu.memory", "gpu.slices.gi") == [
         "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "2", "4864", "1",
@@ -125,19 +126,19 @@ def test_equal_instances_take_the_place_of_the_gpu_in_the_single_strategy() -> N
 def test_a_node_that_is_not_uniform_is_invalid_in_the_single_strategy(
     gpus: tuple[Gpu, ...],
 ) -> None:
-    found = labels(node(*gpus), Offer(strategy="single"))
+    found = labels(node(*gpus), LabelFacts(strategy="single"))
     assert of(found, "gpu.product", "gpu.count", "gpu.replicas", "gpu.memory") == [
         "NVIDIA-A100-SXM4-40GB-MIG-INVALID", "0", "0", "0",
     ]  # fmt: skip
 
 
 def test_the_single_strategy_says_nothing_of_gpus_that_nobody_has_cut() -> None:
-    found = labels(node(gpu(0)), Offer(strategy="single"))
-    assert found == labels(node(gpu(0)), Offer()) | {"nvidia.com/mig.strategy": "single"}
+    found = labels(node(gpu(0)), LabelFacts(strategy="single"))
+    assert found == labels(node(gpu(0)), LabelFacts()) | {"nvidia.com/mig.strategy": "single"}
 
 
 def test_a_node_of_two_models_speaks_of_the_one_it_has_most_of_and_counts_both() -> None:
-    found = labels(node(gpu(0, H100), gpu(1), gpu(2)), Offer())
+    found = labels(node(gpu(0, H100), gpu(1), gpu(2)), LabelFacts())
     assert of(found, "gpu.product", "gpu.count") == ["NVIDIA-A100-SXM4-40GB", "2"]
     assert found["gpu-model.muster.dev/NVIDIA-A100-SXM4-40GB"] == "2"
     assert found["gpu-model.muster.dev/NVIDIA-H100-80GB-HBM3"] == "1"
@@ -149,11 +150,11 @@ def test_a_node_of_two_models_speaks_of_the_one_it_has_most_of_and_counts_both()
         ([gpu(0, GB200, compute=(10, 0), fabric=JOINED)], f"{CLUSTER}.1"),
         ([gpu(0, "NVIDIA GH200 480GB", compute=(9, 0), fabric=JOINED)], f"{CLUSTER}.1"),
         ([gpu(0, H100, compute=(9, 0), fabric=JOINED)], ""),
-        ([gpu(0, fabric=Fabric(FabricState.IN_PROGRESS, cluster=CLUSTER))], ""),
-        ([gpu(0, fabric=Fabric(FabricState.COMPLETED, cluster="00000000-0000"))], ""),
-        ([gpu(0, fabric=Fabric(FabricState.COMPLETED))], ""),
+        ([gpu(0, fabric=NvlinkFabric(FabricState.IN_PROGRESS, cluster=CLUSTER))], ""),
+        ([gpu(0, fabric=NvlinkFabric(FabricState.COMPLETED, cluster="00000000-0000"))], ""),
+        ([gpu(0, fabric=NvlinkFabric(FabricState.COMPLETED))], ""),
         ([gpu(0, GB200, compute=(10, 0), fabric=JOINED),
-          gpu(1, GB200, compute=(10, 0), fabric=Fabric(FabricState.COMPLETED, cluster=CLUSTER))],
+          gpu(1, GB200, compute=(10, 0), fabric=NvlinkFabric(DONE, cluster=CLUSTER))],
          ""),
     ],
     ids=["GB200", "GH200", "an H100 alone", "not joined yet", "zeros", "none", "two cliques"],
@@ -162,7 +163,7 @@ def test_the_nvlink_domain_is_named_only_where_all_gpus_are_in_one(
     gpus: list[Gpu], expected: str
 ) -> None:
     assert clique(gpus) == expected
-    assert labels(node(*gpus), Offer()).get("nvidia.com/gpu.clique", "") == expected
+    assert labels(node(*gpus), LabelFacts()).get("nvidia.com/gpu.clique", "") == expected
 
 
 @pytest.mark.parametrize(
@@ -173,17 +174,17 @@ def test_the_nvlink_domain_is_named_only_where_all_gpus_are_in_one(
 def test_the_family_follows_from_the_compute_capability(
     compute: tuple[int, int], family: str
 ) -> None:
-    assert of(labels(node(gpu(0, compute=compute)), Offer()), "gpu.family") == [family]
+    assert of(labels(node(gpu(0, compute=compute)), LabelFacts()), "gpu.family") == [family]
 
 
 def test_gpus_of_two_kinds_of_display_have_an_unknown_mode() -> None:
     two = node(gpu(0), gpu(1, pci_class="0x030000"))
-    assert of(labels(two, Offer()), "gpu.mode") == ["unknown"]
-    assert of(labels(node(gpu(0, pci_class="0x030000")), Offer()), "gpu.mode") == ["graphics"]
+    assert of(labels(two, LabelFacts()), "gpu.mode") == ["unknown"]
+    assert of(labels(node(gpu(0, pci_class="0x030000")), LabelFacts()), "gpu.mode") == ["graphics"]
 
 
 def test_an_unknown_machine_and_an_absent_driver_are_said_so() -> None:
-    found = labels(Inventory(gpus=(gpu(0),)), Offer())
+    found = labels(Inventory(gpus=(gpu(0),)), LabelFacts())
     assert of(found, "gpu.machine") == ["unknown"]
     assert not VERSIONS & keys(found)
 

@@ -4,8 +4,8 @@ import pytest
 
 from deviceplugin.publication.levels import (
     CLOUD_LEVELS,
+    LevelSources,
     MalformedTopology,
-    Sources,
     level_labels,
     told_by,
 )
@@ -48,24 +48,26 @@ def test_a_malformed_file_is_named_with_the_entry(text: bytes, said: str) -> Non
     ("key", "level"), [(key, level) for level, keys in CLOUD_LEVELS.items() for key in keys]
 )
 def test_each_clouds_label_is_found_as_its_level(key: str, level: str) -> None:
-    assert level_labels(LEVELS, Sources({key: "d1"}, {})) == {level: "d1"}
+    assert level_labels(LEVELS, LevelSources({key: "d1"}, {})) == {level: "d1"}
 
 
 def test_the_operators_file_wins_over_the_cloud_and_the_cloud_over_switches() -> None:
     cloud = {"topology.k8s.aws/network-node-layer-3": "nn-3"}
     heard = (Neighbor("leaf-2"), Neighbor("leaf-1"), Neighbor("leaf-2", "swp4"))
-    assert level_labels(LEVELS, Sources(cloud, {RACK: "r1"}, heard)) == {RACK: "r1"}
-    assert level_labels(LEVELS, Sources(cloud, {}, heard)) == {RACK: "nn-3"}
-    assert level_labels(LEVELS, Sources({}, {}, heard)) == {RACK: "leaf-1_leaf-2"}
-    assert level_labels(LEVELS, Sources({}, {})) == {}
+    assert level_labels(LEVELS, LevelSources(cloud, {RACK: "r1"}, heard)) == {RACK: "r1"}
+    assert level_labels(LEVELS, LevelSources(cloud, {}, heard)) == {RACK: "nn-3"}
+    assert level_labels(LEVELS, LevelSources({}, {}, heard)) == {RACK: "leaf-1_leaf-2"}
+    assert level_labels(LEVELS, LevelSources({}, {})) == {}
 
 
 def test_a_level_that_somebody_else_has_set_is_left_alone() -> None:
-    assert level_labels(LEVELS, Sources({RACK: "mine"}, {RACK: "r1", BLOCK: "b"})) == {BLOCK: "b"}
+    assert level_labels(LEVELS, LevelSources({RACK: "mine"}, {RACK: "r1", BLOCK: "b"})) == {
+        BLOCK: "b"
+    }
 
 
 def test_a_domain_that_no_label_can_carry_gets_a_digest_and_stays_itself() -> None:
     names = [f"dc1 pod {number} / leaf {'x' * 60}" for number in (1, 2)]
-    written = [level_labels([RACK], Sources({}, {RACK: name}))[RACK] for name in names]
+    written = [level_labels([RACK], LevelSources({}, {RACK: name}))[RACK] for name in names]
     assert len(set(written)) == 2
     assert all(len(value) <= 63 for value in written)

@@ -8,42 +8,42 @@ from support.devices.gpunodes import cut, gpu, instance, nic, node
 
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
-from deviceplugin.mig.reconfiguration import Progress, State
+from deviceplugin.mig.reconfiguration import LayoutProgress, LayoutState
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import DeviceLost
-from deviceplugin.publication.levels import Sources
-from deviceplugin.publication.nodecontent import Known, PublicationSettings, says
+from deviceplugin.publication.levels import LevelSources
+from deviceplugin.publication.nodecontent import KnownDevices, PublicationSettings, says
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import (
     MemorySlices,
-    Pool,
+    NicPool,
     ResourceSettings,
-    Rule,
+    SharingRule,
     SharingSettings,
-    Ways,
+    SharingWays,
 )
 from muster.kube.names import NODE_ALLOCATIONS, NODE_TOPOLOGY, RACK
 
-POOL = Pool("hca", devices=())
+POOL = NicPool("hca", devices=())
 PLAIN = ResourceSettings()
 
 
-def known(inventory: Inventory, settings: ResourceSettings = PLAIN, lost: str = "") -> Known:
+def known(inventory: Inventory, settings: ResourceSettings = PLAIN, lost: str = "") -> KnownDevices:
     monitor = Monitor(HealthConfig())
     monitor.see(inventory, 0.0)
     if lost:
         monitor.hear(DeviceLost(lost, "fell off the bus"), 1.0)
-    return Known(inventory, advertise(inventory, settings), settings, monitor.standings())
+    return KnownDevices(inventory, advertise(inventory, settings), settings, monitor.standings())
 
 
-def devices(found: Known) -> list[dict[str, object]]:
+def devices(found: KnownDevices) -> list[dict[str, object]]:
     said, _ = says(found, PublicationSettings())
     listed: list[dict[str, object]] = json.loads(said.annotations[NODE_TOPOLOGY])["devices"]
     return listed
 
 
 def test_what_is_advertised_is_what_the_planner_is_told() -> None:
-    settings = ResourceSettings(rdma=(Pool("hca"),))
+    settings = ResourceSettings(rdma=(NicPool("hca"),))
     found = devices(known(node(gpu(0), gpu(1), nics=(nic(0, 0),)), settings))
     assert [(each["name"], each["resource"]) for each in found] == [
         ("GPU-00000000", "nvidia.com/gpu"),
@@ -65,8 +65,8 @@ def test_a_lost_device_is_told_to_the_planner_with_the_reason_and_in_the_conditi
 
 @pytest.mark.parametrize("rename", [False, True])
 def test_replicas_are_units_of_a_gpu_under_the_name_they_are_shown_under(rename: bool) -> None:  # noqa: FBT001
-    rule = Rule("gpu", 4)
-    ways = Ways(time_slicing=SharingSettings((rule,), rename_by_default=rename))
+    rule = SharingRule("gpu", 4)
+    ways = SharingWays(time_slicing=SharingSettings((rule,), rename_by_default=rename))
     found = known(node(gpu(0)), ResourceSettings(sharing=ways))
     (device,) = devices(found)
     assert device["counters"] == {"memory": 40960, "replicas": 4}
@@ -92,14 +92,14 @@ def test_an_instance_that_is_ill_is_no_place_any_more() -> None:
 
 def test_labels_levels_and_the_state_of_mig_stand_side_by_side() -> None:
     base = known(node(gpu(0)))
-    found = Known(
+    found = KnownDevices(
         base.inventory,
         base.advertisement,
         base.settings,
         base.standings,
         allocations='{"version":1}',
-        progress=Progress("all-1g.5gb", State.PENDING),
-        sources=Sources({}, {RACK: "r7"}),
+        progress=LayoutProgress("all-1g.5gb", LayoutState.PENDING),
+        sources=LevelSources({}, {RACK: "r7"}),
     )
     said, condition = says(found, PublicationSettings())
     assert said.labels[RACK] == "r7"
@@ -110,8 +110,8 @@ def test_labels_levels_and_the_state_of_mig_stand_side_by_side() -> None:
 
 def test_what_is_switched_off_is_not_said() -> None:
     base = known(node(gpu(0)))
-    found = Known(
-        base.inventory, base.advertisement, base.settings, sources=Sources({}, {RACK: "r7"})
+    found = KnownDevices(
+        base.inventory, base.advertisement, base.settings, sources=LevelSources({}, {RACK: "r7"})
     )
     said, _ = says(found, PublicationSettings(labels=False, levels=()))
     assert said.labels == {}

@@ -5,14 +5,14 @@ from dataclasses import replace
 from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources.advertisements import MOST_IDS, Advertisement, Sharing
+from deviceplugin.resources.advertisements import MOST_IDS, Advertisement, SharingMode
 from deviceplugin.resources.advertising import advertise, shares_of
 from deviceplugin.resources.settings import (
     MemorySlices,
     ResourceSettings,
-    Rule,
+    SharingRule,
     SharingSettings,
-    Ways,
+    SharingWays,
 )
 
 T4 = inventory("pcie-t4")
@@ -31,7 +31,7 @@ def test_a_gpu_of_15_gib_is_fifteen_units_with_its_own_health() -> None:
         f"{first.uuid}::mem{number}" for number in range(15)
     ]
     assert {device.parents for device in units.devices} == {(first.uuid,), (second.uuid,)}
-    assert (units.sharing, units.unit_mib, units.shares) == (Sharing.MEMORY, 1024, 15)
+    assert (units.sharing, units.unit_mib, units.shares) == (SharingMode.MEMORY, 1024, 15)
     assert shares_of(found) == {first.uuid: 15, second.uuid: 15}
 
 
@@ -47,8 +47,10 @@ def test_some_gpus_are_units_and_the_others_whole() -> None:
 
 
 def test_gpus_that_are_units_are_not_replicas_too() -> None:
-    rule = SharingSettings((Rule("gpu", 2),))
-    settings = ResourceSettings(memory=(MemorySlices(GPU_MEM, devices=(1,)),), sharing=Ways(rule))
+    rule = SharingSettings((SharingRule("gpu", 2),))
+    settings = ResourceSettings(
+        memory=(MemorySlices(GPU_MEM, devices=(1,)),), sharing=SharingWays(rule)
+    )
     found = advertise(T4, settings)
     gpus = found.of("nvidia.com/gpu")
     assert gpus is not None

@@ -3,11 +3,16 @@
 import pytest
 from support.devices.machines import inventory
 
-from deviceplugin.model.holdings import Holding
+from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.resources.advertisements import Advertisement
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.oldids import outlived
-from deviceplugin.resources.settings import ResourceSettings, Rule, SharingSettings, Ways
+from deviceplugin.resources.settings import (
+    ResourceSettings,
+    SharingRule,
+    SharingSettings,
+    SharingWays,
+)
 
 DGX = inventory("dgx-h100")
 GPU, FIRST = "nvidia.com/gpu", DGX.gpus[0].uuid
@@ -16,12 +21,12 @@ GPU, FIRST = "nvidia.com/gpu", DGX.gpus[0].uuid
 def offered(replicas: int, *, rename: bool = False) -> Advertisement:
     if replicas == 1:
         return advertise(DGX, ResourceSettings())
-    rules = SharingSettings((Rule(GPU, replicas),), rename_by_default=rename)
-    return advertise(DGX, ResourceSettings(sharing=Ways(rules)))
+    rules = SharingSettings((SharingRule(GPU, replicas),), rename_by_default=rename)
+    return advertise(DGX, ResourceSettings(sharing=SharingWays(rules)))
 
 
-def has(*ids: str, resource: str = GPU) -> list[Holding]:
-    return [Holding("default", "a", "main", {resource: ids})]
+def has(*ids: str, resource: str = GPU) -> list[ContainerHolding]:
+    return [ContainerHolding("default", "a", "main", {resource: ids})]
 
 
 @pytest.mark.parametrize(

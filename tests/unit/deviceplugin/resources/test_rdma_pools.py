@@ -10,10 +10,10 @@ import pytest
 from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Nic
-from deviceplugin.resources.advertisements import Advertisement, Kind, Sharing
+from deviceplugin.resources.advertisements import AdvertisedKind, Advertisement, SharingMode
 from deviceplugin.resources.advertising import advertise, resource_of
 from deviceplugin.resources.rdma import matches
-from deviceplugin.resources.settings import Pool, ResourceSettings, Selectors, problems
+from deviceplugin.resources.settings import NicPool, ResourceSettings, Selectors, problems
 from muster.observability.configfile import ConfigError, parse
 
 DGX = inventory("dgx-h100")
@@ -32,7 +32,7 @@ def read(text: str) -> ResourceSettings:
     return parse(text.encode(), ResourceSettings, problems, source="config.yaml")
 
 
-def pooled(*pools: Pool) -> Advertisement:
+def pooled(*pools: NicPool) -> Advertisement:
     return advertise(replace(DGX, gpus=()), ResourceSettings(rdma=pools))
 
 
@@ -47,8 +47,8 @@ def test_the_pools_of_the_readmes_example_are_taken_as_they_stand() -> None:
 
 
 def test_nics_without_a_limit_are_handed_out_one_by_one_by_name_and_numa_node() -> None:
-    [pool] = pooled(Pool("eth", selectors=ETHERNET)).resources
-    assert (pool.kind, pool.sharing) == (Kind.NIC, Sharing.NONE)
+    [pool] = pooled(NicPool("eth", selectors=ETHERNET)).resources
+    assert (pool.kind, pool.sharing) == (AdvertisedKind.NIC, SharingMode.NONE)
     assert [(device.id, device.numa) for device in pool.devices] == [
         ("mlx5_2", (0,)),
         ("mlx5_8", (1,)),
@@ -56,7 +56,7 @@ def test_nics_without_a_limit_are_handed_out_one_by_one_by_name_and_numa_node() 
 
 
 def test_ids_of_single_nics_are_divided_among_them() -> None:
-    [pool] = pooled(Pool("eth", rdma_hca_max=5, grants="nic", selectors=ETHERNET)).resources
+    [pool] = pooled(NicPool("eth", rdma_hca_max=5, grants="nic", selectors=ETHERNET)).resources
     assert [device.id for device in pool.devices] == [
         "mlx5_2::0",
         "mlx5_8::0",
@@ -95,21 +95,21 @@ def test_virtual_functions_are_told_apart() -> None:
 def test_a_nic_that_is_handed_out_exclusively_is_in_no_other_pool(limits: tuple[int, int]) -> None:
     one, other = limits
     found = pooled(
-        Pool("a", rdma_hca_max=one, selectors=ETHERNET),
-        Pool("b", rdma_hca_max=other, selectors=Selectors(names=("mlx5_2",))),
+        NicPool("a", rdma_hca_max=one, selectors=ETHERNET),
+        NicPool("b", rdma_hca_max=other, selectors=Selectors(names=("mlx5_2",))),
     )
     assert [each.resource for each in found.resources] == ["rdma/a"]
     assert "mlx5_2 is in rdma/a" in found.problems[0].text
 
 
 def test_shared_pools_may_overlap() -> None:
-    found = pooled(Pool("a", rdma_hca_max=4, selectors=ETHERNET), Pool("b", rdma_hca_max=4))
+    found = pooled(NicPool("a", rdma_hca_max=4, selectors=ETHERNET), NicPool("b", rdma_hca_max=4))
     assert [len(each.devices) for each in found.resources] == [4, 4]
     assert not found.problems
 
 
 def test_more_ids_than_the_kubelet_takes_are_refused_with_the_limit() -> None:
-    found = pooled(Pool("a", rdma_hca_max=20_000))
+    found = pooled(NicPool("a", rdma_hca_max=20_000))
     assert found.resources == ()
     assert "write up to 16384" in found.problems[0].text
 

@@ -8,7 +8,7 @@ import pytest
 from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources.advertisements import Advertisement, Kind
+from deviceplugin.resources.advertisements import AdvertisedKind, Advertisement
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import ResourceSettings
 
@@ -23,7 +23,7 @@ def counts(found: Advertisement) -> dict[str, int]:
 def test_a_dgx_advertises_its_eight_gpus_by_uuid_with_their_numa_nodes() -> None:
     node = inventory("dgx-h100")
     [gpus] = advertise(node, ResourceSettings()).resources
-    assert (gpus.resource, gpus.kind) == ("nvidia.com/gpu", Kind.GPU)
+    assert (gpus.resource, gpus.kind) == ("nvidia.com/gpu", AdvertisedKind.GPU)
     assert [device.id for device in gpus.devices] == [gpu.uuid for gpu in node.gpus]
     assert [device.numa for device in gpus.devices] == [(0,)] * 4 + [(1,)] * 4
     assert all(device.parents == (device.id,) for device in gpus.devices)
@@ -66,7 +66,7 @@ def test_mixed_names_are_those_that_the_readme_lists(layout: str, names: dict[st
 def test_single_calls_every_instance_a_gpu_when_all_are_alike() -> None:
     found = advertise(inventory("dgx-h100/all-3g.40gb"), SINGLE)
     assert counts(found) == {"nvidia.com/gpu": 16}
-    assert found.resources[0].kind is Kind.MIG
+    assert found.resources[0].kind is AdvertisedKind.MIG
     assert found.resources[0].profile == "3g.40gb"
 
 

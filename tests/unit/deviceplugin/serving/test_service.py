@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView, variable, view
 
-from deviceplugin.errors import Cause, Refused
+from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount, ShownDevice
 from deviceplugin.serving import fallback, wire
-from deviceplugin.serving.resource import Place, ResourceServer
+from deviceplugin.serving.resource import ResourceServer, SocketPlace
 from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 from muster.protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginStub
 
@@ -27,7 +27,7 @@ IDS = st.lists(st.sampled_from("abcdef"), unique=True)
 async def stub_of(shown: PlainView) -> AsyncIterator[DevicePluginStub]:
     """Serve a view without a kubelet, and call it."""
     with short_folder() as folder:
-        server = ResourceServer(shown, Place(folder, "t"))
+        server = ResourceServer(shown, SocketPlace(folder, "t"))
         running = asyncio.create_task(server.run())
         async with asyncio.timeout(20):
             while not (found := list(folder.glob("muster-*"))):  # noqa: ASYNC110
@@ -51,11 +51,13 @@ async def test_each_of_several_containers_is_answered_for_itself() -> None:
         assert [each.envs[variable(GPU)] for each in answer.container_responses] == ["a", "b,c"]
 
 
-@pytest.mark.parametrize("cause", list(Cause))
-async def test_a_refusal_has_the_status_of_its_cause_and_its_words_whole(cause: Cause) -> None:
+@pytest.mark.parametrize("cause", list(RefusalCause))
+async def test_a_refusal_has_the_status_of_its_cause_and_its_words_whole(
+    cause: RefusalCause,
+) -> None:
     class Refusing(PlainView):
         def allocate(self, ids: tuple[str, ...]) -> ContainerAnswer:
-            raise Refused(cause, f"{ids[0]}: näher erklärt: {'x' * 300}")
+            raise AllocationRefused(cause, f"{ids[0]}: näher erklärt: {'x' * 300}")
 
     async with stub_of(Refusing()) as stub:
         with pytest.raises(aio.AioRpcError) as refused:
@@ -65,8 +67,8 @@ async def test_a_refusal_has_the_status_of_its_cause_and_its_words_whole(cause: 
 
 
 def test_every_cause_has_a_status_of_its_own() -> None:
-    assert wire.STATUS.keys() == set(Cause)
-    assert len(set(wire.STATUS.values())) == len(Cause)
+    assert wire.STATUS.keys() == set(RefusalCause)
+    assert len(set(wire.STATUS.values())) == len(RefusalCause)
 
 
 async def test_a_defect_of_ours_is_internal_and_named() -> None:
@@ -109,7 +111,7 @@ async def test_pre_start_is_heard_and_refused_with_the_cause_s_status() -> None:
         one.breaks = True
         with pytest.raises(aio.AioRpcError) as refused:
             await stub.PreStartContainer(pb.PreStartContainerRequest(devices_ids=["a"]))
-        assert refused.value.code() is wire.STATUS[Cause.TAKEN]
+        assert refused.value.code() is wire.STATUS[RefusalCause.TAKEN]
 
 
 @given(available=IDS, must=IDS, size=st.integers(-1, 8))

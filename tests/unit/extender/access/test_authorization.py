@@ -27,7 +27,7 @@ from support.extenders.extenders import until
 from extender.access import authorization
 from extender.access.authorization import LOGGED_PER_MINUTE
 from extender.access.callers import Area
-from extender.config.callers import Callers, Named, Readers, Tokens
+from extender.config.callers import CallersSettings, NamedCallers, Readers, Tokens
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 READS = (
@@ -35,16 +35,16 @@ READS = (
     *("/v1/story/pod/default/a", "/metrics"),
 )
 OPEN = ("/livez", "/readyz")
-SCHEDULE = Named(certificates=("kube-scheduler",), users=("scheduler",))
+SCHEDULE = NamedCallers(certificates=("kube-scheduler",), users=("scheduler",))
 READ = Readers(certificates=("prometheus",), organizations=("sre",), groups=("admins",))
-RESERVE = Named(certificates=("muster-webhook",), users=("webhook",))
+RESERVE = NamedCallers(certificates=("muster-webhook",), users=("webhook",))
 TOKENS = Tokens()
 
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Door]:
     """Certificates and tokens, and lists that name some of them."""
-    async with door(tmp_path, Callers(TOKENS, SCHEDULE, READ, reserve=RESERVE)) as it:
+    async with door(tmp_path, CallersSettings(TOKENS, SCHEDULE, READ, reserve=RESERVE)) as it:
         yield it
 
 
@@ -228,7 +228,7 @@ async def test_many_requests_with_one_token_are_one_question(both: Door) -> None
 
 async def test_a_token_made_for_somebody_else_is_refused(tmp_path: Path) -> None:
     tokens = Tokens(audiences=("muster.dev/extender",))
-    async with door(tmp_path, Callers(tokens)) as it:
+    async with door(tmp_path, CallersSettings(tokens)) as it:
         assert (await it.ask("/metrics", token="t-made-for-us"))[0] == 200
         status, body, _ = await it.ask("/metrics", token="t-prometheus")
         assert status == 401
@@ -237,7 +237,7 @@ async def test_a_token_made_for_somebody_else_is_refused(tmp_path: Path) -> None
 
 async def test_an_api_server_that_knows_no_audiences_is_not_believed(tmp_path: Path) -> None:
     tokens = Tokens(audiences=("muster.dev/extender",))
-    async with door(tmp_path, Callers(tokens)) as it:
+    async with door(tmp_path, CallersSettings(tokens)) as it:
         it.server._token = lambda _spec: {  # type: ignore[method-assign]
             "authenticated": True,
             "user": {"username": "prometheus"},
@@ -248,7 +248,7 @@ async def test_an_api_server_that_knows_no_audiences_is_not_believed(tmp_path: P
 async def test_without_lists_every_certificate_does_everything_and_no_token_schedules(
     tmp_path: Path,
 ) -> None:
-    async with door(tmp_path, Callers(TOKENS)) as it:
+    async with door(tmp_path, CallersSettings(TOKENS)) as it:
         shown = it.ours.issue("anybody")
         assert await it.bind(shown) == 400
         assert (await it.ask("/v1/gangs", shown))[0] == 200
@@ -261,7 +261,7 @@ async def test_without_lists_every_certificate_does_everything_and_no_token_sche
 
 async def test_without_rbac_only_those_named_read(tmp_path: Path) -> None:
     read = Readers(groups=("admins",), rbac=False)
-    async with door(tmp_path, Callers(TOKENS, read=read)) as it:
+    async with door(tmp_path, CallersSettings(TOKENS, read=read)) as it:
         assert (await it.ask("/metrics", token="t-admin"))[0] == 200
         assert (await it.ask("/metrics", token="t-prometheus"))[0] == 403
         assert [review["kind"] for review in it.server.reviews] == ["TokenReview"] * 2
@@ -270,7 +270,7 @@ async def test_without_rbac_only_those_named_read(tmp_path: Path) -> None:
 async def test_without_tokens_nobody_gets_past_the_handshake_without_a_certificate(
     tmp_path: Path,
 ) -> None:
-    async with door(tmp_path, Callers(schedule=SCHEDULE)) as it:
+    async with door(tmp_path, CallersSettings(schedule=SCHEDULE)) as it:
         shown = it.ours.issue("kube-scheduler")
         assert await it.bind(shown) == 400
         assert await it.bind(it.ours.issue("other")) == 403
@@ -286,13 +286,15 @@ async def test_without_tokens_nobody_gets_past_the_handshake_without_a_certifica
 
 
 async def test_with_tokens_alone_no_certificate_is_asked_for(tmp_path: Path) -> None:
-    async with door(tmp_path, Callers(TOKENS, Named(users=("scheduler",))), asks=False) as it:
+    async with door(
+        tmp_path, CallersSettings(TOKENS, NamedCallers(users=("scheduler",))), asks=False
+    ) as it:
         assert await it.bind(token="t-scheduler") == 400
         assert await it.bind(it.ours.issue("kube-scheduler")) == 401
 
 
 async def test_where_nobody_is_identified_the_routes_are_as_they_were(tmp_path: Path) -> None:
-    async with door(tmp_path, Callers(), asks=False) as it:
+    async with door(tmp_path, CallersSettings(), asks=False) as it:
         assert await it.bind() == 400
         assert (await it.ask("/v1/gangs"))[0] == 200
         open_ = it.extender.parts.gate

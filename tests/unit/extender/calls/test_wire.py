@@ -5,7 +5,7 @@ import json
 import pytest
 
 from extender.calls import wire
-from extender.errors import BadRequest
+from extender.errors import MalformedCall
 
 
 def args(**fields: object) -> bytes:
@@ -46,12 +46,12 @@ def test_an_empty_node_list_offers_no_names(nodes: object) -> None:
     ],
 )
 def test_a_body_that_is_not_extender_args_is_refused_by_field(body: bytes, named: str) -> None:
-    with pytest.raises(BadRequest, match=named):
+    with pytest.raises(MalformedCall, match=named):
         wire.node_names(wire.read_args(body))
 
 
 def test_names_of_the_wrong_type_are_refused() -> None:
-    with pytest.raises(BadRequest, match="NodeNames"):
+    with pytest.raises(MalformedCall, match="NodeNames"):
         wire.node_names(wire.read_args(args(Pod={}, NodeNames=["a", 1])))
 
 
@@ -90,7 +90,7 @@ def test_node_names_keep_their_case_although_keys_do_not() -> None:
     "entry", [{"Pods": [{}]}, {"Pods": ["u1"]}, {"Pods": {}}, {"NumPDBViolations": "2"}, []]
 )
 def test_victims_of_the_wrong_shape_are_refused_by_node(entry: object) -> None:
-    with pytest.raises(BadRequest, match=r"node n|UID"):
+    with pytest.raises(MalformedCall, match=r"node n|UID"):
         wire.read_preemption(args(Pod={}, NodeNameToMetaVictims={"n": entry}))
 
 
@@ -98,9 +98,9 @@ def test_a_binding_needs_all_four_fields() -> None:
     whole = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n"}
     assert wire.read_binding(args(**whole)) == wire.BindingArgs("p", "ns", "u", "n")
     for missing in whole:
-        with pytest.raises(BadRequest, match=missing):
+        with pytest.raises(MalformedCall, match=missing):
             wire.read_binding(args(**{k: v for k, v in whole.items() if k != missing}))
-        with pytest.raises(BadRequest, match=missing):
+        with pytest.raises(MalformedCall, match=missing):
             wire.read_binding(args(**whole | {missing: ""}))
 
 

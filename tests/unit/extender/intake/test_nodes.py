@@ -15,7 +15,7 @@ from support.extenders.extenders import rack_nodes, running_extender
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.intake.nodes import NodeFeed
-from extender.reporting.reporter import Reporter
+from extender.reporting.reporter import DecisionReporter
 from loadtest.testbed.client.api import JSON, Api
 from muster.cluster.events import Event
 from muster.cluster.state import ClusterState
@@ -73,7 +73,9 @@ class Fed:
         self.changed: list[str] = []
         self.state = ClusterState("test", levels=("rack", "host"), gate=PLAN_GATE)
         self.engine = Recording(self.state)
-        reporter = cast("Reporter", self)  # of which a feed of nodes asks ``unreadable`` alone
+        reporter = cast(
+            "DecisionReporter", self
+        )  # of which a feed of nodes asks ``unreadable`` alone
         names = devicenames.load()
         self.feed = NodeFeed(self.engine, reporter, names, self.changed.append)
 

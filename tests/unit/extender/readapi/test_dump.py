@@ -15,7 +15,7 @@ from support.clusters.planners import Bench
 from support.extenders.extenders import until
 
 from extender.config.settings import Dumps, ExtenderConfig
-from extender.readapi.dump import Dumper
+from extender.readapi.dump import StateDumper
 from extender.readapi.dumpfile import DumpFile, prune
 from extender.timeslice import Pace
 from muster.cluster.dump.container import frame
@@ -46,9 +46,9 @@ def bench(directory: Path | None, **dump: object) -> Bench:
     return made
 
 
-def dumper(of: Bench, *, leads: bool = True) -> Dumper:
+def dumper(of: Bench, *, leads: bool = True) -> StateDumper:
     pace = Pace(of._tick)
-    return Dumper(
+    return StateDumper(
         of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, pace, Wall()
     )
 

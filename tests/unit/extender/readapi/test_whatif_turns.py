@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from extender.readapi.whatif import WAITING, Crowded, Turns
+from extender.readapi.whatif import WAITING, Crowded, WhatIfQueue
 
 
 async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
-    turns = Turns()
+    turns = WhatIfQueue()
     async with turns:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01), turns:
@@ -18,7 +18,7 @@ async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
 
 
 async def test_more_than_a_few_are_sent_away_at_once() -> None:
-    turns, done = Turns(), asyncio.Event()
+    turns, done = WhatIfQueue(), asyncio.Event()
 
     async def hold() -> None:
         async with turns:
@@ -36,7 +36,7 @@ async def test_more_than_a_few_are_sent_away_at_once() -> None:
 
 
 async def test_an_error_in_a_turn_gives_it_back() -> None:
-    turns = Turns()
+    turns = WhatIfQueue()
     with pytest.raises(ValueError, match="wrong"):
         async with turns:
             raise ValueError("wrong")

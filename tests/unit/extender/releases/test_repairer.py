@@ -7,7 +7,7 @@
 
 from support.extenders.extenders import PODS, World, eventually, plan_of, world
 
-from extender.config.settings import Pin
+from extender.config.settings import PinSetting
 from loadtest.testbed.client.api import ApiFailed
 from loadtest.testbed.client.pods import Gang
 from muster.kube.names import PLAN
@@ -111,7 +111,7 @@ async def test_a_nominated_pod_is_planned_again_and_never_deleted() -> None:
 
 async def test_a_plan_that_another_replica_took_back_is_forgotten() -> None:
     """Found by the simulation: a standby went on counting the room of such pods."""
-    async with world(pin=Pin.NOMINATE) as cluster:
+    async with world(pin=PinSetting.NOMINATE) as cluster:
         await cluster.nodes({"r1": 2})
         await cluster.gang(Gang("g", 1))
         await cluster.released(["g-0"])
@@ -127,7 +127,7 @@ async def test_a_plan_that_another_replica_took_back_is_forgotten() -> None:
 
 
 async def test_a_pinned_pod_without_a_controller_waits_for_its_node() -> None:
-    async with world(spare_count=0, pin=Pin.AFFINITY, evict_after_seconds=0) as cluster:
+    async with world(spare_count=0, pin=PinSetting.AFFINITY, evict_after_seconds=0) as cluster:
         await cluster.nodes({"r1": 2})
         await cluster.gang(Gang("free", 1), owned=False)
         node = (await cluster.released(["free-0"]))["free-0"]

@@ -11,7 +11,7 @@ from support.dialects.kinds import VOLCANO, create, described, path_of, serve
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
-from extender.watchover.groupstatuses import StatusWriter
+from extender.watchover.groupstatuses import GroupStatusWriter
 from loadtest.testbed.client.api import Api
 from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
@@ -22,7 +22,7 @@ from muster.kube.http import auth
 from muster.kube.names import PLAN_GATE
 from muster.kube.resources import Resource
 from muster.workloads.dialects.volcano import PodGroup, Volcano
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 GROUP = described(VOLCANO, "PodGroup", "pg", {"minMember": 2})
 RESOURCE = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", PodGroup)
@@ -45,7 +45,7 @@ class Bench:
     api: Api
     client: KubeClient
     engine: Engine
-    writer: StatusWriter
+    writer: GroupStatusWriter
 
     async def look(self) -> PodGroup:
         """Tell the writer of the object as it is now, as the watch does."""
@@ -75,7 +75,9 @@ async def bench() -> AsyncIterator[Bench]:
     ):
         await serve(api, VOLCANO, "PodGroup")
         await create(api, GROUP)
-        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics, NotTold())
+        writer = GroupStatusWriter(
+            engine, ManagedPolicy(), lambda _: True, client, metrics, NotTold()
+        )
         yield Bench(server, api, client, engine, writer)
 
 
@@ -128,8 +130,10 @@ async def test_a_field_that_this_version_of_the_kind_drops_is_not_sent_for_ever(
 
 async def test_of_a_scheduler_that_is_not_replaced_nothing_is_kept(bench: Bench) -> None:
     metrics = ExtenderMetrics(CollectorRegistry())
-    policy = Policy(rewrite=frozenset({"kai-scheduler"}))
-    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics, NotTold())
+    policy = ManagedPolicy(rewrite=frozenset({"kai-scheduler"}))
+    writer = GroupStatusWriter(
+        bench.engine, policy, lambda _: True, bench.client, metrics, NotTold()
+    )
     writer.seen(RESOURCE, WATCHED.status, await bench.look())
     assert await writer.settle()
     assert (await bench.status()) == {}

@@ -8,13 +8,13 @@ import msgspec
 from loadtest.benches import reviews
 from muster.injection.profiles import catalog, tiers
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
 from webhook.review.sharedanswers import impersonal, new_pod
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import parse
 
-POLICY = Policy()
+POLICY = ManagedPolicy()
 
 
 def known() -> Facts:
@@ -28,7 +28,7 @@ def test_a_pod_has_the_size_of_real_ones() -> None:
 
 
 def test_every_rule_adds_something_and_nobody_is_warned() -> None:
-    verdict, _ = admit_mutating(parse(reviews.review(3)), POLICY, Rules(), known())
+    verdict, _ = admit_mutating(parse(reviews.review(3)), POLICY, ValidationRules(), known())
     patch = msgspec.json.encode(verdict.operations).decode()
     assert [word for word in reviews.INJECTED if word not in patch] == []
     assert verdict.warnings == ()

@@ -16,7 +16,7 @@ from muster.kube import errors
         (404, "NotFound", errors.NotFound),
         (409, "Conflict", errors.Conflict),
         (409, "AlreadyExists", errors.AlreadyExists),
-        (410, "Expired", errors.Gone),
+        (410, "Expired", errors.VersionExpired),
         (422, "Invalid", errors.Invalid),
         (429, "TooManyRequests", errors.TooManyRequests),
         (500, "InternalError", errors.ServerError),

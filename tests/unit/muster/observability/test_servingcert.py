@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 from support.apiservers.apifaults import api_server
 
-from extender.config.settings import Tls
+from extender.config.settings import TlsFiles
 from loadtest.testbed.controlplane import credentials
 from loadtest.testbed.controlplane.credentials import Credentials
 from muster.observability.configfile import ConfigError
@@ -40,9 +40,9 @@ def new(tmp_path: Path) -> Credentials:
     return credentials.create(tmp_path / "new")
 
 
-def files(made: Credentials, *, clients: bool = False) -> Tls:
+def files(made: Credentials, *, clients: bool = False) -> TlsFiles:
     ca = str(made.ca) if clients else None
-    return Tls(str(made.certificate), str(made.key), ca, check_seconds=0.05)
+    return TlsFiles(str(made.certificate), str(made.key), ca, check_seconds=0.05)
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from muster.kube.kinds import jobnetworks
 from muster.kube.kinds.jobnetworks import JobNetworkSpec, Peer, network_body
 from muster.vniagent import __main__ as program
 from muster.vniagent.agent import Agent
-from muster.vniagent.desired import MARK, Device, MakeVxlan, Present, Step, held
+from muster.vniagent.desired import MARK, MakeVxlan, NetworkDevice, Present, Step, held
 from muster.vniagent.links import LinkError
 from muster.vniagent.metrics import AgentMetrics
 
@@ -31,7 +31,7 @@ class Kernel:
     """``asks``: what is looked at right before each step."""
 
     api: Api
-    here: dict[str, Device] = field(default_factory=dict)
+    here: dict[str, NetworkDevice] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     said: list[list[int]] = field(default_factory=list)
     broken: bool = False
@@ -50,7 +50,7 @@ class Kernel:
         self.steps.append(step)
         if isinstance(step, MakeVxlan):
             wanted = step.wanted
-            self.here[step.name] = Device(
+            self.here[step.name] = NetworkDevice(
                 9, step.name, "vxlan", MARK, vni=wanted.vni, local=wanted.local, port=wanted.port
             )
         elif type(step).__name__ == "Remove":
@@ -132,7 +132,7 @@ async def test_a_network_that_is_gone_when_it_is_looked_at_is_not_made() -> None
 
 async def test_before_the_networks_are_listed_nothing_is_removed() -> None:
     async with site() as it:
-        it.kernel.here["mvx9"] = Device(9, "mvx9", "vxlan", MARK, vni=9)
+        it.kernel.here["mvx9"] = NetworkDevice(9, "mvx9", "vxlan", MARK, vni=9)
         it.server.faults.append(Fault("GET", "/jobnetworks", code=500, left=1000))
         running = asyncio.create_task(it.agent.run())
         await asyncio.sleep(0.3)

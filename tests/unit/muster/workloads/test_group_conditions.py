@@ -11,7 +11,7 @@ from muster.workloads.groupconditions import (
     with_condition,
     without_condition,
 )
-from muster.workloads.status import Progress, Waits
+from muster.workloads.status import GangProgress, Waits
 
 WAITS = Waits("NotEnoughRoom", "volcano/default/pg waits: not enough room; lacks 16", 1_000.0)
 WHEN = "1970-01-01T00:16:40Z"
@@ -56,33 +56,33 @@ def test_new_numbers_do_not_make_the_wait_look_younger() -> None:
 
 
 def test_a_volcano_group_is_unschedulable_until_it_is_placed_and_then_scheduled() -> None:
-    waiting = said(volcano.wanted(volcano_group(THEIRS), Progress(present=2, waits=WAITS)))
+    waiting = said(volcano.wanted(volcano_group(THEIRS), GangProgress(present=2, waits=WAITS)))
     assert waiting[0] == THEIRS
     assert (waiting[1].type, waiting[1].status, waiting[1].reason) == (
         "Unschedulable", "True", "NotEnoughResources",
     )  # fmt: skip
-    placed = said(volcano.wanted(volcano_group(*waiting), Progress(present=2, bound=2)))
+    placed = said(volcano.wanted(volcano_group(*waiting), GangProgress(present=2, bound=2)))
     assert [entry.type for entry in placed] == ["Theirs", "Scheduled"]
 
 
 def test_a_volcano_group_without_its_members_says_so_in_volcanos_words() -> None:
     waits = Waits("MembersMissing", "1 of 2 members", 0.0)
-    [entry] = said(volcano.wanted(volcano_group(), Progress(present=1, waits=waits)))
+    [entry] = said(volcano.wanted(volcano_group(), GangProgress(present=1, waits=waits)))
     assert entry.reason == "NotEnoughTasks"
 
 
 def test_a_volcano_group_of_which_some_more_could_be_placed_is_scheduled() -> None:
-    more = Progress(present=3, bound=2, waits=WAITS)
+    more = GangProgress(present=3, bound=2, waits=WAITS)
     assert [e.type for e in said(volcano.wanted(volcano_group(), more))] == ["Scheduled"]
 
 
 def test_a_kai_group_waits_on_its_node_pool_and_says_nothing_once_placed() -> None:
     group = kai.PodGroup()
-    [entry] = said(kai.wanted(group, Progress(present=2, waits=WAITS)))
+    [entry] = said(kai.wanted(group, GangProgress(present=2, waits=WAITS)))
     assert (entry.type, entry.node_pool) == ("UnschedulableOnNodePool", "default")
     told = msgspec.structs.replace(group, status=kai.PodGroupStatus(scheduling_conditions=(entry,)))
-    assert said(kai.wanted(told, Progress(present=2, waits=WAITS))) == (entry,)
-    assert said(kai.wanted(told, Progress(present=2, bound=2))) == ()
+    assert said(kai.wanted(told, GangProgress(present=2, waits=WAITS))) == (entry,)
+    assert said(kai.wanted(told, GangProgress(present=2, bound=2))) == ()
 
 
 def test_a_native_group_is_told_of_in_the_words_of_its_version() -> None:
@@ -90,16 +90,16 @@ def test_a_native_group_is_told_of_in_the_words_of_its_version() -> None:
         ("v1alpha2", "PodGroupScheduled"),
         ("v1beta1", "PodGroupInitiallyScheduled"),
     ):
-        waiting = Progress(present=2, waits=WAITS, version=version)
+        waiting = GangProgress(present=2, waits=WAITS, version=version)
         [entry] = said(native.wanted(native_group(), waiting))
         assert (entry.type, entry.status, entry.reason) == (kind, "False", "Unschedulable")
-        placed = Progress(present=2, bound=2, version=version)
+        placed = GangProgress(present=2, bound=2, version=version)
         [after] = said(native.wanted(native_group(entry), placed))
         assert (after.status, after.reason) == ("True", "Scheduled")
 
 
 def test_what_kube_scheduler_said_of_a_placed_native_group_stands() -> None:
     done = GroupCondition(type="PodGroupInitiallyScheduled", status="True", reason="Scheduled")
-    for progress in (Progress(present=2, bound=2), Progress(present=2, waits=WAITS)):
+    for progress in (GangProgress(present=2, bound=2), GangProgress(present=2, waits=WAITS)):
         assert native.wanted(native_group(done), progress) == {}
-    assert native.wanted(native_group(), Progress(present=2, bound=2)) == {}
+    assert native.wanted(native_group(), GangProgress(present=2, bound=2)) == {}

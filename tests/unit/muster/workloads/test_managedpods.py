@@ -4,9 +4,9 @@ import pytest
 from support.pods.wirepods import pod
 
 from muster.workloads.devices.accelerators import load
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 
-POLICY = Policy()
+POLICY = ManagedPolicy()
 GPU = {"nvidia.com/gpu": "8"}
 
 
@@ -106,13 +106,13 @@ def test_the_scheduler_name_decides_who_can(
 
 
 def test_a_second_scheduler_leaves_the_default_one_alone() -> None:
-    policy = Policy.of(ManagedConfig(profile="muster"))
+    policy = ManagedPolicy.of(ManagedConfig(profile="muster"))
     assert not policy.is_managed(pod(limits=GPU), {})
     assert policy.is_managed(pod(limits=GPU, scheduler="muster"), {})
 
 
 def test_operators_add_resources_of_their_own() -> None:
-    policy = Policy.of(ManagedConfig(accelerators=("a.example/npu", "b.example/*")))
+    policy = ManagedPolicy.of(ManagedConfig(accelerators=("a.example/npu", "b.example/*")))
     for resource in ("a.example/npu", "b.example/x1", "nvidia.com/gpu"):
         assert policy.is_managed(pod(limits={resource: 1}), {})
     assert not policy.is_managed(pod(limits={"a.example/npu2": 1}), {})
@@ -120,7 +120,7 @@ def test_operators_add_resources_of_their_own() -> None:
 
 def test_a_name_that_is_kept_and_rewritten_is_refused() -> None:
     with pytest.raises(ValueError, match=r"managed\.rewrite"):
-        Policy.of(ManagedConfig(profile="volcano"))
+        ManagedPolicy.of(ManagedConfig(profile="volcano"))
 
 
 def test_the_data_file_names_no_resource_twice() -> None:

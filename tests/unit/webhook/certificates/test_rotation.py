@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from webhook.certificates.authority import Leaf, Names, issue, load_bundle, new_authority, pem
+from webhook.certificates.authority import (
+    Names,
+    ServingCertificate,
+    issue,
+    load_bundle,
+    new_authority,
+    pem,
+)
 from webhook.certificates.rotation import Authorities, Lifetimes, decode, encode, merged, step
 from webhook.certificates.tls import trusts, verify
 from webhook.errors import CertificateError
@@ -137,7 +144,7 @@ class Rotation(RuleBasedStateMachine):
         self.read = self.published
         self.shown_since = self.now
         first = issue(self.stored.current, NAMES, self.now, LIVES.leaf)
-        self.leaves: dict[str, Leaf] = {"a": first, "b": first}
+        self.leaves: dict[str, ServingCertificate] = {"a": first, "b": first}
 
     @rule(hours=st.integers(1, 100))
     def time_passes_while_replicas_keep_looking(self, hours: int) -> None:

@@ -18,13 +18,13 @@ from support.dialects import overridekinds
 from support.dialects.profilekinds import CRDS, profile, profile_kind
 
 from loadtest.testbed.client.api import Api
-from muster.injection.overrides.policy import NO_POLICIES, Dialect
+from muster.injection.overrides.policy import NO_POLICIES, PolicyDialect
 from muster.injection.profiles import catalog, tiers
 from muster.injection.subject import Facts
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.workloads.devices.accelerators import load
-from webhook.facts.livecluster import LiveFacts, Seen, Static
+from webhook.facts.livecluster import LiveFacts, SeenProblems, Static
 
 JSON = dict[str, Any]
 GROUP = "/apis/muster.dev/v1alpha1"
@@ -37,9 +37,9 @@ class Report:
     """What people were told, each text once."""
 
     texts: list[str] = field(default_factory=list)
-    now: Seen = field(default_factory=lambda: Seen((), NO_POLICIES, {}, 0))
+    now: SeenProblems = field(default_factory=lambda: SeenProblems((), NO_POLICIES, {}, 0))
 
-    def seen(self, seen: Seen) -> None:
+    def seen(self, seen: SeenProblems) -> None:
         told = [f"{s.kind} {s.meta.name}: {s.message}" for s in seen.profiles if s.broken]
         told += [f"{name}: {text}" for name, (_, text) in seen.wrong.items()]
         self.texts += [text for text in told if text not in self.texts]
@@ -257,7 +257,7 @@ async def test_override_policies_are_facts_where_their_kinds_are_installed() -> 
         await cluster.api.create(path, policy("good", args=[]))
         await cluster.api.create(path, policy("bad", volume=[]))
         known = await cluster.until(lambda known: len(known.policies.named) == 2)
-        usable = known.policies.counts()[Dialect.KUBEADMIRAL, "usable"]
+        usable = known.policies.counts()[PolicyDialect.KUBEADMIRAL, "usable"]
         assert usable == 1
         assert "OverridePolicy team-a/bad (kubeadmiral): " in cluster.report.texts[-1]
         await cluster.api.delete(f"{path}/bad")

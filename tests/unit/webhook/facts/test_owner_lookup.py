@@ -20,7 +20,7 @@ from muster.kube import wire
 from muster.kube.client import METADATA_ONLY
 from muster.kube.errors import Forbidden, NotFound, Status, TransportError
 from muster.kube.http.transport import JSON as WHOLE
-from muster.kube.http.transport import Request
+from muster.kube.http.transport import HttpRequest
 from webhook.facts.owners import KEEP_S, OwnerLookup
 from webhook.review.wire import AdmissionRequest
 
@@ -45,12 +45,12 @@ class Server:
     """``objects`` by path. ``late``: answers wait for this. ``away``: nobody answers."""
 
     objects: dict[str, JSON] = field(default_factory=dict)
-    asked: list[Request] = field(default_factory=list)
+    asked: list[HttpRequest] = field(default_factory=list)
     late: asyncio.Event | None = None
     away: bool = False
     now: float = 1000.0
 
-    async def send(self, request: Request) -> bytes:
+    async def send(self, request: HttpRequest) -> bytes:
         self.asked.append(request)
         await asyncio.sleep(0)
         if self.late is not None:

@@ -5,7 +5,7 @@ import json
 import msgspec
 from support.injections.overriding import JSON, NAMESPACE, rules
 
-from muster.injection.overrides.policy import Dialect
+from muster.injection.overrides.policy import PolicyDialect
 from muster.injection.overrides.reader import PolicyObject
 from webhook.facts.policies import RESOURCES, PolicyTable
 
@@ -34,7 +34,7 @@ def test_policies_come_change_and_go() -> None:
     assert not table.policies()
     table.put(policy("a", "1"))
     table.put(policy("b", "2", volume=[]))
-    key = (Dialect.KUBEADMIRAL, "usable"), (Dialect.KUBEADMIRAL, "broken")
+    key = (PolicyDialect.KUBEADMIRAL, "usable"), (PolicyDialect.KUBEADMIRAL, "broken")
     assert [table.policies().counts().get(k, 0) for k in key] == [1, 1]
     table.put(policy("b", "2", args=[]))  # mended
     assert [table.policies().counts().get(k, 0) for k in key] == [2, 0]

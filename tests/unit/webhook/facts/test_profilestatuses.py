@@ -12,8 +12,8 @@ from loadtest.testbed.client.api import Api
 from muster.injection.profiles import catalog
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
-from webhook.facts.profiles import CLUSTER_PROFILES, InForce, State
-from webhook.facts.profilestatuses import PACE_S, StatusWriter
+from webhook.facts.profiles import CLUSTER_PROFILES, InForce, ProfileState
+from webhook.facts.profilestatuses import PACE_S, ProfileStatusWriter
 
 JSON = dict[str, Any]
 PATH = "/apis/muster.dev/v1alpha1/clusterprofiles"
@@ -28,27 +28,27 @@ class World:
     api: Api
     client: KubeClient
     now: float = 0.0
-    writer: StatusWriter = field(init=False)
+    writer: ProfileStatusWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self.writer = self.another()
 
-    def another(self) -> StatusWriter:
+    def another(self) -> ProfileStatusWriter:
         """A second replica's."""
-        return StatusWriter(
+        return ProfileStatusWriter(
             self.client,
             clock=lambda: START + self.now,
             steady=lambda: self.now,
         )
 
-    async def states(self) -> tuple[State, ...]:
+    async def states(self) -> tuple[ProfileState, ...]:
         """How the profile fares, with the status that it has at this moment."""
         known = InForce("train-eu", catalog.load())
         known.clusters.put(await self.client.get(CLUSTER_PROFILES, "train-eu"))
         known.choose()
         return tuple(known.states())
 
-    async def write(self, writer: StatusWriter | None = None) -> None:
+    async def write(self, writer: ProfileStatusWriter | None = None) -> None:
         writer = writer or self.writer
         writer.want(await self.states())
         await writer.write_due()

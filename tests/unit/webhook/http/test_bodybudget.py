@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.http.bodybudget import Budget
+from webhook.http.bodybudget import BodyBudget
 
 TOTAL = 100
 Steps = list[tuple[str, int, bool]]
@@ -27,20 +27,20 @@ async def settle() -> None:
 class Holder:
     """One client: waits for room, holds it, leaves when it is told to."""
 
-    def __init__(self, budget: Budget, amount: int) -> None:
+    def __init__(self, budget: BodyBudget, amount: int) -> None:
         self.amount = min(amount, TOTAL)
         self.inside = False
         self.leave = asyncio.Event()
         self.task = asyncio.create_task(self._hold(budget, amount))
 
-    async def _hold(self, budget: Budget, amount: int) -> None:
+    async def _hold(self, budget: BodyBudget, amount: int) -> None:
         async with budget.held(amount):
             self.inside = True
             await self.leave.wait()
         self.inside = False
 
 
-def look(budget: Budget, queue: list[Holder]) -> None:
+def look(budget: BodyBudget, queue: list[Holder]) -> None:
     held = sum(one.amount for one in queue if one.inside)
     assert budget.free == TOTAL - held
     waiting = [one for one in queue if not one.inside]
@@ -56,7 +56,7 @@ async def end(holders: list[Holder]) -> None:
 
 
 async def check(steps: Steps) -> None:
-    budget, queue, gone = Budget(TOTAL), list[Holder](), list[Holder]()
+    budget, queue, gone = BodyBudget(TOTAL), list[Holder](), list[Holder]()
     for verb, number, settles in steps:
         if verb == "ask":
             queue.append(Holder(budget, number))

@@ -12,10 +12,10 @@ from support.injections.injecting import facts
 from support.webhooks.hostile import LITERALS, review
 
 from muster.observability.health import Health
-from muster.workloads.managedpods import Policy
-from webhook.http.server import Admittance, Reviewing, Server
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 
 Client = TestClient[BaseRequest, None]
 LIMIT = 1024 * 1024
@@ -24,8 +24,8 @@ FACTS = facts({"profile": "generic-roce-hostnet", "pods": "accelerated"})
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    server = Server(
-        Reviewing(Policy(), Rules(), lambda: FACTS),
+    server = ReviewServer(
+        Reviewing(ManagedPolicy(), ValidationRules(), lambda: FACTS),
         Admittance(body_limit_bytes=LIMIT, body_seconds=5),
         Metrics(CollectorRegistry()),
         Health(),

@@ -14,7 +14,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from webhook.http.bodybudget import PIECE_BYTES
-from webhook.http.idleconnections import PATIENCE_S, Connection, Door, Stage, busy
+from webhook.http.idleconnections import PATIENCE_S, Connection, ConnectionStage, Door, busy
 from webhook.metrics import Metrics
 
 HEAD_S = 5.0
@@ -43,7 +43,7 @@ class World:
         (connection,) = set(self.connections()) - before
         if data:
             writer.write(data)
-            await self.until(lambda: connection.stage is not Stage.IDLE)
+            await self.until(lambda: connection.stage is not ConnectionStage.IDLE)
         return reader, writer
 
     def connections(self) -> list[Connection]:

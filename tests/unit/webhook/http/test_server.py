@@ -13,11 +13,11 @@ from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 
 from muster.observability.health import Health
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.http import server as app
-from webhook.http.server import Admittance, Reviewing, Server
+from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 
 Client = TestClient[BaseRequest, None]
 LIMIT = 7 * 1024 * 1024
@@ -30,8 +30,8 @@ def health() -> Health:
 
 @pytest.fixture
 async def client(health: Health) -> AsyncIterator[Client]:
-    server = Server(
-        Reviewing(Policy(), Rules()),
+    server = ReviewServer(
+        Reviewing(ManagedPolicy(), ValidationRules()),
         Admittance(body_limit_bytes=LIMIT, body_seconds=0.2),
         Metrics(CollectorRegistry()),
         health,

@@ -17,13 +17,13 @@ from support.injections.overriding import loaded, rules
 
 from muster.injection.subject import Facts
 from muster.observability.health import Health
-from muster.workloads.managedpods import Policy
-from webhook.config import CallersConfig, Limits
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.config import CallersConfig, ClientLimits
 from webhook.http.bodybudget import SMALL_BYTES
-from webhook.http.callers import Callers
-from webhook.http.server import Admittance, Owners, Reviewing, Server
+from webhook.http.callers import TokenCallers
+from webhook.http.server import Admittance, Owners, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest
 
 Client = TestClient[BaseRequest, None]
@@ -44,13 +44,13 @@ async def serving(
     **limits: int,
 ) -> AsyncIterator[tuple[Client, Metrics]]:
     metrics = Metrics(CollectorRegistry())
-    server = Server(
-        Reviewing(Policy(), Rules(), lambda: KNOWN, owners=owners),
+    server = ReviewServer(
+        Reviewing(ManagedPolicy(), ValidationRules(), lambda: KNOWN, owners=owners),
         Admittance(
             body_limit_bytes=LIMIT,
             body_seconds=body_seconds,
-            limits=Limits(**{"large_bytes": LIMIT, **limits}),
-            callers=None if callers is None else Callers(callers),
+            limits=ClientLimits(**{"large_bytes": LIMIT, **limits}),
+            callers=None if callers is None else TokenCallers(callers),
         ),
         metrics,
         Health(),
@@ -208,10 +208,10 @@ def test_a_certificate_counts_by_its_names(
     certificate: dict[str, Any] | None, problem: str
 ) -> None:
     config = CallersConfig(client_ca_file=Path("ca.crt"), certificates=("kube-apiserver",))
-    callers = Callers(config, clock=lambda: 0.0)
+    callers = TokenCallers(config, clock=lambda: 0.0)
     shown = None if certificate is None else {"notAfter": "Jan  5 09:34:43 2030 GMT"} | certificate
     found = callers.problem(shown, "")
     assert problem in found if problem else found == ""
-    late = Callers(config, clock=lambda: 2_000_000_000.0)
+    late = TokenCallers(config, clock=lambda: 2_000_000_000.0)
     if not problem:
         assert "has expired" in late.problem(shown, "")

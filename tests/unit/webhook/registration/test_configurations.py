@@ -5,7 +5,7 @@ import base64
 import msgspec
 import pytest
 
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.registry import markers
 from webhook.registration.configurations import (
     Configuration,
@@ -58,7 +58,7 @@ def test_mutation_is_asked_again_when_others_changed_the_pod() -> None:
 
 
 def test_the_filter_knows_every_marker_and_every_accelerator() -> None:
-    policy = Policy()
+    policy = ManagedPolicy()
     (mutating, _) = configurations(b"", Target(), policy=policy)[0].webhooks
     expression = mutating.match_conditions[1].expression
     for name in (*markers(), *policy.accelerators.resources, *policy.accelerators.prefixes):

@@ -10,7 +10,7 @@ import pytest
 from support.dialects.gangcases import CASES
 
 from muster.kube import wire
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.gate import NOTHING, in_namespace, mutate
 
 SCHEDULERS = {
@@ -37,7 +37,7 @@ def as_written(dialect: str) -> JSON:
 
 
 def admitted(pod: JSON) -> JSON:
-    mutation = mutate(in_namespace(msgspec.convert(pod, wire.Pod), "team-a"), Policy())
+    mutation = mutate(in_namespace(msgspec.convert(pod, wire.Pod), "team-a"), ManagedPolicy())
     operations = json.loads(msgspec.json.encode(mutation.patch(msgspec.convert(pod, wire.Pod))))
     result: JSON = jsonpatch.apply_patch(pod, operations)
     return result
@@ -71,4 +71,4 @@ def test_a_member_for_a_scheduler_that_nobody_knows_is_left_alone() -> None:
     stranger = as_written("volcano")
     stranger["spec"]["schedulerName"] = "somebody-elses"
     typed = in_namespace(msgspec.convert(stranger, wire.Pod), "team-a")
-    assert mutate(typed, Policy()) is NOTHING
+    assert mutate(typed, ManagedPolicy()) is NOTHING

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from muster.injection.patching.operations import pointer
 from muster.kube import wire
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 from webhook.review.gate import NOTHING, Mutation, in_namespace, mutate
 
-POLICY = Policy()
+POLICY = ManagedPolicy()
 PLAN = "muster.dev/plan"
 JSON = dict[str, Any]
 
 
-def mutation(pod: JSON, policy: Policy = POLICY) -> Mutation:
+def mutation(pod: JSON, policy: ManagedPolicy = POLICY) -> Mutation:
     return mutate(in_namespace(msgspec.convert(pod, wire.Pod), "team-a"), policy)
 
 
-def applied(pod: JSON, policy: Policy = POLICY) -> JSON:
+def applied(pod: JSON, policy: ManagedPolicy = POLICY) -> JSON:
     patch = mutation(pod, policy).patch(msgspec.convert(pod, wire.Pod))
     operations = json.loads(msgspec.json.encode(patch))
     result: JSON = jsonpatch.apply_patch(pod, operations)
@@ -102,7 +102,7 @@ def test_a_pod_for_an_unknown_scheduler_is_left_alone() -> None:
 def test_a_second_scheduler_takes_the_names_it_is_told_to_take() -> None:
     config = ManagedConfig(profile="muster", rewrite=("default-scheduler", "volcano"))
     for name in ("", "default-scheduler", "volcano"):
-        after = applied(gpu_pod(schedulerName=name), Policy.of(config))
+        after = applied(gpu_pod(schedulerName=name), ManagedPolicy.of(config))
         assert after["spec"]["schedulerName"] == "muster"
         note = after["metadata"]["annotations"]["muster.dev/original-scheduler-name"]
         assert note == (name or "default-scheduler")

@@ -9,12 +9,12 @@ from support.injections.injecting import facts, gpu_pod
 
 from muster.injection.run import Injection
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.metrics import Metrics
 from webhook.review.admission import admit_mutating
 from webhook.review.gate import Mutation
 from webhook.review.injectionmode import Early, Mode, fields_kept, fields_set
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import Verdict, parse
 
 JSON = dict[str, Any]
@@ -49,7 +49,7 @@ def admitted(
         },
     }
     request = parse(json.dumps(review).encode())
-    return Admitted(*admit_mutating(request, Policy(), Rules(), known, mode))
+    return Admitted(*admit_mutating(request, ManagedPolicy(), ValidationRules(), known, mode))
 
 
 def member(**spec: object) -> JSON:

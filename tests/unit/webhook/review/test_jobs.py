@@ -12,18 +12,18 @@ from prometheus_client import CollectorRegistry
 from support.injections.injecting import GPU, JSON, facts
 from support.pods.jobs import KINDS, job, of_kind
 
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.patching.pointers import Json
 from muster.injection.podview import PodView
 from muster.injection.run import inject
 from muster.injection.subject import Facts, Gang
 from muster.injection.templates.manifests import templates
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.errors import MalformedReview
 from webhook.metrics import Metrics
 from webhook.review.admission import admit_mutating
 from webhook.review.injectionmode import Mode
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import (
     ALLOWED,
     AdmissionRequest,
@@ -55,7 +55,7 @@ def review(
 def admitted(document: JSON, known: Facts = ROCE, operation: str = "CREATE") -> Verdict:
     body = json.dumps(document).encode()
     request = review(document["kind"], body, document["apiVersion"], operation)
-    return admit_mutating(request, Policy(), Rules(), known)[0]
+    return admit_mutating(request, ManagedPolicy(), ValidationRules(), known)[0]
 
 
 def patched(document: JSON, known: Facts = ROCE) -> JSON:
@@ -195,7 +195,7 @@ def test_where_two_fabrics_fit_the_queue_chooses_the_nodes_first() -> None:
 def test_what_every_node_with_accelerators_is_of_is_no_choice(
     groups: tuple[NodeGroup, ...], *, decided: bool
 ) -> None:
-    known = facts(POOLED, TCP, nodes=Nodes(groups, known=True))
+    known = facts(POOLED, TCP, nodes=NodeGroups(groups, known=True))
     assert (admitted(job("q"), known).operations != ()) is decided
 
 
@@ -251,7 +251,7 @@ def test_an_object_without_accelerators_is_allowed_as_it_is() -> None:
 
 def test_where_nothing_is_injected_jobs_are_not_looked_at() -> None:
     request = review("Job", json.dumps(job("q")).encode())
-    assert admit_mutating(request, Policy(), Rules())[0].operations == ()
+    assert admit_mutating(request, ManagedPolicy(), ValidationRules())[0].operations == ()
 
 
 # -- anything at all -------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_whatever_an_object_holds_it_gets_a_verdict_or_is_called_unreadable(
 def test_an_object_as_deep_as_a_stack_is_called_unreadable() -> None:
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
     with pytest.raises(MalformedReview, match="object Job team-a/llama cannot be read"):
-        admit_mutating(review("Job", deep.encode()), Policy(), Rules(), ROCE)
+        admit_mutating(review("Job", deep.encode()), ManagedPolicy(), ValidationRules(), ROCE)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_in_shadow_an_object_passes_as_it_is_and_what_would_become_of_it_is_coun
     metrics = Metrics(registry)
     body = json.dumps(document).encode()
     request = review(document["kind"], body, document["apiVersion"])
-    verdict, done = admit_mutating(request, Policy(), Rules(), ROCE, Mode.SHADOW)
+    verdict, done = admit_mutating(request, ManagedPolicy(), ValidationRules(), ROCE, Mode.SHADOW)
     metrics.mutated(done)
     assert verdict is ALLOWED
     assert done.templates == outcome
@@ -318,6 +318,6 @@ def test_a_refused_object_is_counted_as_one() -> None:
     template.setdefault("metadata", {})["annotations"] = {"muster.dev/fabric": "no-such"}
     body = json.dumps(document).encode()
     request = review(document["kind"], body, document["apiVersion"])
-    verdict, done = admit_mutating(request, Policy(), Rules(), ROCE)
+    verdict, done = admit_mutating(request, ManagedPolicy(), ValidationRules(), ROCE)
     assert not verdict.allowed
     assert done.templates == "refused"

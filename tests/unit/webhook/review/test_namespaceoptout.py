@@ -7,11 +7,11 @@ import pytest
 
 from webhook.registration.configurations import Target, configurations
 from webhook.review.admission import admit_validating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Verdict, parse
 
 JSON = dict[str, Any]
-GUARDED = Rules(opt_out_groups=frozenset({"platform"}))
+GUARDED = ValidationRules(opt_out_groups=frozenset({"platform"}))
 OUT = {"muster.dev/managed": "false"}
 
 
@@ -38,7 +38,7 @@ def request(new: JSON | None, old: JSON | None, *groups: str, **also: str) -> Ad
 
 
 def verdict(
-    new: JSON | None, old: JSON | None, *groups: str, rules: Rules = GUARDED, **also: str
+    new: JSON | None, old: JSON | None, *groups: str, rules: ValidationRules = GUARDED, **also: str
 ) -> Verdict:
     return admit_validating(request(new, old, *groups, **also), rules)
 
@@ -57,7 +57,7 @@ def test_only_the_groups_that_are_named_set_change_or_remove_the_label(
         '"ada": ask a member of platform'
     )
     assert verdict(new, old, "staff", "platform").allowed
-    assert verdict(new, old, "staff", rules=Rules()).allowed  # nobody is named: no guard
+    assert verdict(new, old, "staff", rules=ValidationRules()).allowed  # nobody is named: no guard
 
 
 @pytest.mark.parametrize(("new", "old"), [({}, None), (OUT, OUT), ({**OUT, "a": "b"}, OUT)])
@@ -70,7 +70,9 @@ def test_a_namespace_goes_whoever_deletes_it() -> None:
 
 
 def test_the_api_server_is_told_to_ask_only_where_somebody_is_named_and_fails_closed() -> None:
-    names = [hook.name for hook in configurations(b"", Target(), rules=Rules())[1].webhooks]
+    names = [
+        hook.name for hook in configurations(b"", Target(), rules=ValidationRules())[1].webhooks
+    ]
     assert "namespaces.validate.muster.dev" not in names
     hooks = configurations(b"", Target(), rules=GUARDED)[1].webhooks
     (guard,) = (hook for hook in hooks if hook.name == "namespaces.validate.muster.dev")

@@ -12,10 +12,10 @@ from support.injections.overriding import JSON, NAMESPACE, deployment, loaded, o
 
 from muster.injection.overrides.policy import Policies
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating
 from webhook.review.gate import Mutation
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Verdict
 
 T = "/spec/template"
@@ -56,7 +56,7 @@ def admitted(pod: JSON, known: Facts) -> tuple[Verdict, Mutation]:
         "object": pod,
     }
     review = msgspec.json.decode(json.dumps(request), type=AdmissionRequest)
-    return admit_mutating(review, Policy(), Rules(), known)
+    return admit_mutating(review, ManagedPolicy(), ValidationRules(), known)
 
 
 def after(pod: JSON, known: Facts) -> JSON:

@@ -22,11 +22,11 @@ from muster.apiwire.reservation import Reserved
 from muster.cluster.events import PlanNote
 from muster.kube import names
 from muster.observability.health import Health
-from muster.workloads.managedpods import Policy
-from webhook.http.server import Admittance, Reviewing, Server
+from muster.workloads.managedpods import ManagedPolicy
+from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
-from webhook.review.reservedplaces import REFUSED_S, SILENCE_S, Reservations
-from webhook.review.validation import Rules
+from webhook.review.reservedplaces import REFUSED_S, SILENCE_S, ReservedPlaces
+from webhook.review.validation import ValidationRules
 
 JSON = dict[str, Any]
 GANG = Gang("train", 3)
@@ -73,11 +73,11 @@ Make = Callable[..., Awaitable[JSON]]
 @pytest.fixture
 async def make(extender: Extender, metrics: Metrics) -> AsyncIterator[Make]:
     """Send a pod to the webhook; returns it as the API server would store it."""
-    server = Server(
+    server = ReviewServer(
         Reviewing(
-            Policy(),
-            Rules(reserves=True),
-            reservations=Reservations(extender.ask, lambda: extender.now),
+            ManagedPolicy(),
+            ValidationRules(reserves=True),
+            reservations=ReservedPlaces(extender.ask, lambda: extender.now),
         ),
         Admittance(body_limit_bytes=1 << 20, body_seconds=1.0),
         metrics,

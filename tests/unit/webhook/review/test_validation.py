@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.errors import MalformedReview
 from webhook.review.admission import admit_mutating, admit_validating
 from webhook.review.gate import NOTHING
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Verdict, parse
 
-RULES = Rules()
+RULES = ValidationRules()
 JSON = dict[str, Any]
 EXTENDER = "system:serviceaccount:muster-system:muster-extender"
 PODS = ("", "pods", "Pod")
@@ -116,7 +116,7 @@ def test_the_gate_is_lifted_by_muster_or_by_an_administrator() -> None:
 
 
 def test_who_is_muster_is_configured() -> None:
-    rules = Rules(users=frozenset(), groups=frozenset({"system:serviceaccounts:gpu"}))
+    rules = ValidationRules(users=frozenset(), groups=frozenset({"system:serviceaccounts:gpu"}))
     wanted = request(pod({}, PLAN), user="x", groups=("system:serviceaccounts:gpu",))
     assert admit_validating(wanted, rules).allowed
     assert not admit_validating(request(pod({}, PLAN), user=EXTENDER), rules).allowed
@@ -226,7 +226,7 @@ def test_a_plan_in_a_template_is_refused_before_its_pods_are() -> None:
 
 @pytest.mark.parametrize("admit", [admit_validating, admit_mutating])
 def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None:
-    context = (RULES,) if admit is admit_validating else (Policy(), RULES)
+    context = (RULES,) if admit is admit_validating else (ManagedPolicy(), RULES)
     found = admit(request({}, of=("", "configmaps", "ConfigMap")), *context)
     found = found if isinstance(found, Verdict) else found[0]
     assert not found.allowed
@@ -237,7 +237,7 @@ def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_requests_without_an_object_are_allowed(operation: str) -> None:
     assert verdict(None, operation=operation).allowed
-    assert admit_mutating(request(None, operation=operation), Policy(), RULES)[0].allowed
+    assert admit_mutating(request(None, operation=operation), ManagedPolicy(), RULES)[0].allowed
 
 
 def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
@@ -245,18 +245,18 @@ def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
         with pytest.raises(MalformedReview, match="object Pod team-a/ cannot be read"):
             verdict(wrong)
         with pytest.raises(MalformedReview):
-            admit_mutating(request(wrong), Policy(), RULES)
+            admit_mutating(request(wrong), ManagedPolicy(), RULES)
 
 
 def test_a_mutation_of_an_update_changes_nothing() -> None:
-    answer, _ = admit_mutating(request(pod(GANG), pod(GANG)), Policy(), RULES)
+    answer, _ = admit_mutating(request(pod(GANG), pod(GANG)), ManagedPolicy(), RULES)
     assert answer.operations == ()
     assert msgspec.json.encode(answer.operations) == b"[]"
 
 
 def test_a_new_pod_is_refused_by_mutation_already_and_nothing_is_patched() -> None:
     asked = pod({**GANG, "muster.dev/gang-size": "many"})
-    answer, done = admit_mutating(request(asked), Policy(), RULES)
+    answer, done = admit_mutating(request(asked), ManagedPolicy(), RULES)
     assert not answer.allowed
     assert answer.message == verdict(asked).message
     assert answer.operations == ()

@@ -5,11 +5,11 @@ from support.devices.nvmlmachine import Machine, uuid
 
 from deviceplugin.backends.nvml.backend import NvmlBackend
 from deviceplugin.errors import BackendError
-from deviceplugin.model.inventory import Mig, MigInstance
+from deviceplugin.model.inventory import GpuMig, MigInstance
 from deviceplugin.model.signals import InventoryChanged, Xid
 
 
-async def mig(nvml: NvmlBackend) -> Mig:
+async def mig(nvml: NvmlBackend) -> GpuMig:
     told = (await nvml.inventory()).gpus[0].mig
     assert told is not None
     return told

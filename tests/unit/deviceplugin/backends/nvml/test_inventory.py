@@ -6,7 +6,7 @@ import pytest
 from support.devices.nvmlmachine import Machine, between, h100, uuid
 
 from deviceplugin.backends.nvml.backend import NvmlBackend
-from deviceplugin.model.inventory import Fabric, FabricState, PciPlace
+from deviceplugin.model.inventory import FabricState, NvlinkFabric, PciPlace
 
 
 async def test_a_gpu_is_told_with_all_that_the_driver_knows(
@@ -67,7 +67,7 @@ async def test_a_gpu_of_an_nvlink_fabric_tells_its_clique(
     machine.say("cluster 0 00112233445566778899aabbccddeeff")
     gpu = (await nvml.inventory()).gpus[0]
     cluster = "00112233-4455-6677-8899-aabbccddeeff"
-    assert gpu.fabric == Fabric(FabricState.COMPLETED, True, cluster, 7)
+    assert gpu.fabric == NvlinkFabric(FabricState.COMPLETED, True, cluster, 7)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from support.devices.nvmlmachine import BRIEF, Machine
 from deviceplugin.backends.nvml.backend import NvmlBackend
 from deviceplugin.errors import BackendError
 from deviceplugin.mig import builtin
-from deviceplugin.mig.reconfiguration import Progress, Reconfigurer, State
+from deviceplugin.mig.reconfiguration import LayoutProgress, LayoutState, Reconfigurer
 
 # The stub's ids of what all-balanced makes: 3g is 9, 2g is 14, 1g is 19.
 BALANCED = [(9, 4), (14, 0), (19, 2), (19, 3)]
 
 
-async def apply(backend: NvmlBackend, layout: str, in_use: Sequence[str] = ()) -> Progress:
+async def apply(backend: NvmlBackend, layout: str, in_use: Sequence[str] = ()) -> LayoutProgress:
     async def untold(_: object) -> None:
         pass
 
@@ -36,9 +36,9 @@ def cut_of(machine: Machine, gpu: int) -> list[tuple[int, int]]:
 
 
 async def test_gpus_are_cut_and_made_whole_again(machine: Machine, nvml: NvmlBackend) -> None:
-    assert await apply(nvml, "all-balanced") == Progress("all-balanced", State.SUCCESS)
+    assert await apply(nvml, "all-balanced") == LayoutProgress("all-balanced", LayoutState.SUCCESS)
     assert [cut_of(machine, gpu) for gpu in (0, 1)] == [BALANCED] * 2
-    assert await apply(nvml, "all-disabled") == Progress("all-disabled", State.SUCCESS)
+    assert await apply(nvml, "all-disabled") == LayoutProgress("all-disabled", LayoutState.SUCCESS)
     assert machine.instances() == []
     assert not any(gpu.mig and gpu.mig.enabled for gpu in (await nvml.inventory()).gpus)
 
@@ -47,7 +47,7 @@ async def test_a_driver_that_tells_places_only_once_mig_is_on_is_asked_again(
     machine: Machine, nvml: NvmlBackend
 ) -> None:
     machine.say("set 0 places_told 0", "set 1 places_told 0")
-    assert (await apply(nvml, "all-balanced")).state is State.SUCCESS
+    assert (await apply(nvml, "all-balanced")).state is LayoutState.SUCCESS
     assert cut_of(machine, 0) == BALANCED
 
 
@@ -67,7 +67,7 @@ async def test_a_child_killed_in_the_middle_of_a_change_leaves_what_the_next_att
     await backend.inventory()
     machine.say(f"hang {call}")
     ended = await apply(backend, "all-balanced")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert "hangs" in ended.reason
     machine.unsay(f"hang {call}")
     while True:
@@ -76,7 +76,7 @@ async def test_a_child_killed_in_the_middle_of_a_change_leaves_what_the_next_att
             break
         except BackendError:
             await backend.signal()
-    assert (await apply(backend, "all-balanced")).state is State.SUCCESS
+    assert (await apply(backend, "all-balanced")).state is LayoutState.SUCCESS
     assert [cut_of(machine, gpu) for gpu in (0, 1)] == [BALANCED] * 2
     await backend.close()
 
@@ -88,6 +88,6 @@ async def test_an_instance_that_the_driver_holds_fails_its_gpu_and_no_other(
     await apply(nvml, "all-7g.80gb")
     machine.say("set 1 in_use 1")
     ended = await apply(nvml, "all-balanced")
-    assert ended.state is State.FAILED
+    assert ended.state is LayoutState.FAILED
     assert "In use by another client" in ended.reason
     assert [cut_of(machine, gpu) for gpu in (0, 1)] == [BALANCED, [(0, 0)]]

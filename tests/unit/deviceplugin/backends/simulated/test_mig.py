@@ -7,7 +7,7 @@ import pytest
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.machine import load
 from deviceplugin.errors import BackendError
-from deviceplugin.model.inventory import Mig
+from deviceplugin.model.inventory import GpuMig
 from deviceplugin.model.signals import InventoryChanged
 from deviceplugin.tools import faultswitch
 
@@ -21,7 +21,7 @@ def started(control: Path, machine: str = "dgx-a100") -> Simulated:
     return Simulated(load(machine), node="n", control=control, poll_seconds=0.005)
 
 
-async def first(backend: Simulated) -> tuple[str, Mig]:
+async def first(backend: Simulated) -> tuple[str, GpuMig]:
     gpu = (await backend.inventory()).gpus[0]
     assert gpu.mig is not None
     return gpu.uuid, gpu.mig

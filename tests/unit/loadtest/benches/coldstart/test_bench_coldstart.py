@@ -6,7 +6,7 @@ from loadtest.benches.coldstart import bench
 from loadtest.benches.coldstart.objects import DAEMONS, Fleet
 from muster.kube.resources import NODES, PODS
 from muster.kube.watching.frames import Codec
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.registry import place
 
 
@@ -25,7 +25,7 @@ def test_each_host_has_its_daemons_and_one_pod_of_a_gang() -> None:
     fleet = Fleet(40, 400)
     listed = [Codec(PODS).object(fleet.pod(number)) for number in range(400)]
     placed = [found for pod in listed if (found := place(pod)) is not None and found.explicit]
-    managed = [pod for pod in listed if Policy().is_managed(pod, {})]
+    managed = [pod for pod in listed if ManagedPolicy().is_managed(pod, {})]
     assert len(managed) == len(placed) == fleet.workers == 40
     assert len({pod.spec.node_name for pod in managed}) == 40
     daemons = [p for p in listed if p.metadata.owner_references[0].kind == "DaemonSet"]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from muster.apiwire.story import Story, StoryEntry
+from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cli.ask import storyviews
 from muster.cli.ask.story import subject
 from muster.cli.output import Failure
@@ -17,12 +17,12 @@ ENTRIES = (
 )
 
 
-def shown(story: Story, width: int | None = None) -> list[str]:
+def shown(story: StoryAnswer, width: int | None = None) -> list[str]:
     return storyviews.story(msgspec.json.encode(story), width).splitlines()
 
 
 def test_a_story_is_a_line_for_each_entry_with_the_time_since_its_cause() -> None:
-    story = Story("gang", "default/g", 100, NOW, 2, ENTRIES)
+    story = StoryAnswer("gang", "default/g", 100, NOW, 2, ENTRIES)
     assert shown(story) == [
         "TIME           +MS   ID        CAUSE     WHAT",
         "08:00:00.000   +0    watch:7   -         pod default/g-0 waits, gated",
@@ -34,11 +34,11 @@ def test_a_story_is_a_line_for_each_entry_with_the_time_since_its_cause() -> Non
 
 
 def test_an_empty_story_says_since_when_nothing_happened() -> None:
-    assert shown(Story("pod", "a/b", 100, NOW, 0, ())) == [
+    assert shown(StoryAnswer("pod", "a/b", 100, NOW, 0, ())) == [
         "pod a/b: nothing happened to it since 08:00:00.000"
     ]
-    assert shown(Story("pod", "a/b", 100, None, 0, ())) == ["pod a/b: nothing happened to it"]
-    assert "keeps no story" in shown(Story("pod", "a/b", 0, None, 0, ()))[0]
+    assert shown(StoryAnswer("pod", "a/b", 100, None, 0, ())) == ["pod a/b: nothing happened to it"]
+    assert "keeps no story" in shown(StoryAnswer("pod", "a/b", 0, None, 0, ()))[0]
 
 
 @pytest.mark.parametrize(

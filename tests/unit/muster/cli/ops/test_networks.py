@@ -19,7 +19,7 @@ from support.networks.jobnetworks import NETWORKS, POOLS, agent, install, pool
 from loadtest.testbed.client.api import Api
 from muster.cli.main import main
 from muster.cli.networks import networkviews
-from muster.cli.ops.networks import Network, Networks, State
+from muster.cli.ops.networks import Network, Networks, NetworkState
 from muster.kube.kinds.jobnetworks import JobNetworkSpec, Peer, network_body
 
 Fill = Callable[[Api], Awaitable[None]]
@@ -190,7 +190,7 @@ async def test_a_refusal_is_told_in_the_api_servers_words(
     assert capsys.readouterr().err.startswith("muster: 403")
 
 
-def network(vni: int, gang: str, state: State = State.READY) -> Network:
+def network(vni: int, gang: str, state: NetworkState = NetworkState.READY) -> Network:
     return Network(vni, gang, "a", "jobs", "198.18.0.0/15", 1450, 4789, 1000.0, state, ())
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from loadtest.testbed.controlplane import schedulerconfig
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import Finding, Level
+from muster.cli.verification.finding import CheckFinding, Severity
 from muster.cli.verification.x509files import validity
 from webhook.certificates.authority import Names, issue, new_authority, pem
 
@@ -18,11 +18,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JSON = dict[str, Any]
 
 
-def judged(config: JSON) -> list[Finding]:
+def judged(config: JSON) -> list[CheckFinding]:
     return scheduler.judge(yaml.safe_dump(config).encode(), "config.yaml", NOW)
 
 
-def changed(change: Callable[[JSON], object]) -> list[Finding]:
+def changed(change: Callable[[JSON], object]) -> list[CheckFinding]:
     config = schedulerconfig.load("recommended")
     change(config["extenders"][0])
     return judged(config)
@@ -31,29 +31,33 @@ def changed(change: Callable[[JSON], object]) -> list[Finding]:
 @pytest.mark.parametrize("variant", ["recommended", "with-bind"])
 def test_what_is_shipped_is_good(variant: schedulerconfig.Variant) -> None:
     [finding] = judged(schedulerconfig.load(variant))
-    assert finding.level is Level.OK
+    assert finding.level is Severity.OK
     assert "calls http://127.0.0.1:8888/v1/extender" in finding.text
 
 
 @pytest.mark.parametrize(
     ("change", "level", "says"),
     [
-        ({"filterVerb": ""}, Level.BROKEN, "filterVerb: is missing"),
-        ({"filterVerb": "predicates"}, Level.BROKEN, "filterVerb: 'predicates' is no path"),
-        ({"preemptVerb": ""}, Level.WARNING, "preemptVerb: is missing"),
-        ({"nodeCacheCapable": False}, Level.WARNING, "nodeCacheCapable: false"),
-        ({"weight": 1}, Level.WARNING, "weight: 1"),
-        ({"bindVerb": "bind", "ignorable": True}, Level.BROKEN, "ignorable: true with bindVerb"),
-        ({"enableHTTPS": True}, Level.WARNING, "nothing is encrypted"),
-        ({"urlPrefix": "https://10.0.0.1/v1/extender"}, Level.BROKEN, "has no caFile: the system"),
+        ({"filterVerb": ""}, Severity.BROKEN, "filterVerb: is missing"),
+        ({"filterVerb": "predicates"}, Severity.BROKEN, "filterVerb: 'predicates' is no path"),
+        ({"preemptVerb": ""}, Severity.WARNING, "preemptVerb: is missing"),
+        ({"nodeCacheCapable": False}, Severity.WARNING, "nodeCacheCapable: false"),
+        ({"weight": 1}, Severity.WARNING, "weight: 1"),
+        ({"bindVerb": "bind", "ignorable": True}, Severity.BROKEN, "ignorable: true with bindVerb"),
+        ({"enableHTTPS": True}, Severity.WARNING, "nothing is encrypted"),
+        (
+            {"urlPrefix": "https://10.0.0.1/v1/extender"},
+            Severity.BROKEN,
+            "has no caFile: the system",
+        ),
         (
             {"urlPrefix": "http://10.0.0.1/v1/extender"},
-            Level.WARNING,
+            Severity.WARNING,
             "neither loopback nor https",
         ),
         (
             {"urlPrefix": "https://10.0.0.1/v1/extender", "enableHTTPS": True},
-            Level.WARNING,
+            Severity.WARNING,
             "has no caFile: whoever answers",
         ),
         (
@@ -62,18 +66,18 @@ def test_what_is_shipped_is_good(variant: schedulerconfig.Variant) -> None:
                 "enableHTTPS": True,
                 "tlsConfig": {"caData": "eA=="},
             },
-            Level.WARNING,
+            Severity.WARNING,
             "tlsConfig.serverName: is missing",
         ),
         (
             {"managedResources": [{"name": "nvidia.com/gpu", "ignoredByScheduler": True}]},
-            Level.BROKEN,
+            Severity.BROKEN,
             "ignoredByScheduler of nvidia.com/gpu",
         ),
-        ({"urlPrefix": "http://127.0.0.1/else"}, Level.BROKEN, "Muster is never asked"),
+        ({"urlPrefix": "http://127.0.0.1/else"}, Severity.BROKEN, "Muster is never asked"),
     ],
 )
-def test_each_mistake_is_named_with_its_field(change: JSON, level: Level, says: str) -> None:
+def test_each_mistake_is_named_with_its_field(change: JSON, level: Severity, says: str) -> None:
     findings = changed(lambda extender: extender.update(change))
     [finding] = [found for found in findings if says in found.text]
     assert finding.level is level
@@ -95,7 +99,7 @@ def test_the_default_request_budget_is_too_small() -> None:
 @pytest.mark.parametrize("text", [b"\x00", b"[]", b"kind: Pod\n", b"extenders: 7\n"])
 def test_what_is_no_configuration_is_said_to_be_none(text: bytes) -> None:
     [finding] = scheduler.judge(text, "config.yaml", NOW)
-    assert finding.level is Level.BROKEN
+    assert finding.level is Severity.BROKEN
     assert finding.text.startswith("config.yaml: ")
 
 
@@ -109,7 +113,7 @@ def test_a_certificate_that_the_configuration_names_is_read_where_it_lies(tmp_pa
         "tlsConfig": {"caFile": str(file)},
     }
     [finding] = judged(config)
-    assert (finding.level, "expires on 2026-01-02" in finding.text) == (Level.WARNING, True)
+    assert (finding.level, "expires on 2026-01-02" in finding.text) == (Severity.WARNING, True)
 
 
 def test_certificates_are_judged_by_the_time_that_is() -> None:

@@ -45,7 +45,7 @@ from muster.cluster.handlers.devicetroubles import (
     TroubleKind,
 )
 from muster.cluster.ids import PodUid
-from muster.cluster.specs.deviceasks import Memory, Shared
+from muster.cluster.specs.deviceasks import Memory, SharedAsk
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.pods import PodState
 
@@ -199,7 +199,7 @@ def test_nothing_is_handed_out_twice_even_when_the_node_says_so() -> None:
 def test_instances_and_replicas_are_named_as_in_plans() -> None:
     cluster = state(gpu_node("mig", "mig"), gpu_node("sliced", "sliced"))
     small = replace(pod("p", kind=mig_ask("3g.20gb")), node="mig", gates=frozenset())
-    slices = asking(Shared(SHARED, 2), shared=2)
+    slices = asking(SharedAsk(SHARED, 2), shared=2)
     shared = replace(pod("q", kind=slices), node="sliced", gates=frozenset())
     apply(cluster, small, shared)
     apply(cluster, gpu_node("mig", "mig", allocations={P: ("g1/3g.20gb@0",)}))

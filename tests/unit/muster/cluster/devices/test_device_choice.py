@@ -10,8 +10,8 @@ import pytest
 from muster.cluster.devices.needs import is_model
 from muster.cluster.devices.onenode import (
     WIDTH,
+    DeviceSlot,
     Layout,
-    Slot,
     choose,
     named_seats,
     needs_of,
@@ -19,7 +19,15 @@ from muster.cluster.devices.onenode import (
     room,
     seat_name,
 )
-from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import (
+    DeviceAsk,
+    DeviceAsks,
+    Memory,
+    MigAsk,
+    Milli,
+    SharedAsk,
+    Whole,
+)
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 from muster.workloads.devices import mig
@@ -31,13 +39,15 @@ GIB = 1024
 def gpus(count: int, *, memory: int = 80 * GIB, replicas: int = 1, **fields: object) -> Layout:
     counters = (("memory", memory), ("replicas", replicas))
     shape = DeviceShape(GPU, family="nvidia", counters=counters, **fields)  # type: ignore[arg-type]
-    return (Slot(shape, healthy=True),) * count
+    return (DeviceSlot(shape, healthy=True),) * count
 
 
 def a100s(count: int) -> Layout:
     card = mig.card_of(mig.load(), "NVIDIA-A100-SXM4-40GB", ())
     assert card is not None
-    return (Slot(DeviceShape("", family="nvidia", placements=card.profiles), healthy=True),) * count
+    return (
+        DeviceSlot(DeviceShape("", family="nvidia", placements=card.profiles), healthy=True),
+    ) * count
 
 
 def kind(*asks: DeviceAsk, **fields: object) -> PodClass:
@@ -112,9 +122,9 @@ def test_a_vgpu_of_which_no_memory_is_named_has_all_of_it() -> None:
 
 def test_replicas_of_one_pod_are_on_different_gpus_while_there_are_any() -> None:
     node = Node(gpus(2, replicas=3))
-    assert node.take(Shared(GPU, 2)) == ["g0", "g1"]
-    assert node.take(Shared(GPU, 3)) == ["g0", "g0", "g1"]
-    assert node.take(Shared(GPU, 2)) is None
+    assert node.take(SharedAsk(GPU, 2)) == ["g0", "g1"]
+    assert node.take(SharedAsk(GPU, 3)) == ["g0", "g0", "g1"]
+    assert node.take(SharedAsk(GPU, 2)) is None
 
 
 def test_a_device_of_another_model_is_passed_over() -> None:
@@ -128,7 +138,7 @@ def test_a_device_of_another_model_is_passed_over() -> None:
 
 def test_a_device_that_is_not_healthy_takes_nothing() -> None:
     (one,) = gpus(1)
-    node = Node((Slot(one.shape, healthy=False), one))
+    node = Node((DeviceSlot(one.shape, healthy=False), one))
     assert [node.take(Whole(GPU, 1)), node.take(Whole(GPU, 1))] == [["g1"], None]
 
 
@@ -162,15 +172,15 @@ def test_two_containers_compete_for_the_devices_of_one_node() -> None:
 
 def test_a_mig_instance_goes_where_it_spoils_least() -> None:
     node = Node(a100s(1))
-    assert node.take(Mig("1g.5gb", 1, "nvidia.com/mig-1g.5gb")) == ["g0/1g.5gb@6"]
-    assert node.take(Mig("3g.20gb", 1, "r")) == ["g0/3g.20gb@0"]
-    assert node.take(Mig("2g.10gb", 1, "r")) == ["g0/2g.10gb@4"]
-    assert node.take(Mig("1g.5gb", 1, "r")) is None
+    assert node.take(MigAsk("1g.5gb", 1, "nvidia.com/mig-1g.5gb")) == ["g0/1g.5gb@6"]
+    assert node.take(MigAsk("3g.20gb", 1, "r")) == ["g0/3g.20gb@0"]
+    assert node.take(MigAsk("2g.10gb", 1, "r")) == ["g0/2g.10gb@4"]
+    assert node.take(MigAsk("1g.5gb", 1, "r")) is None
 
 
 def test_names_say_which_place_and_nothing_else_is_believed() -> None:
     layout = a100s(2)
-    needs = needs_of(layout, kind(Mig("3g.20gb", 2, "r")))
+    needs = needs_of(layout, kind(MigAsk("3g.20gb", 2, "r")))
     assert needs is not None
     found = named_seats(layout, ["a", "b"], needs, ["a/3g.20gb@4", "b/3g.20gb@0"])
     assert found is not None
@@ -183,4 +193,4 @@ def test_names_say_which_place_and_nothing_else_is_believed() -> None:
 @pytest.mark.parametrize("order", list(permutations(["4g.20gb", "2g.10gb", "1g.5gb"])))
 def test_what_can_stand_on_one_card_is_found_in_any_order(order: tuple[str, ...]) -> None:
     node = Node(a100s(1))
-    assert all(node.take(Mig(profile, 1, "r")) for profile in order), node.uses
+    assert all(node.take(MigAsk(profile, 1, "r")) for profile in order), node.uses

@@ -6,42 +6,57 @@ from pathlib import Path
 import pytest
 
 from muster.cluster.ids import GangKey
-from muster.cluster.specs.contradictions import Contradiction, Kind, contradictions
+from muster.cluster.specs.contradictions import Contradiction, ContradictionKind, contradictions
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 
 LEVELS = ("zone", "block", "rack", "host")
 PLAIN = GangSpec(GangKey("d/ns/g"), "ns", "g", "d", min_count=4, size=4)
-CASES: dict[Kind, tuple[dict[str, object], str]] = {
-    Kind.NEGATIVE_MINIMUM: ({"min_count": -1}, 'min_count: "-1"'),
-    Kind.MINIMUM_OVER_SIZE: ({"min_count": 5}, 'min_count: "5" is not allowed: the gang has 4'),
-    Kind.MOST_UNDER_MINIMUM: ({"max_count": 3}, 'max_count: "3" is not allowed: at least 4'),
-    Kind.ROLES_OVER_SIZE: ({"roles": (RoleSpec("a", 3), RoleSpec("b", 2))}, 'roles: "5"'),
-    Kind.SLICE_WITHOUT_LEVEL: ({"slice_size": 2}, 'slice_size: "2"'),
-    Kind.LEVEL_WITHOUT_SLICE: ({"slice_level": "rack"}, 'slice_level: "rack"'),
-    Kind.SLICE_NOT_POSITIVE: ({"slice_size": 0, "slice_level": "rack"}, 'slice_size: "0"'),
-    Kind.SLICE_OVER_SIZE: ({"slice_size": 8, "slice_level": "rack"}, 'slice_size: "8"'),
-    Kind.NO_MULTIPLE: (
+CASES: dict[ContradictionKind, tuple[dict[str, object], str]] = {
+    ContradictionKind.NEGATIVE_MINIMUM: ({"min_count": -1}, 'min_count: "-1"'),
+    ContradictionKind.MINIMUM_OVER_SIZE: (
+        {"min_count": 5},
+        'min_count: "5" is not allowed: the gang has 4',
+    ),
+    ContradictionKind.MOST_UNDER_MINIMUM: (
+        {"max_count": 3},
+        'max_count: "3" is not allowed: at least 4',
+    ),
+    ContradictionKind.ROLES_OVER_SIZE: (
+        {"roles": (RoleSpec("a", 3), RoleSpec("b", 2))},
+        'roles: "5"',
+    ),
+    ContradictionKind.SLICE_WITHOUT_LEVEL: ({"slice_size": 2}, 'slice_size: "2"'),
+    ContradictionKind.LEVEL_WITHOUT_SLICE: ({"slice_level": "rack"}, 'slice_level: "rack"'),
+    ContradictionKind.SLICE_NOT_POSITIVE: (
+        {"slice_size": 0, "slice_level": "rack"},
+        'slice_size: "0"',
+    ),
+    ContradictionKind.SLICE_OVER_SIZE: (
+        {"slice_size": 8, "slice_level": "rack"},
+        'slice_size: "8"',
+    ),
+    ContradictionKind.NO_MULTIPLE: (
         {"slice_size": 2, "slice_level": "rack", "wider_slices": (("block", 3),)},
         'slice_size: "3" is not allowed: such slices are to consist of whole slices of 2',
     ),
-    Kind.UNKNOWN_LEVEL: (
+    ContradictionKind.UNKNOWN_LEVEL: (
         {"required_level": "row"},
         "this cluster's levels are zone, block, rack, host",
     ),
-    Kind.SLICES_CROSSED: (
+    ContradictionKind.SLICES_CROSSED: (
         {"slice_size": 2, "slice_level": "block", "wider_slices": (("rack", 4),)},
         'slice_level: "block" is not allowed: such slices are parts of slices in rack',
     ),
-    Kind.SLICE_AROUND_REQUIRED: (
+    ContradictionKind.SLICE_AROUND_REQUIRED: (
         {"slice_size": 2, "slice_level": "zone", "required_level": "rack"},
         'slice_level: "zone" is not allowed: all members are to share one rack',
     ),
-    Kind.PREFERRED_AROUND_REQUIRED: (
+    ContradictionKind.PREFERRED_AROUND_REQUIRED: (
         {"required_level": "rack", "preferred_level": "zone"},
         'preferred_level: "zone" is not allowed: rack is required already',
     ),
-    Kind.SPARES_OVER_SIZE: ({"standby": 99}, 'standby: "99"'),
-    Kind.RELAXES_NOTHING: ({"relax_after": 60.0}, 'relax_after: "60.0"'),
+    ContradictionKind.SPARES_OVER_SIZE: ({"standby": 99}, 'standby: "99"'),
+    ContradictionKind.RELAXES_NOTHING: ({"relax_after": 60.0}, 'relax_after: "60.0"'),
 }
 PAGE = Path(__file__).parents[5] / "docs" / "contradictions.md"
 
@@ -50,8 +65,8 @@ def found(**fields: object) -> list[Contradiction]:
     return contradictions(replace(PLAIN, **fields), LEVELS)  # type: ignore[arg-type]  # by name
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_each_kind_is_found_alone_and_names_field_and_value(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ContradictionKind)
+def test_each_kind_is_found_alone_and_names_field_and_value(kind: ContradictionKind) -> None:
     fields, text = CASES[kind]
     (only,) = found(**fields)
     assert only.kind is kind
@@ -81,4 +96,4 @@ def test_levels_that_are_not_known_are_not_judged() -> None:
 def test_the_page_for_users_has_every_kind() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")}
-    assert {kind.value for kind in Kind} <= rows
+    assert {kind.value for kind in ContradictionKind} <= rows

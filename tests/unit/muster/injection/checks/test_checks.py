@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.injections.injecting import FABRICS, GPU, JSON, env, facts, gpu_pod, injected, result
 
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.podview import PodView
 from muster.injection.profiles import catalog
 from muster.injection.run import inject
@@ -13,7 +13,7 @@ from webhook.review.wire import WARNING_CHARS
 
 CHOICE = {"profile": "generic-roce-hostnet"}
 ROCE = facts(CHOICE)
-NO_ROCE = Nodes((NodeGroup({}, {GPU: 8}),), known=True)  # nodes that advertise no RDMA device
+NO_ROCE = NodeGroups((NodeGroup({}, {GPU: 8}),), known=True)  # nodes that advertise no RDMA device
 
 
 def named(fabric: str) -> JSON:

@@ -5,7 +5,7 @@ from support.injections.injecting import GPU, JSON, facts, gpu_pod
 
 from muster.injection.checks.fabricproblems import problems
 from muster.injection.checks.problem import Severity
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.podview import PodView
 from muster.injection.subject import Facts, Gang, Subject
 
@@ -84,7 +84,7 @@ def test_a_claim_without_a_template_is_told_with_the_annotation_to_set() -> None
 
 
 def test_naming_a_fabric_without_live_nodes_is_told() -> None:
-    nodes = Nodes((NodeGroup({}, {GPU: 8}),), known=True)
+    nodes = NodeGroups((NodeGroup({}, {GPU: 8}),), known=True)
     pod = annotated(gpu_pod(), fabric="coreweave-ib")
     ((severity, text),) = told(pod, facts({"profile": "coreweave-ib"}, nodes=nodes))
     assert severity == Severity.LOST
@@ -99,7 +99,7 @@ def test_nodes_of_several_kinds_are_told_where_settings_are_of_one_kind_each() -
 
 def test_live_nodes_of_one_kind_need_no_naming() -> None:
     shape = "node.kubernetes.io/instance-type"
-    nodes = Nodes((NodeGroup({shape: "BM.GPU.H100.8"}, {GPU: 8}),), known=True)
+    nodes = NodeGroups((NodeGroup({shape: "BM.GPU.H100.8"}, {GPU: 8}),), known=True)
     assert told(gpu_pod(), facts({"profile": "oci-roce-hostnet"}, nodes=nodes)) == []
 
 

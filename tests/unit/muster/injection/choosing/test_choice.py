@@ -23,7 +23,7 @@ from support.injections.injecting import (
 )
 
 from muster.injection.choosing.choice import node_label_keys
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.subject import Facts
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
@@ -34,8 +34,8 @@ CHEAP = NodeGroup({POOL: "cheap"}, {GPU: 4}, count=16)
 CHOICES = ({"profile": "gke-tcpxo"}, {"profile": "gke-gib"}, {"profile": "plain-tcp"})
 
 
-def live(*groups: NodeGroup) -> Nodes:
-    return Nodes(groups, known=True)
+def live(*groups: NodeGroup) -> NodeGroups:
+    return NodeGroups(groups, known=True)
 
 
 BOTH = facts(*CHOICES, nodes=live(MEGA, ULTRA, CHEAP))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.injections.injecting import facts
 
-from muster.injection.choosing.nodetable import NodeTable, keys_of
+from muster.injection.choosing.nodetable import FabricNodes, keys_of
 from muster.kube.wire import Taint
 
 TIER = "gpu-tier"
@@ -30,7 +30,7 @@ STEPS = st.lists(
 )
 
 
-def put(table: NodeTable, number: int, pool: str, *taints: Taint) -> bool:
+def put(table: FabricNodes, number: int, pool: str, *taints: Taint) -> bool:
     labels, resources = POOLS[pool]
     own = {"kubernetes.io/hostname": f"n{number}"}
     return table.put(f"uid-{number}", labels | own, PLAIN | resources, taints)
@@ -38,7 +38,7 @@ def put(table: NodeTable, number: int, pool: str, *taints: Taint) -> bool:
 
 @given(STEPS)
 def test_the_groups_are_those_of_the_nodes_that_are_left(steps: list[tuple[str, int, str]]) -> None:
-    table, expected = NodeTable(frozenset({TIER})), dict[int, str]()
+    table, expected = FabricNodes(frozenset({TIER})), dict[int, str]()
     for verb, number, pool in steps:
         if verb == "put":
             assert put(table, number, pool) == (expected.get(number) != pool)
@@ -56,7 +56,7 @@ def test_the_groups_are_those_of_the_nodes_that_are_left(steps: list[tuple[str, 
 
 @given(st.permutations(["a", "b", "c"]))
 def test_the_order_of_groups_tells_nothing_of_what_happened_before(pools: list[str]) -> None:
-    table, sorted_table = NodeTable(frozenset({TIER})), NodeTable(frozenset({TIER}))
+    table, sorted_table = FabricNodes(frozenset({TIER})), FabricNodes(frozenset({TIER}))
     for number, pool in enumerate(pools):
         put(table, number, pool)
     for number, pool in enumerate(sorted(pools)):
@@ -66,7 +66,7 @@ def test_the_order_of_groups_tells_nothing_of_what_happened_before(pools: list[s
 
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))
 def test_after_a_list_only_what_is_in_it_is_left(before: set[int], listed: set[int]) -> None:
-    table = NodeTable(frozenset())
+    table = FabricNodes(frozenset())
     for number in before:
         put(table, number, "a")
     changed = table.keep_only({f"uid-{number}" for number in listed})
@@ -75,7 +75,7 @@ def test_after_a_list_only_what_is_in_it_is_left(before: set[int], listed: set[i
 
 
 def test_what_is_only_so_at_the_moment_makes_no_group() -> None:
-    table = NodeTable(frozenset({TIER}))
+    table = FabricNodes(frozenset({TIER}))
     put(table, 0, "a", Taint(key="gpu-node", value="true", effect="NoSchedule"))
     away = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")
     put(table, 1, "a", away, Taint(key="gpu-node", value="true", effect="NoSchedule"))
@@ -86,7 +86,7 @@ def test_what_is_only_so_at_the_moment_makes_no_group() -> None:
 def test_only_resources_of_vendors_tell_pools_apart_and_none_of_them_is_as_good_as_no_word() -> (
     None
 ):
-    table = NodeTable(frozenset())
+    table = FabricNodes(frozenset())
     table.put("u0", {}, {"cpu": "1", GPU: "8", "scheduling.kubernetes.io/x": "1"}, ())
     table.put("u1", {}, {"cpu": "2", GPU: 8, NIC: "0", "odd.example/x": "many"}, ())
     (group,) = table.nodes().groups
@@ -94,7 +94,7 @@ def test_only_resources_of_vendors_tell_pools_apart_and_none_of_them_is_as_good_
 
 
 def test_a_selector_by_a_label_that_is_not_told_leaves_every_node() -> None:
-    table = NodeTable(frozenset({TIER}))
+    table = FabricNodes(frozenset({TIER}))
     put(table, 0, "b")
     nodes = table.nodes()
     assert nodes.with_labels({"team": "a"}) == nodes.groups

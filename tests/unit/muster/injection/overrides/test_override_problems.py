@@ -12,10 +12,10 @@ from support.injections.overriding import (
     table,
 )
 
-from muster.injection.overrides.policy import Dialect, PolicyName
+from muster.injection.overrides.policy import PolicyDialect, PolicyName
 
 T = "/spec/template"
-NAME = {dialect.value: PolicyName(dialect, NAMESPACE, "p") for dialect in Dialect}
+NAME = {dialect.value: PolicyName(dialect, NAMESPACE, "p") for dialect in PolicyDialect}
 
 
 def problems(own: JSON) -> tuple[str, ...]:

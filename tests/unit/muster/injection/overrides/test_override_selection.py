@@ -28,7 +28,7 @@ from support.injections.overriding import (
 )
 
 from muster.injection.overrides.owners import Owner, chain
-from muster.injection.overrides.policy import Dialect, PolicyName
+from muster.injection.overrides.policy import PolicyDialect, PolicyName
 from muster.injection.overrides.reader import read
 from muster.injection.patching.record import ANNOTATION
 from muster.kube import wire
@@ -213,7 +213,7 @@ def test_a_policy_that_cannot_be_read_is_known_as_broken(
 ) -> None:
     policies = loaded(policy(dialect, spec), order("karmada", "1", "fine"))
     (broken,) = policies.broken
-    assert broken.name == PolicyName(Dialect(dialect), NAMESPACE, "p")
+    assert broken.name == PolicyName(PolicyDialect(dialect), NAMESPACE, "p")
     assert broken.reason.startswith("spec cannot be read: ")
     assert reason in broken.reason
     below, owners = owned(pod(), *deployment())

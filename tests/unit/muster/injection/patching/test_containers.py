@@ -5,9 +5,9 @@ import json
 import pytest
 from support.injections.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
 
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 from webhook.review.admission import admit_mutating, admit_validating
-from webhook.review.validation import Rules
+from webhook.review.validation import ValidationRules
 from webhook.review.wire import (
     ALLOWED,
     AdmissionRequest,
@@ -100,8 +100,8 @@ def test_kubectl_debug_gets_nothing_and_is_never_in_the_way() -> None:
     request = debugged("ephemeralcontainers")
     assert request.kind == GroupVersionKind("", "v1", "Pod")
     assert request.resource == GroupVersionResource("", "v1", "pods")
-    assert admit_mutating(request, Policy(), Rules(), ROCE)[0] == ALLOWED
-    assert admit_validating(request, Rules()) == ALLOWED
+    assert admit_mutating(request, ManagedPolicy(), ValidationRules(), ROCE)[0] == ALLOWED
+    assert admit_validating(request, ValidationRules()) == ALLOWED
 
 
 def test_an_ephemeral_container_in_a_pod_does_not_change_what_the_pod_gets() -> None:

@@ -13,9 +13,9 @@ from muster.injection.policies import guard, policies
 from muster.injection.policies.differences import DIFFERENCES, missing, unsaid
 from muster.injection.policies.staticpart import SIZES, Block, blocks
 from muster.injection.subject import Facts
-from muster.workloads.managedpods import ManagedConfig, Policy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 
-POLICY = Policy()
+POLICY = ManagedPolicy()
 
 
 def of_fabrics(*choices: JSON) -> list[Block]:
@@ -111,7 +111,7 @@ def test_every_difference_is_told_to_whoever_installs() -> None:
     assert set(DIFFERENCES.values()) <= set(unsaid(facts({"profile": "plain-tcp"})))
 
 
-def made(known: Facts, policy: Policy = POLICY) -> list[JSON]:
+def made(known: Facts, policy: ManagedPolicy = POLICY) -> list[JSON]:
     found = [*policies.mutating(known, policy, "v1"), *policies.validating(known, policy)]
     return [each for each in found if isinstance(each, dict)]
 
@@ -147,7 +147,7 @@ def test_what_is_managed_is_what_the_policy_says() -> None:
         excluded_namespaces=("platform",),
         accelerators=("example.com/npu",),
     )
-    text = json.dumps(made(facts({"profile": "plain-tcp"}), Policy.of(config)))
+    text = json.dumps(made(facts({"profile": "plain-tcp"}), ManagedPolicy.of(config)))
     for word in ("gpu-scheduler", "second-scheduler", "old-scheduler", "platform"):
         assert word in text
     assert "kai-scheduler" not in text

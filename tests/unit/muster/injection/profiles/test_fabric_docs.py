@@ -8,14 +8,14 @@ import yaml
 from support.injections.injecting import FABRICS, facts
 
 from muster.injection.profiles import catalog
-from muster.injection.profiles.fabric import Fabric
+from muster.injection.profiles.fabric import FabricProfile
 from muster.injection.profiles.fabriccheck import layers
 
 DOCS = Path(__file__).parents[5] / "docs" / "fabrics.md"
 HEAD = "| fabric | for | a pod asks for | options | versions |"
 
 
-def row(fabric: Fabric) -> str:
+def row(fabric: FabricProfile) -> str:
     """What the table says of a fabric."""
     spec = fabric.spec
     asked = list(dict.fromkeys(_asked(fabric))) or ["nothing"]
@@ -24,7 +24,7 @@ def row(fabric: Fabric) -> str:
     return f"| `{fabric.name}` | {spec.summary} | {', '.join(asked)} | {options} | {versions} |"
 
 
-def _asked(fabric: Fabric) -> list[str]:
+def _asked(fabric: FabricProfile) -> list[str]:
     everything = [injected for _, injected in layers(fabric)]
     resources = [f"`{need.name}`" for each in everything for need in each.resources]
     claims = [f"claim `{claim.name}`" for each in everything for claim in each.claims]

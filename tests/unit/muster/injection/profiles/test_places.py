@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.injections.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
 
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.kube.wire import Taint
 
 NOTHING_SAID = facts()
@@ -17,8 +17,8 @@ def asking(pod: JSON | None = None, **annotations: str) -> JSON:
     return pod
 
 
-def live(labels: dict[str, str], *taints: Taint) -> Nodes:
-    return Nodes((NodeGroup(labels, {GPU: 8}, taints),), known=True)
+def live(labels: dict[str, str], *taints: Taint) -> NodeGroups:
+    return NodeGroups((NodeGroup(labels, {GPU: 8}, taints),), known=True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from support.injections.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
 
-from muster.injection.nodegroups import NodeGroup, Nodes
+from muster.injection.nodegroups import NodeGroup, NodeGroups
 from muster.injection.subject import Facts
 
 NIC, NETWORK = "nvidia.com/rdma-vf", "default/rdma-vf"
@@ -12,7 +12,7 @@ HOSTDEV = "nvidia.com/hostdev"
 def cluster(*groups: tuple[int, int, int]) -> Facts:
     """Nodes as (GPUs, NICs, how many)."""
     live = tuple(NodeGroup({}, {GPU: g, NIC: n, HOSTDEV: n}, count=count) for g, n, count in groups)
-    return facts({"profile": "oci-roce-vf"}, nodes=Nodes(live, known=True))
+    return facts({"profile": "oci-roce-vf"}, nodes=NodeGroups(live, known=True))
 
 
 def nics(pod: JSON, known: Facts) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def test_a_network_of_the_pods_own_namespace_is_the_same_with_its_namespace_or_w
 
 def test_what_a_cluster_calls_things_goes_for_amounts_too() -> None:
     choice = {"profile": "nvidia-hostdev", "names": {HOSTDEV: "x.io/nic"}}
-    live = Nodes((NodeGroup({}, {GPU: 8, "x.io/nic": 4}),), known=True)
+    live = NodeGroups((NodeGroup({}, {GPU: 8, "x.io/nic": 4}),), known=True)
     after = injected(gpu_pod(), facts(choice, nodes=live))
     assert after["spec"]["containers"][0]["resources"]["limits"]["x.io/nic"] == "4"
     assert after["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].count(",") == 3

@@ -16,7 +16,7 @@ from muster.injection.podview import PodView
 from muster.injection.run import inject
 from muster.injection.subject import Facts, Gang
 from muster.injection.templates.completion import completed
-from muster.injection.templates.manifests import Template, templates
+from muster.injection.templates.manifests import PodTemplate, templates
 
 CLUSTERS = st.sampled_from(
     [
@@ -88,7 +88,7 @@ def test_a_template_in_an_object_within_another_belongs_to_the_inner_one() -> No
 
 def test_a_pod_is_its_own_object() -> None:
     pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
-    assert templates(pod) == [Template(pod, (), 1, ())]
+    assert templates(pod) == [PodTemplate(pod, (), 1, ())]
 
 
 # -- TrainJob --------------------------------------------------------------------------------------

@@ -19,7 +19,13 @@ from hypothesis import strategies as st
 from support.extenders.authorities import Authority
 
 from muster.kube.http import longbody
-from muster.kube.http.exchange import Answer, BrokenOffError, Exchange, NoConnectionError, Server
+from muster.kube.http.exchange import (
+    BrokenOffError,
+    Exchange,
+    HttpAnswer,
+    NoConnectionError,
+    ServerAddress,
+)
 from muster.kube.http.longbody import Rooms
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -63,17 +69,17 @@ async def talking(
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=shown)
     port, scheme = server.sockets[0].getsockname()[1], "http" if shown is None else "https"
     url = f"{scheme}://127.0.0.1:{port}/prefix"
-    async with server, Exchange(Server(url, trusted)) as exchange:
+    async with server, Exchange(ServerAddress(url, trusted)) as exchange:
         yield exchange, peer
 
 
-async def patch(exchange: Exchange, within_s: float = 5.0) -> Answer:
+async def patch(exchange: Exchange, within_s: float = 5.0) -> HttpAnswer:
     return await exchange.ask("PATCH", "/p?a=b", {"Accept": "x"}, b"[1]", within_s=within_s)
 
 
 async def test_a_request_carries_its_path_headers_and_body() -> None:
     async with talking() as (exchange, peer):
-        assert await patch(exchange) == Answer(200, b"{}")
+        assert await patch(exchange) == HttpAnswer(200, b"{}")
     (request,) = peer.requests
     assert request.startswith(b"PATCH /prefix/p?a=b HTTP/1.1\r\nHost: 127.0.0.1:")
     assert request.endswith(b"Accept: x\r\nContent-Length: 3\r\n\r\n[1]")
@@ -98,13 +104,13 @@ def test_an_answer_may_come_in_any_pieces(cuts: list[int]) -> None:
     edges = sorted({0, *(c for c in cuts if c < len(whole)), len(whole)})
     pieces = [whole[a:b] for a, b in itertools.pairwise(edges)]
 
-    async def ask() -> tuple[Answer, Answer]:
+    async def ask() -> tuple[HttpAnswer, HttpAnswer]:
         async with talking(pieces, [OK]) as (exchange, peer):
             both = await patch(exchange), await patch(exchange)
             assert peer.connections == 1
             return both
 
-    assert asyncio.run(ask()) == (Answer(429, b"abcde", "7"), Answer(200, b"{}"))
+    assert asyncio.run(ask()) == (HttpAnswer(429, b"abcde", "7"), HttpAnswer(200, b"{}"))
 
 
 async def test_a_connection_that_is_to_be_closed_is_not_used_again() -> None:
@@ -135,7 +141,7 @@ async def test_an_answer_that_comes_too_late_is_never_taken_for_the_next_one() -
     async with talking([]) as (exchange, peer):
         with pytest.raises(TimeoutError):
             await patch(exchange, within_s=0.05)
-        assert await patch(exchange) == Answer(200, b"{}")
+        assert await patch(exchange) == HttpAnswer(200, b"{}")
         assert peer.connections == 2
 
 
@@ -171,7 +177,7 @@ def rooms() -> Rooms:
     return Rooms(b"___", lambda body: body[-1:] == b"!")
 
 
-async def listed(exchange: Exchange, within_s: float = 5.0) -> Answer:
+async def listed(exchange: Exchange, within_s: float = 5.0) -> HttpAnswer:
     return await exchange.ask("GET", "/l", {}, None, within_s=within_s, rooms=rooms())
 
 
@@ -187,9 +193,9 @@ def test_a_list_ends_with_its_connection(cuts: list[int]) -> None:
     async def ask() -> None:
         async with talking([*pieces, b""], [CLOSES, b"a!", b""]) as (exchange, peer):
             with mock.patch.object(longbody, "_FIRST_BYTES", 1 << 20):  # less than it takes
-                assert await listed(exchange) == Answer(200, LONG + b"___")
-            assert await listed(exchange) == Answer(200, b"a!___")
-            assert await patch(exchange) == Answer(200, b"{}")
+                assert await listed(exchange) == HttpAnswer(200, LONG + b"___")
+            assert await listed(exchange) == HttpAnswer(200, b"a!___")
+            assert await patch(exchange) == HttpAnswer(200, b"{}")
             assert peer.connections == 3
             assert [request.split()[2] for request in peer.requests] == [
                 b"HTTP/1.0",
@@ -239,7 +245,7 @@ async def test_a_list_without_a_head_or_its_length_breaks_off(answer: list[bytes
 async def test_a_refusal_says_where_it_ends() -> None:
     head = b"HTTP/1.0 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n"
     async with talking([head, b"no"]) as (exchange, _):
-        assert await listed(exchange) == Answer(429, b"no", "7")
+        assert await listed(exchange) == HttpAnswer(429, b"no", "7")
 
 
 @pytest.mark.parametrize("head", [CLOSES, b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"])
@@ -258,7 +264,7 @@ async def test_who_does_not_talk_http_1_0_is_asked_in_http_1_1_from_then_on(refu
     no = b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % refusal
     async with talking([no]) as (exchange, peer):
         for _ in range(2):
-            assert await listed(exchange) == Answer(200, b"{}___")
+            assert await listed(exchange) == HttpAnswer(200, b"{}___")
         assert [request.split()[2][-1:] for request in peer.requests] == [b"0", b"1", b"1"]
 
 
@@ -273,7 +279,7 @@ async def test_a_list_that_comes_too_late_is_never_taken_for_the_next_answer() -
     async with talking([CLOSES, b"half"]) as (exchange, peer):
         with pytest.raises(TimeoutError):
             await listed(exchange, within_s=0.05)
-        assert await patch(exchange) == Answer(200, b"{}")
+        assert await patch(exchange) == HttpAnswer(200, b"{}")
         assert peer.connections == 2
 
 

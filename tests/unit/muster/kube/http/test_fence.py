@@ -12,9 +12,9 @@ from aiohttp.test_utils import TestServer
 from muster.kube.errors import Fenced, TransportError
 from muster.kube.http import auth, sockets
 from muster.kube.http.fence import Fence
-from muster.kube.http.transport import Request, Transport
+from muster.kube.http.transport import HttpRequest, Transport
 
-BODY = Request("PATCH", "/x", body=b"{}")
+BODY = HttpRequest("PATCH", "/x", body=b"{}")
 
 
 @dataclass
@@ -87,7 +87,7 @@ async def test_a_write_carries_a_deadline_for_the_server(server: tuple[Seen, str
     seen, url = server
     async with Transport(auth.fixed(url), fence=opened(Clock())) as transport:
         await transport.send(BODY)
-        await transport.send(Request("PATCH", "/x", {"fieldManager": "m"}, b"{}"))
+        await transport.send(HttpRequest("PATCH", "/x", {"fieldManager": "m"}, b"{}"))
     assert [dict(request.query) for request in seen.requests] == [
         {"timeout": "3000ms"},
         {"fieldManager": "m", "timeout": "3000ms"},

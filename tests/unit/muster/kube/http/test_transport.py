@@ -16,7 +16,7 @@ from muster.kube import errors
 from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
 from muster.kube.http.credentials import Credentials
-from muster.kube.http.transport import Request, Retry, Stream, Transport
+from muster.kube.http.transport import AnswerStream, HttpRequest, Retry, Transport
 from muster.kube.resources import NODES, PODS
 from muster.kube.writing.podwrites import (
     Conflicted,
@@ -275,7 +275,7 @@ async def test_names_cannot_leave_their_path_segment() -> None:
         assert on.answers.seen[0].raw_path == "/api/v1/nodes/..%2Fsecrets%3Fx%3D1"
         with pytest.raises(ValueError, match="a namespace is needed"):
             await on.client.get(PODS, "p")
-    request = Request("GET", "/x")
+    request = HttpRequest("GET", "/x")
     assert request.changes_nothing
 
 
@@ -300,13 +300,13 @@ async def test_events_that_come_one_by_one_are_read_together() -> None:
     app.router.add_get("/watch", drip)
     async with TestServer(app) as server:
         auth = Auth(Rotating(str(server.make_url("")).rstrip("/")))
-        asked = Request("GET", "/watch")
+        asked = HttpRequest("GET", "/watch")
         async with Transport(auth) as transport, transport.stream(asked, idle_s=5.0) as stream:
             read = [chunk async for chunk in chunks(stream)]
     assert b"".join(read) == b"event\n" * 100
     assert len(read) < 50
 
 
-async def chunks(stream: Stream) -> AsyncIterator[bytes]:
+async def chunks(stream: AnswerStream) -> AsyncIterator[bytes]:
     while chunk := await stream.read():
         yield chunk

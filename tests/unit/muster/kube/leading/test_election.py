@@ -7,12 +7,12 @@ import pytest
 from muster.kube.leading.election import (
     Candidate,
     Create,
+    ElectionTimes,
+    LeaseRecord,
     Lost,
     Read,
-    Record,
     Renew,
     Rest,
-    Rules,
     Take,
     acknowledged,
     decide,
@@ -24,17 +24,17 @@ from muster.kube.leading.election import (
     writing,
 )
 
-RULES = Rules(lease_s=15, deadline_s=10, retry_s=2)
-OTHERS = Record("7", "other", 15, 3)
+RULES = ElectionTimes(lease_s=15, deadline_s=10, retry_s=2)
+OTHERS = LeaseRecord("7", "other", 15, 3)
 NEW = Candidate("me", RULES)
 
 
-def sees(record: Record | None, now: float, me: Candidate = NEW) -> Candidate:
+def sees(record: LeaseRecord | None, now: float, me: Candidate = NEW) -> Candidate:
     return seen(reading(me, now), record, now)
 
 
 def leading(since: float = 0.0) -> Candidate:
-    taken = Record("8", "me", 15, 4)
+    taken = LeaseRecord("8", "me", 15, 4)
     return acknowledged(writing(sees(OTHERS, since - 15), since), taken, since + 1)
 
 
@@ -56,7 +56,7 @@ def test_a_renewal_that_was_seen_begins_the_wait_anew() -> None:
 
 
 def test_a_released_lease_is_taken_at_once_but_not_by_a_candidate_that_could_not_lead() -> None:
-    me = sees(Record("9", "", 1, 4), 50)
+    me = sees(LeaseRecord("9", "", 1, 4), 50)
     assert decide(me, 50) == Take("9", 5)
     assert decide(me, 50, eligible=False) == Rest(52)
 
@@ -66,20 +66,20 @@ def test_who_creates_the_lease_waits_for_it_like_anybody() -> None:
     assert decide(me, 1) == Rest(2)
     me = sees(None, 4, me)  # a leader would have written it again by now
     assert decide(me, 4) == Create()
-    me = acknowledged(writing(me, 4), Record("1", "me", 15, 0), 4)
+    me = acknowledged(writing(me, 4), LeaseRecord("1", "me", 15, 0), 4)
     assert me.renewed_at is None
-    me = sees(Record("1", "me", 15, 0), 18, me)
+    me = sees(LeaseRecord("1", "me", 15, 0), 18, me)
     assert decide(me, 18) == Rest(19)
     assert decide(me, 19) == Take("1", 1)
 
 
 def test_a_take_whose_answer_was_lost_is_found_and_renewed() -> None:
-    me = sees(Record("8", "me", 15, 4), 5, failed(writing(sees(OTHERS, -20), 1), 3, 2))
+    me = sees(LeaseRecord("8", "me", 15, 4), 5, failed(writing(sees(OTHERS, -20), 1), 3, 2))
     assert decide(me, 5) == Renew("8")
 
 
 def test_a_renewal_counts_from_when_it_was_sent() -> None:
-    me = acknowledged(writing(leading(), 4), Record("9", "me", 15, 4), 8)
+    me = acknowledged(writing(leading(), 4), LeaseRecord("9", "me", 15, 4), 8)
     assert me.leads_until == 14
 
 
@@ -98,7 +98,7 @@ def test_a_leader_is_lost_at_its_deadline_whatever_else_is_the_matter(trouble) -
 
 
 def test_a_leader_that_sees_another_holder_is_lost_before_its_deadline() -> None:
-    decision = decide(sees(Record("9", "other", 15, 5), 3, leading()), 3)
+    decision = decide(sees(LeaseRecord("9", "other", 15, 5), 3, leading()), 3)
     assert isinstance(decision, Lost)
     assert "other" in decision.reason
 

@@ -12,12 +12,12 @@ from loadtest.testbed.client.api import Api
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.kube.http.transport import Retry, Transport
-from muster.kube.leading.election import Rules
+from muster.kube.leading.election import ElectionTimes
 from muster.kube.leading.elector import Elector
 from muster.kube.leading.lease import LeaseRef
 
-HOURS = Rules(lease_s=3600, deadline_s=1800, retry_s=0.02)
-MOMENTS = Rules(lease_s=1, deadline_s=0.2, retry_s=0.02)
+HOURS = ElectionTimes(lease_s=3600, deadline_s=1800, retry_s=0.02)
+MOMENTS = ElectionTimes(lease_s=1, deadline_s=0.2, retry_s=0.02)
 REF = LeaseRef("default", "muster-extender")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 LEASE = f"{LEASES}/muster-extender"
@@ -47,7 +47,7 @@ async def plane() -> AsyncIterator[tuple[FaultyServer, str, Api]]:
 
 
 @asynccontextmanager
-async def candidate(url: str, name: str, rules: Rules = HOURS) -> AsyncIterator[Elector]:
+async def candidate(url: str, name: str, rules: ElectionTimes = HOURS) -> AsyncIterator[Elector]:
     transport = Transport(auth.fixed(url), retry=Retry(attempts=1))
     async with KubeClient(auth.fixed(url), transport=transport) as client:
         yield Elector(client, REF, name, rules, Observed(), eligible=lambda: True)

@@ -15,7 +15,7 @@ from muster.kube.resources import NODES, PODS, Resource
 from muster.kube.watching.frames import Codec
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
-    Listing,
+    ListSink,
     ListWatch,
     Timing,
     WatchConsumer,
@@ -218,7 +218,7 @@ def test_lists_are_told_in_pages_to_who_wants_them_so() -> None:
     for name in "abc":
         server.change("create", name)
     consumer = Consumer()
-    watch = ListWatch(server, PODS, scope=WatchScope(tracks=False, listing=Listing(PODS, page)))
+    watch = ListWatch(server, PODS, scope=WatchScope(tracks=False, listing=ListSink(PODS, page)))
 
     async def twice() -> None:
         await watch._list(consumer.sink)

@@ -5,11 +5,19 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceasks import (
+    DeviceAsk,
+    DeviceAsks,
+    Memory,
+    MigAsk,
+    Milli,
+    SharedAsk,
+    Whole,
+)
 from muster.kube import wire
 from muster.workloads.devices import accelerators, devicenames
 from muster.workloads.devices.deviceasks import DeviceReader, profile_of
-from muster.workloads.managedpods import Policy
+from muster.workloads.managedpods import ManagedPolicy
 
 READER = DeviceReader(devicenames.load(), accelerators.load())
 
@@ -39,9 +47,9 @@ def asks(*containers: Mapping[str, str], **more: Mapping[str, str]) -> DeviceAsk
 @pytest.mark.parametrize(
     ("asked", "ask"),
     [
-        ({"nvidia.com/gpu.shared": "2"}, Shared("nvidia.com/gpu.shared", 2)),
-        ({"nvidia.com/mig-1g.10gb": "3"}, Mig("1g.10gb", 3, "nvidia.com/mig-1g.10gb")),
-        ({"nvidia.com/mig-1g.10gb.me": "1"}, Mig("1g.10gb+me", 1, "nvidia.com/mig-1g.10gb.me")),
+        ({"nvidia.com/gpu.shared": "2"}, SharedAsk("nvidia.com/gpu.shared", 2)),
+        ({"nvidia.com/mig-1g.10gb": "3"}, MigAsk("1g.10gb", 3, "nvidia.com/mig-1g.10gb")),
+        ({"nvidia.com/mig-1g.10gb.me": "1"}, MigAsk("1g.10gb+me", 1, "nvidia.com/mig-1g.10gb.me")),
         # HAMi: MiB and per cent of each of so many GPUs.
         ({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000"}, Memory("nvidia", 2, 3000)),
         ({"nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"},
@@ -247,7 +255,7 @@ def test_a_profile_is_read_from_its_resource(resource: str, profile: str) -> Non
 
 
 def test_pods_that_ask_for_part_of_a_device_are_musters_to_plan() -> None:
-    policy = Policy()
+    policy = ManagedPolicy()
     for made in (pod({"aliyun.com/gpu-mem": "1"}), pod({}, notes={"gpu-fraction": "0.5"})):
         assert policy.is_managed(made, {})
     assert not policy.is_managed(pod({"cpu": "1"}), {})
@@ -255,11 +263,11 @@ def test_pods_that_ask_for_part_of_a_device_are_musters_to_plan() -> None:
 
 def test_problems_of_pods_that_are_not_musters_are_not_its_business() -> None:
     both = {"nvidia.com/gpu": "1", "amd.com/gpu": "1"}
-    assert Policy().device_problems(pod(both))
+    assert ManagedPolicy().device_problems(pod(both))
     other = msgspec.structs.replace(
         pod(both), spec=msgspec.structs.replace(pod(both).spec, scheduler_name="somebody-elses")
     )
-    assert Policy().device_problems(other) == ()
+    assert ManagedPolicy().device_problems(other) == ()
 
 
 def test_a_name_under_two_vendors_is_a_mistake_in_the_file() -> None:

@@ -15,7 +15,7 @@ from muster.workloads import registry
 from muster.workloads.dialect import Member
 from muster.workloads.dialects import batchjob
 from muster.workloads.keys.levels import resolve
-from muster.workloads.keys.templateparts import Part, whole
+from muster.workloads.keys.templateparts import TemplatePart, whole
 
 GROUP = {"kueue.x-k8s.io/pod-group-name": "sample-group"}
 COUNT = {"kueue.x-k8s.io/pod-group-total-count": "4"}
@@ -107,7 +107,7 @@ def test_slices_of_one_pod_set_are_slices_of_its_pods_alone() -> None:
         }
     )
     plain = GangSpec(GangKey("jobset/ns/x"), "ns", "x", "jobset", min_count=9, size=9)
-    parts = [Part("driver", wire.ObjectMeta(), 1, 1), Part("worker", sliced, 8, 8)]
+    parts = [TemplatePart("driver", wire.ObjectMeta(), 1, 1), TemplatePart("worker", sliced, 8, 8)]
     spec = whole(plain, wire.ObjectMeta(), parts)
     assert (spec.slice_size, spec.slice_roles, spec.problems) == (4, ("worker",), ())
     assert whole(plain, sliced, parts).slice_roles == ()

@@ -13,7 +13,7 @@ from muster.workloads import registry
 from muster.workloads.dialect import Member
 from muster.workloads.dialects import volcano, volcanojob
 from muster.workloads.keys.levels import resolve
-from muster.workloads.status import Progress
+from muster.workloads.status import GangProgress
 
 POD_GROUP = """
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -168,18 +168,18 @@ def test_the_pod_group_of_a_job_stands_for_the_jobs_gang() -> None:
 @pytest.mark.parametrize(
     ("progress", "phase"),
     [
-        (Progress(), "Inqueue"),
-        (Progress(present=8), "Inqueue"),
-        (Progress(present=8, bound=7), "Inqueue"),
-        (Progress(present=9, bound=8), "Running"),
-        (Progress(present=9, bound=5, succeeded=4), "Running"),
-        (Progress(present=9, succeeded=9), "Completed"),
-        (Progress(present=9, succeeded=8, failed=1), "Completed"),
-        (Progress(present=9, failed=9), "Inqueue"),
+        (GangProgress(), "Inqueue"),
+        (GangProgress(present=8), "Inqueue"),
+        (GangProgress(present=8, bound=7), "Inqueue"),
+        (GangProgress(present=9, bound=8), "Running"),
+        (GangProgress(present=9, bound=5, succeeded=4), "Running"),
+        (GangProgress(present=9, succeeded=9), "Completed"),
+        (GangProgress(present=9, succeeded=8, failed=1), "Completed"),
+        (GangProgress(present=9, failed=9), "Inqueue"),
     ],
 )
 def test_phases_follow_the_gang_as_volcanos_scheduler_would_write_them(
-    progress: Progress, phase: str
+    progress: GangProgress, phase: str
 ) -> None:
     group = read(POD_GROUP, volcano.PodGroup)
     assert volcano.wanted(group, progress)["phase"] == phase
@@ -191,5 +191,5 @@ def test_only_what_changes_is_written() -> None:
     group = read(POD_GROUP + status, volcano.PodGroup)
     (watched,) = volcano.Volcano.watched
     assert watched.status is not None
-    assert watched.status.change(group, Progress(present=8, bound=8)) == {}
-    assert watched.status.change(group, Progress(present=9, bound=9)) == {"running": 9}
+    assert watched.status.change(group, GangProgress(present=8, bound=8)) == {}
+    assert watched.status.change(group, GangProgress(present=9, bound=9)) == {"running": 9}
