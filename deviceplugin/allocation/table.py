@@ -155,7 +155,7 @@ class Table:
         return any(map(self._book.in_use, self._book.claims.holding(resource, ids)))
 
     def allocate(self, resource: str, ids: Sequence[str]) -> ContainerClaim:
-        """Give ids to the pod that owns them. Raises ``AllocationRefused``; nothing has changed then."""
+        """Give ids to the pod that owns them; ``AllocationRefused`` leaves all as it was."""
         stock = self._book.stocks.get(resource)
         if stock is None:
             raise AllocationRefused(
@@ -177,7 +177,7 @@ class Table:
         return claim
 
     def starting(self, resource: str, ids: Sequence[str]) -> None:
-        """Note that a container with these ids starts. Raises ``AllocationRefused`` for ids of others.
+        """Note that a container with these ids starts; ``AllocationRefused`` for ids of others.
 
         The same container starts again and again; one that had devices before the next ones got
         them has part of what they have. Ids that nobody has are taken as they are, as this

@@ -41,7 +41,7 @@ _STRANGE: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 Allowed = Callable[[str], bool]
 
 
-class DeviceFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class CdiDeviceFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A device file."""
 
     path: str
@@ -52,7 +52,7 @@ class Edits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What is done to a container."""
 
     env: tuple[str, ...] = ()
-    device_nodes: tuple[DeviceFile, ...] = ()
+    device_nodes: tuple[CdiDeviceFile, ...] = ()
 
 
 class CdiDevice(msgspec.Struct, frozen=True, rename="camel"):
@@ -147,8 +147,8 @@ def _edits(files: tuple[str, ...]) -> Edits:
     return Edits(device_nodes=_nodes(files)) if files else Edits(env=(_NO_FILES,))
 
 
-def _nodes(files: Iterable[str]) -> tuple[DeviceFile, ...]:
-    return tuple(DeviceFile(path, "rw") for path in files)
+def _nodes(files: Iterable[str]) -> tuple[CdiDeviceFile, ...]:
+    return tuple(CdiDeviceFile(path, "rw") for path in files)
 
 
 def _gpus(inventory: Inventory, vendor: Vendor) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -34,7 +34,7 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from muster.cli.verification.finding import Severity  # noqa: PLC0415  lazy
+    from muster.cli.verification.finding import CheckLevel  # noqa: PLC0415  lazy
     from muster.cli.verification.run import Settings, verify  # noqa: PLC0415  lazy
 
     settings = Settings(
@@ -48,17 +48,17 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_as_json(findings)))
     else:
         _lines(findings)
-    return 1 if any(finding.level is Severity.BROKEN for finding in findings) else 0
+    return 1 if any(finding.level is CheckLevel.BROKEN for finding in findings) else 0
 
 
 def _as_json(findings: list[CheckFinding]) -> dict[str, object]:
-    from muster.cli.verification.finding import Severity  # noqa: PLC0415  lazy
+    from muster.cli.verification.finding import CheckLevel  # noqa: PLC0415  lazy
 
     rows = [
         {"level": f.level.value, "area": f.area, "text": f.text, "remedy": f.remedy}
         for f in findings
     ]
-    counts = {level.value: sum(f.level is level for f in findings) for level in Severity}
+    counts = {level.value: sum(f.level is level for f in findings) for level in CheckLevel}
     return {**counts, "findings": rows}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from muster.cluster.devices.onenode import (
     Layout,
-    NodeNeed,
+    LayoutNeed,
     Seat,
     choose,
     class_weight,
@@ -47,7 +47,7 @@ class _Devices:
     snapshot: Snapshot
     lone: bool = False
     _uses: dict[int, list[int]] = field(default_factory=dict)
-    _needs: dict[tuple[int, int], tuple[NodeNeed, ...]] = field(default_factory=dict)
+    _needs: dict[tuple[int, int], tuple[LayoutNeed, ...]] = field(default_factory=dict)
 
     def take(self, node: int, class_id: int) -> tuple[str, ...] | None:
         """Return devices for all asks of a class; () if none are asked for there.
@@ -69,7 +69,12 @@ class _Devices:
         return tuple(seat_name(layout, view.names[node], seat) for seat in seats)
 
     def _priced(
-        self, node: int, class_id: int, layout: Layout, uses: list[int], needs: tuple[NodeNeed, ...]
+        self,
+        node: int,
+        class_id: int,
+        layout: Layout,
+        uses: list[int],
+        needs: tuple[LayoutNeed, ...],
     ) -> list[Seat] | None:
         """Return the device of a lone pod that takes a part of one; ``None``: it is no such pod."""
         need = needs[0]
@@ -81,7 +86,7 @@ class _Devices:
         only = tuple(share if n == device else None for n, share in enumerate(need.shares))
         return choose(layout, uses, (need._replace(shares=only),))
 
-    def _needs_of(self, node: int, layout: Layout, class_id: int) -> tuple[NodeNeed, ...]:
+    def _needs_of(self, node: int, layout: Layout, class_id: int) -> tuple[LayoutNeed, ...]:
         if not layout:
             return ()
         key = (int(self.snapshot.devices.layout[node]), class_id)

@@ -49,7 +49,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingCertificate:
+class IssuedCertificate:
     """A serving certificate: PEM chain and PEM key, its issuer and its times."""
 
     chain: bytes
@@ -85,7 +85,7 @@ def new_authority(now: datetime, lifetime: timedelta) -> Authority:
 
 def issue(
     authority: Authority, names: Names, now: datetime, lifetime: timedelta
-) -> ServingCertificate:
+) -> IssuedCertificate:
     """Sign a serving certificate; it never outlives the authority."""
     lifetime = min(lifetime, authority.expires - now)
     if lifetime <= timedelta(0):
@@ -108,7 +108,7 @@ def issue(
         .add_extension(_authority_identifier(authority), critical=False)
         .sign(authority.key, hashes.SHA256())
     )
-    return ServingCertificate(pem(certificate), key_pem(key), issuer, now, now + lifetime)
+    return IssuedCertificate(pem(certificate), key_pem(key), issuer, now, now + lifetime)
 
 
 def pem(certificate: x509.Certificate) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography import x509
 
-from webhook.certificates.authority import Names, ServingCertificate, issue
+from webhook.certificates.authority import IssuedCertificate, Names, issue
 from webhook.certificates.publisher import BundlePublisher
 from webhook.certificates.rotation import Authorities, Lifetimes, step
 from webhook.certificates.stores import Store
@@ -42,7 +42,7 @@ class Keeper:
         self._lifetimes = lifetimes
         self._clock = clock
         self._shown: tuple[x509.Certificate, datetime] | None = None  # staged one, visible since
-        self._leaf: ServingCertificate | None = None
+        self._leaf: IssuedCertificate | None = None
         self._context: HotContext | None = None
         self.bundle = b""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from webhook.certificates.authority import ServingCertificate, load_bundle
+from webhook.certificates.authority import IssuedCertificate, load_bundle
 from webhook.errors import CertificateError
 
 NO_CHECK_TIME: Final = 0x200000  # openssl/x509_vfy.h X509_V_FLAG_NO_CHECK_TIME
@@ -98,7 +98,7 @@ def authorities(path: Path | None) -> Clients:
     return read
 
 
-def verify(leaf: ServingCertificate, bundle: bytes, server_name: str) -> None:
+def verify(leaf: IssuedCertificate, bundle: bytes, server_name: str) -> None:
     """Try a handshake in memory as a client that trusts ``bundle``.
 
     Raises ``CertificateError`` if such a client would refuse the certificate. Times are
@@ -117,7 +117,7 @@ def verify(leaf: ServingCertificate, bundle: bytes, server_name: str) -> None:
         raise CertificateError(f"a client would refuse the new certificate: {error}") from error
 
 
-def trusts(bundle: bytes, leaf: ServingCertificate) -> bool:
+def trusts(bundle: bytes, leaf: IssuedCertificate) -> bool:
     """Return whether the bundle holds the authority that signed the certificate."""
     return leaf.issuer in load_bundle(bundle)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Severity(StrEnum):
+class CheckLevel(StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 class CheckFinding:
     """One checked thing. `remedy` is empty where nothing is to be done."""
 
-    level: Severity
+    level: CheckLevel
     area: str
     text: str
     remedy: str = ""
@@ -27,19 +27,19 @@ class CheckFinding:
 
 def ok(area: str, text: str) -> CheckFinding:
     """Return that all is well."""
-    return CheckFinding(Severity.OK, area, text)
+    return CheckFinding(CheckLevel.OK, area, text)
 
 
 def unknown(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it could not be seen."""
-    return CheckFinding(Severity.UNKNOWN, area, text, remedy)
+    return CheckFinding(CheckLevel.UNKNOWN, area, text, remedy)
 
 
 def warning(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it works, but."""
-    return CheckFinding(Severity.WARNING, area, text, remedy)
+    return CheckFinding(CheckLevel.WARNING, area, text, remedy)
 
 
 def broken(area: str, text: str, remedy: str) -> CheckFinding:
     """Return that it does not work."""
-    return CheckFinding(Severity.BROKEN, area, text, remedy)
+    return CheckFinding(CheckLevel.BROKEN, area, text, remedy)

@@ -55,7 +55,7 @@ class DeviceSlot:
 Layout = tuple[DeviceSlot, ...]
 
 
-class NodeNeed(NamedTuple):
+class LayoutNeed(NamedTuple):
     """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``.
 
     ``alone``: each share takes a whole device, so any free one is as good as the next.
@@ -68,7 +68,7 @@ class NodeNeed(NamedTuple):
     alone: bool
 
 
-def needs_of(layout: Layout, pod_class: PodClass) -> tuple[NodeNeed, ...] | None:
+def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | None:
     """Return what a class needs of such a node's devices; ``None``: they can never serve it.
 
     Asks that kube-scheduler counts are left out where no device of the node is of that
@@ -82,7 +82,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[NodeNeed, ...] | None
         )
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
-            found.append(NodeNeed(ask, how.count, how.distinct, shares, alone))
+            found.append(LayoutNeed(ask, how.count, how.distinct, shares, alone))
         elif how.hard or any(_speaks_of(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
@@ -173,7 +173,7 @@ def put(uses: list[int], seat: Seat) -> None:
 # --- choice ---------------------------------------------------------------------------
 
 
-def room(layout: Layout, uses: Sequence[int], needs: tuple[NodeNeed, ...], limit: int) -> int:
+def room(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...], limit: int) -> int:
     """Return how many pods with these needs fit one after the other, ``limit`` at most."""
     left = list(uses)
     for number in range(limit):
@@ -185,7 +185,7 @@ def room(layout: Layout, uses: Sequence[int], needs: tuple[NodeNeed, ...], limit
     return limit
 
 
-def choose(layout: Layout, uses: Sequence[int], needs: tuple[NodeNeed, ...]) -> list[Seat] | None:
+def choose(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]) -> list[Seat] | None:
     """Return seats in the order of the needs, ``None`` when one of them finds none."""
     left = list(uses)
     order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
@@ -218,7 +218,7 @@ def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(map(weight, asks_of(pod_class)), reverse=True))
 
 
-def _choose_one(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat] | None:
+def _choose_one(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
     """Seat one need and count it in ``left``."""
     if need.alone:
         return _choose_alone(layout, left, need)
@@ -234,7 +234,7 @@ def _choose_one(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat] |
     return sorted(seats, key=lambda seat: seat.device)
 
 
-def _choose_alone(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat] | None:
+def _choose_alone(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
     """Seat a need for whole devices: the first free ones, which are neighbours."""
     seats: list[Seat] = []
     for device, one in enumerate(need.shares):
@@ -249,7 +249,7 @@ def _choose_alone(layout: Layout, left: list[int], need: NodeNeed) -> list[Seat]
     return None
 
 
-def _best(layout: Layout, left: Sequence[int], need: NodeNeed, taken: set[int]) -> Seat | None:
+def _best(layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int]) -> Seat | None:
     best: tuple[tuple[int, ...], Seat] | None = None
     for device, one in enumerate(need.shares):
         if one is None or (need.distinct and device in taken):
@@ -268,7 +268,7 @@ def _preference(
     shape: DeviceShape,
     left: Sequence[int],
     seat: Seat,
-    need: NodeNeed,
+    need: LayoutNeed,
     taken: set[int],
     often: int,
     spoilt: int,
@@ -321,7 +321,7 @@ def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
 
 
 def named_seats(
-    layout: Layout, names: Sequence[str], needs: tuple[NodeNeed, ...], named: Sequence[str]
+    layout: Layout, names: Sequence[str], needs: tuple[LayoutNeed, ...], named: Sequence[str]
 ) -> list[Seat] | None:
     """Return the seats that ``named`` names for these needs, in their order.
 
@@ -353,7 +353,9 @@ def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
     return index.get(base, -1), place
 
 
-def named_seat(layout: Layout, index: Mapping[str, int], need: NodeNeed, name: str) -> Seat | None:
+def named_seat(
+    layout: Layout, index: Mapping[str, int], need: LayoutNeed, name: str
+) -> Seat | None:
     """Return the seat that a name stands for, ``None`` where it cannot be one of this need.
 
     ``index``: device name → its number in the layout.

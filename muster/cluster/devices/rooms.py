@@ -20,7 +20,7 @@ from muster.cluster.columns.paged import NameView
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
-    NodeNeed,
+    LayoutNeed,
     needs_known_devices,
     needs_of,
     places,
@@ -86,7 +86,7 @@ def by_state(layout: Layout, uses: NDArray[np.int32], pod_class: PodClass) -> In
     return np.array(found, dtype=np.int64)
 
 
-def _one_need(layout: Layout, uses: NDArray[np.int32], need: NodeNeed) -> Ints:
+def _one_need(layout: Layout, uses: NDArray[np.int32], need: LayoutNeed) -> Ints:
     shares = np.stack([_shares(layout, uses, need, d) for d in range(len(layout))], axis=1)
     if not need.distinct or need.pieces == 1:
         pods: Ints = shares.sum(axis=1) // need.pieces
@@ -101,7 +101,7 @@ def _one_need(layout: Layout, uses: NDArray[np.int32], need: NodeNeed) -> Ints:
     return pods
 
 
-def _shares(layout: Layout, uses: NDArray[np.int32], need: NodeNeed, device: int) -> Ints:
+def _shares(layout: Layout, uses: NDArray[np.int32], need: LayoutNeed, device: int) -> Ints:
     """Return int64[states]: how often the need's share fits on one device."""
     one, slot = need.shares[device], layout[device]
     if one is None or not slot.healthy:

@@ -22,7 +22,7 @@ from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Named, all_hea
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
-    NodeNeed,
+    LayoutNeed,
     Seat,
     any_seat,
     choose,
@@ -42,7 +42,7 @@ class PodDevices(NamedTuple):
 
     pod: int
     named: Named
-    needs: tuple[NodeNeed, ...]
+    needs: tuple[LayoutNeed, ...]
     given: tuple[str, ...] | None = None
 
 
@@ -186,11 +186,11 @@ def _is_otherwise(having: _Having) -> bool:
     return bool(having.wish.named.names) and not having.as_planned
 
 
-def _is_double(need: NodeNeed, mine: list[Seat], seat: Seat) -> bool:
+def _is_double(need: LayoutNeed, mine: list[Seat], seat: Seat) -> bool:
     return need.distinct and any(seat.device == other.device for other in mine)
 
 
-def _rest(need: NodeNeed, mine: list[Seat]) -> NodeNeed:
+def _rest(need: LayoutNeed, mine: list[Seat]) -> LayoutNeed:
     """Return what is missing of a need."""
     left = need._replace(pieces=need.pieces - len(mine))
     if not need.distinct:

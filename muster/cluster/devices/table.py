@@ -47,7 +47,7 @@ from muster.cluster.devices.kubeletgiven import Given, GivenTable
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
-    NodeNeed,
+    LayoutNeed,
     Seat,
     fits,
     named_seats,
@@ -99,7 +99,7 @@ class DeviceTable:
         self._measured: tuple[NameView[Layout], int, int] | None = None
         self._canonical = Canonical()
         self._needs: dict[
-            tuple[int, int], tuple[Layout, PodClass, tuple[NodeNeed, ...] | None]
+            tuple[int, int], tuple[Layout, PodClass, tuple[LayoutNeed, ...] | None]
         ] = {}
         self._ill: dict[int, tuple[Layout, bool]] = {}
         self.disturbed: set[int] = set()
@@ -187,7 +187,7 @@ class DeviceTable:
 
     # --- which pod has it ---------------------------------------------------------------
 
-    def needs(self, pod: int, node: int) -> tuple[NodeNeed, ...] | None:
+    def needs(self, pod: int, node: int) -> tuple[LayoutNeed, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
         number = self.layout[node]
         if number == NO_ROW:

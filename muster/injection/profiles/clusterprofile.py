@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from muster.injection.patching.additions import AdditionStruct
-from muster.injection.profiles.fabric import Injected, Name, ProfileStatus
+from muster.injection.profiles.fabric import IgnoredStatus, Injected, Name
 from muster.injection.profiles.tiers import Tiers
 from muster.kube.wire import Toleration
 
@@ -106,4 +106,4 @@ class ClusterProfile(AdditionStruct, frozen=True):
     kind: Literal["ClusterProfile"] = "ClusterProfile"
     metadata: Name = Name(name="default")
     spec: ClusterProfileSpec = ClusterProfileSpec()
-    status: ProfileStatus | None = None
+    status: IgnoredStatus | None = None

@@ -202,7 +202,7 @@ class Name(msgspec.Struct, frozen=True):
     name: str
 
 
-class ProfileStatus(msgspec.Struct, frozen=True):
+class IgnoredStatus(msgspec.Struct, frozen=True):
     """What controllers write beside the spec; nothing of it is read."""
 
 
@@ -213,7 +213,7 @@ class FabricProfile(AdditionStruct, frozen=True):
     kind: Literal["FabricProfile"]
     metadata: Name
     spec: FabricSpec
-    status: ProfileStatus | None = None
+    status: IgnoredStatus | None = None
 
     @property
     def name(self) -> str:

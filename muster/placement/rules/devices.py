@@ -16,7 +16,7 @@ from muster.cluster.devices.onenode import (
     WIDTH,
     DeviceSlot,
     Layout,
-    NodeNeed,
+    LayoutNeed,
     choose,
     class_weight,
     needs_known_devices,
@@ -91,7 +91,7 @@ def _seated(layout: Layout, uses: Sequence[int], load: Load) -> bool:
     return True
 
 
-def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[NodeNeed, ...], int]]:
+def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[LayoutNeed, ...], int]]:
     ordered = sorted(load, key=lambda entry: class_weight(entry[0]), reverse=True)
     for pod_class, amount in ordered:
         yield needs_of(layout, pod_class) or (), amount

@@ -28,7 +28,7 @@ from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane, 
 from loadtest.testbed.controlplane.programs import Program, free_port
 from loadtest.testbed.deployment.muster import RBAC, Muster
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import Severity
+from muster.cli.verification.finding import CheckLevel
 from muster.kube import names
 from muster.kube.http import auth
 from muster.kube.http.serverclock import skew
@@ -145,7 +145,7 @@ async def test_verify_finds_the_scheduler_configuration_and_its_certificates_goo
     installed: Installed,
 ) -> None:
     found = scheduler.check(installed.directory / "scheduler.yaml", datetime.now(UTC))
-    assert [finding.level for finding in found] == [Severity.OK]
+    assert [finding.level for finding in found] == [CheckLevel.OK]
 
 
 async def test_the_api_servers_clock_is_ours_on_one_machine(installed: Installed) -> None:

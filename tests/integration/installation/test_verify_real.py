@@ -21,7 +21,7 @@ from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC, Muster
 from muster.cli.ops import issuing
-from muster.cli.verification.finding import CheckFinding, Severity
+from muster.cli.verification.finding import CheckFinding, CheckLevel
 from muster.cli.verification.run import Settings, verify
 from muster.kube.http import auth
 from webhook.certificates.authority import new_authority, pem
@@ -52,7 +52,9 @@ class Installation:
         return await verify(auth.load(self.plane.kubeconfig()), self.settings)
 
     async def broken(self) -> list[CheckFinding]:
-        return [f for f in await self.findings() if f.level in (Severity.BROKEN, Severity.WARNING)]
+        return [
+            f for f in await self.findings() if f.level in (CheckLevel.BROKEN, CheckLevel.WARNING)
+        ]
 
     async def until_broken(self, says: str) -> list[CheckFinding]:
         """Wait until the API server has taken note of what was changed."""
@@ -135,7 +137,7 @@ async def good(
 
 async def test_a_good_installation_has_nothing_to_mend(good: Installation) -> None:
     findings = await good.findings()
-    assert [f for f in findings if f.level is not Severity.OK] == []
+    assert [f for f in findings if f.level is not CheckLevel.OK] == []
     areas = {finding.area for finding in findings}
     assert areas == {
         "clock",
@@ -216,7 +218,7 @@ async def test_a_changed_failure_policy_is_a_warning_that_names_the_field(
 ) -> None:
     async with good, good.hooks(MUTATING, lambda hook: {**hook, "failurePolicy": "Fail"}):
         [finding] = await good.broken()
-    assert finding.level is Severity.WARNING
+    assert finding.level is CheckLevel.WARNING
     assert "pods.mutate.muster.dev: failure_policy" in finding.text
 
 
@@ -315,9 +317,9 @@ async def test_rights_that_no_token_needs_may_be_missing(good: Installation) -> 
 async def test_who_may_not_look_is_told_what_it_takes(good: Installation) -> None:
     weak = auth.load(good.plane.kubeconfig("user"))
     findings = await verify(weak, replace(good.settings, scheduler_config=None))
-    unknown = {f.area for f in findings if f.level is Severity.UNKNOWN}
+    unknown = {f.area for f in findings if f.level is CheckLevel.UNKNOWN}
     assert unknown >= {"rights", "certificates", "leader", "scheduler"}
-    assert all(f.remedy for f in findings if f.level is Severity.UNKNOWN)
+    assert all(f.remedy for f in findings if f.level is CheckLevel.UNKNOWN)
 
 
 async def test_the_command_ends_with_1_when_something_is_broken(
@@ -349,19 +351,19 @@ async def test_a_second_schedulers_configuration_is_found_where_it_is_mounted_fr
     finally:
         await good.api.delete(f"{path}/muster-scheduler-1a")
     [finding] = found
-    assert finding.level is Severity.OK
+    assert finding.level is CheckLevel.OK
     assert finding.text.startswith("ConfigMap muster-scheduler-1a config.yaml: calls https://")
 
 
 @pytest.mark.parametrize(
     ("flags", "level", "says"),
     [
-        (["--leader-elect=true"], Severity.BROKEN, "runs without --config"),
-        (["--config=/etc/x.yaml"], Severity.UNKNOWN, "reads /etc/x.yaml of its own node"),
+        (["--leader-elect=true"], CheckLevel.BROKEN, "runs without --config"),
+        (["--config=/etc/x.yaml"], CheckLevel.UNKNOWN, "reads /etc/x.yaml of its own node"),
     ],
 )
 async def test_a_static_pods_command_line_tells_whether_it_can_know_muster(
-    good: Installation, flags: list[str], level: Severity, says: str
+    good: Installation, flags: list[str], level: CheckLevel, says: str
 ) -> None:
     path = "/api/v1/namespaces/kube-system/pods"
     container = {"name": "c", "image": "i", "command": ["kube-scheduler", *flags]}

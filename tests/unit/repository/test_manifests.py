@@ -15,7 +15,7 @@ from extender.config.callers import NamedCallers, Readers
 from loadtest.testbed.controlplane import schedulerconfig
 from muster.cli.ops import issuing
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import Severity
+from muster.cli.verification.finding import CheckLevel
 from muster.cli.verification.x509files import load_bundle
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
@@ -213,7 +213,7 @@ def test_the_scheduler_configurations_differ_in_where_and_who_alone(name: str) -
 def test_muster_verify_finds_nothing_to_mend_in_what_is_shipped(name: str) -> None:
     """The certificates are not on this machine, so they cannot be looked at."""
     found = scheduler.judge(SCHEDULERS[name].read_bytes(), name, NOW)
-    assert {finding.level for finding in found} <= {Severity.OK, Severity.UNKNOWN}
+    assert {finding.level for finding in found} <= {CheckLevel.OK, CheckLevel.UNKNOWN}
 
 
 def test_a_static_pod_calls_the_address_that_the_service_has() -> None:

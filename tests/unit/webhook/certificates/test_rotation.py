@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from webhook.certificates.authority import (
+    IssuedCertificate,
     Names,
-    ServingCertificate,
     issue,
     load_bundle,
     new_authority,
@@ -144,7 +144,7 @@ class Rotation(RuleBasedStateMachine):
         self.read = self.published
         self.shown_since = self.now
         first = issue(self.stored.current, NAMES, self.now, LIVES.leaf)
-        self.leaves: dict[str, ServingCertificate] = {"a": first, "b": first}
+        self.leaves: dict[str, IssuedCertificate] = {"a": first, "b": first}
 
     @rule(hours=st.integers(1, 100))
     def time_passes_while_replicas_keep_looking(self, hours: int) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from loadtest.testbed.controlplane import schedulerconfig
 from muster.cli.verification import scheduler
-from muster.cli.verification.finding import CheckFinding, Severity
+from muster.cli.verification.finding import CheckFinding, CheckLevel
 from muster.cli.verification.x509files import validity
 from webhook.certificates.authority import Names, issue, new_authority, pem
 
@@ -31,33 +31,37 @@ def changed(change: Callable[[JSON], object]) -> list[CheckFinding]:
 @pytest.mark.parametrize("variant", ["recommended", "with-bind"])
 def test_what_is_shipped_is_good(variant: schedulerconfig.Variant) -> None:
     [finding] = judged(schedulerconfig.load(variant))
-    assert finding.level is Severity.OK
+    assert finding.level is CheckLevel.OK
     assert "calls http://127.0.0.1:8888/v1/extender" in finding.text
 
 
 @pytest.mark.parametrize(
     ("change", "level", "says"),
     [
-        ({"filterVerb": ""}, Severity.BROKEN, "filterVerb: is missing"),
-        ({"filterVerb": "predicates"}, Severity.BROKEN, "filterVerb: 'predicates' is no path"),
-        ({"preemptVerb": ""}, Severity.WARNING, "preemptVerb: is missing"),
-        ({"nodeCacheCapable": False}, Severity.WARNING, "nodeCacheCapable: false"),
-        ({"weight": 1}, Severity.WARNING, "weight: 1"),
-        ({"bindVerb": "bind", "ignorable": True}, Severity.BROKEN, "ignorable: true with bindVerb"),
-        ({"enableHTTPS": True}, Severity.WARNING, "nothing is encrypted"),
+        ({"filterVerb": ""}, CheckLevel.BROKEN, "filterVerb: is missing"),
+        ({"filterVerb": "predicates"}, CheckLevel.BROKEN, "filterVerb: 'predicates' is no path"),
+        ({"preemptVerb": ""}, CheckLevel.WARNING, "preemptVerb: is missing"),
+        ({"nodeCacheCapable": False}, CheckLevel.WARNING, "nodeCacheCapable: false"),
+        ({"weight": 1}, CheckLevel.WARNING, "weight: 1"),
+        (
+            {"bindVerb": "bind", "ignorable": True},
+            CheckLevel.BROKEN,
+            "ignorable: true with bindVerb",
+        ),
+        ({"enableHTTPS": True}, CheckLevel.WARNING, "nothing is encrypted"),
         (
             {"urlPrefix": "https://10.0.0.1/v1/extender"},
-            Severity.BROKEN,
+            CheckLevel.BROKEN,
             "has no caFile: the system",
         ),
         (
             {"urlPrefix": "http://10.0.0.1/v1/extender"},
-            Severity.WARNING,
+            CheckLevel.WARNING,
             "neither loopback nor https",
         ),
         (
             {"urlPrefix": "https://10.0.0.1/v1/extender", "enableHTTPS": True},
-            Severity.WARNING,
+            CheckLevel.WARNING,
             "has no caFile: whoever answers",
         ),
         (
@@ -66,18 +70,18 @@ def test_what_is_shipped_is_good(variant: schedulerconfig.Variant) -> None:
                 "enableHTTPS": True,
                 "tlsConfig": {"caData": "eA=="},
             },
-            Severity.WARNING,
+            CheckLevel.WARNING,
             "tlsConfig.serverName: is missing",
         ),
         (
             {"managedResources": [{"name": "nvidia.com/gpu", "ignoredByScheduler": True}]},
-            Severity.BROKEN,
+            CheckLevel.BROKEN,
             "ignoredByScheduler of nvidia.com/gpu",
         ),
-        ({"urlPrefix": "http://127.0.0.1/else"}, Severity.BROKEN, "Muster is never asked"),
+        ({"urlPrefix": "http://127.0.0.1/else"}, CheckLevel.BROKEN, "Muster is never asked"),
     ],
 )
-def test_each_mistake_is_named_with_its_field(change: JSON, level: Severity, says: str) -> None:
+def test_each_mistake_is_named_with_its_field(change: JSON, level: CheckLevel, says: str) -> None:
     findings = changed(lambda extender: extender.update(change))
     [finding] = [found for found in findings if says in found.text]
     assert finding.level is level
@@ -99,7 +103,7 @@ def test_the_default_request_budget_is_too_small() -> None:
 @pytest.mark.parametrize("text", [b"\x00", b"[]", b"kind: Pod\n", b"extenders: 7\n"])
 def test_what_is_no_configuration_is_said_to_be_none(text: bytes) -> None:
     [finding] = scheduler.judge(text, "config.yaml", NOW)
-    assert finding.level is Severity.BROKEN
+    assert finding.level is CheckLevel.BROKEN
     assert finding.text.startswith("config.yaml: ")
 
 
@@ -113,7 +117,7 @@ def test_a_certificate_that_the_configuration_names_is_read_where_it_lies(tmp_pa
         "tlsConfig": {"caFile": str(file)},
     }
     [finding] = judged(config)
-    assert (finding.level, "expires on 2026-01-02" in finding.text) == (Severity.WARNING, True)
+    assert (finding.level, "expires on 2026-01-02" in finding.text) == (CheckLevel.WARNING, True)
 
 
 def test_certificates_are_judged_by_the_time_that_is() -> None:
