@@ -25,7 +25,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.placement.decision import Reject, RejectReason, Wait, WaitExplanation, WaitReason
 from muster.placement.question import Question
-from muster.placement.rules.interpod import spread_term
+from muster.placement.rules.topologyspread import spread_term
 from muster.placement.tree import ROOT
 
 Rows = NDArray[np.int32]

@@ -25,7 +25,7 @@ from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.budgets import BudgetView
 from muster.placement.decision import RuleCount
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
-from muster.placement.rules import interpod
+from muster.placement.rules import interpodaffinity, topologyspread
 from muster.placement.rules.devices import device_rooms, text
 from muster.placement.rules.refusednodes import NOTHING, Closed
 from muster.placement.rules.taints import commonest, taint_mask
@@ -184,7 +184,7 @@ def _port_mask(world: World, pod_class: PodClass) -> Mask | None:
 
 def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve) -> None:
     sieve.apply(PORTS, _port_mask(world, pod_class))
-    spreads = interpod.spreads(world, pod_class, labels_id) if pod_class.spread else []
+    spreads = topologyspread.spreads(world, pod_class, labels_id) if pod_class.spread else []
     sieve.apply(
         SPREAD,
         np.logical_and.reduce([spread.mask() for spread in spreads]) if spreads else None,
@@ -193,17 +193,17 @@ def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve)
     terms = pod_class.pod_affinity
     sieve.apply(
         POD_AFFINITY,
-        interpod.affinity_mask(world, pod_class, labels_id) if terms else None,
+        interpodaffinity.affinity_mask(world, pod_class, labels_id) if terms else None,
         ", ".join(term.topology_key for term in terms),
     )
     terms = pod_class.pod_anti_affinity
     sieve.apply(
         ANTI_AFFINITY,
-        interpod.anti_affinity_mask(world, pod_class) if terms else None,
+        interpodaffinity.anti_affinity_mask(world, pod_class) if terms else None,
         ", ".join(term.topology_key for term in terms),
     )
     may_repel = world.placed or world.snapshot.anti_affinity
-    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id) if may_repel else None)
+    sieve.apply(REPELLED, interpodaffinity.repelled_mask(world, labels_id) if may_repel else None)
 
 
 def _exhausted_budgets(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:

@@ -20,8 +20,8 @@ from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.capacity import capacity, capacity_steps
 from muster.placement.rules.caps import CapRule, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
-from muster.placement.rules.interpod import spreads
 from muster.placement.rules.refusednodes import NOTHING, Closed
+from muster.placement.rules.topologyspread import spreads
 from muster.placement.scoring.profiles import DEFAULT, Scoring
 from muster.placement.search.grouplimits import GroupLimits, limits_of
 from muster.placement.search.onebyone import place_one_by_one

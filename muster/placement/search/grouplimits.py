@@ -22,7 +22,8 @@ from muster.cluster.tables.topology import Topology
 from muster.placement.request import MemberGroup
 from muster.placement.rules.caps import CapRule, aligned_level, clip_nodes, single_nodes
 from muster.placement.rules.feasibility import budget_rooms
-from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
+from muster.placement.rules.interpodaffinity import codes_of, first_of_its_kind
+from muster.placement.rules.topologyspread import Spread, spreads
 from muster.placement.tree import ROOT, DomainTree, Ints
 from muster.placement.world import World
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from muster.cluster.resumable import Steps
 from muster.placement.rules.caps import CapRule
-from muster.placement.rules.interpod import Codes, Spread
+from muster.placement.rules.interpodaffinity import Codes
+from muster.placement.rules.topologyspread import Spread
 from muster.placement.tree import Flags, Ints
 
 _BATCH = 16

@@ -28,7 +28,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.exact.slicekinds import pack
 from muster.placement.request import MemberGroup, TopologyWish
-from muster.placement.rules.interpod import spreads
+from muster.placement.rules.topologyspread import spreads
 from muster.placement.search.arena import Arena, SearchBoard, arena, search
 from muster.placement.search.dealing import deal
 from muster.placement.search.fewestnewdomains import closest

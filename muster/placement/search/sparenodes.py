@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps
 from muster.placement.rules.caps import aligned_level
-from muster.placement.rules.interpod import codes_of
+from muster.placement.rules.interpodaffinity import codes_of
 from muster.placement.search.arena import Arena
 from muster.placement.tree import DomainTree, Ints
 
