@@ -18,7 +18,7 @@ from typing import Final
 from muster.cluster.tables.gangview import GangView
 from muster.decisions import recordtext
 from muster.placement.decision import Decision, Plan, Reject, RejectReason, WaitReason
-from muster.placement.reasons import text as explain
+from muster.placement.reasons import explanation as explain
 from muster.queueing.order import placed
 
 UNDESCRIBED: Final = "Undescribed"

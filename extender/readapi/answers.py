@@ -8,7 +8,7 @@ from aiohttp import web
 from muster.apiwire.decision import Decision
 from muster.apiwire.problem import Problem
 from muster.placement import decision as placement
-from muster.placement.reasons.text import to_dict
+from muster.placement.reasons.explanation import to_dict
 
 MAX_ROWS: Final = 10_000
 _JSON: Final = "application/json"

@@ -44,7 +44,7 @@ from muster.placement.moves import remedies
 from muster.placement.moves import text as tell
 from muster.placement.moves.proposals import Answer, Proposal, propose
 from muster.placement.question import Question as Asking
-from muster.placement.reasons import text as explain
+from muster.placement.reasons import explanation as explain
 from muster.workloads.managedpods import ManagedPolicy
 
 PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much

@@ -21,7 +21,7 @@ from muster.kube.wire import OwnerReference, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
-from muster.placement.reasons import text as explain
+from muster.placement.reasons import explanation as explain
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from muster.cluster.effects import (
 )
 from muster.cluster.events import Event
 from muster.cluster.ids import GangKey, PodUid
-from muster.placement.reasons.text import short
+from muster.placement.reasons.explanation import short
 
 NOTHING: Final = 0
 """The cause of what has none."""

@@ -36,7 +36,7 @@ from muster.kube.errors import Conflict, Invalid, KubeError, NotFound
 from muster.kube.resources import PODS
 from muster.kube.writing.podbodies import waits_body
 from muster.placement.decision import Decision
-from muster.placement.reasons import text as explain
+from muster.placement.reasons import explanation as explain
 from muster.workloads.status import Waits
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from extender.access.authorization import Gate
+from extender.access.accesscheck import Gate
 from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock

@@ -5,7 +5,7 @@ from typing import assert_never
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import Answer, Deferred, Planned
 from muster.placement.decision import Reject, Wait
-from muster.placement.reasons import text as explain
+from muster.placement.reasons import explanation as explain
 from muster.queueing.assembly import Idle, Incomplete, NotBefore
 from muster.queueing.order import placed
 

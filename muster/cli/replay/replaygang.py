@@ -19,8 +19,8 @@ from muster.decisions.replay import Rerun
 from muster.decisions.suppositions import SupposedAnswer
 from muster.placement.decision import Reject, Wait
 from muster.placement.question import Question
+from muster.placement.reasons.explanation import CLUSTER, short
 from muster.placement.reasons.perdomain import Candidates, candidates
-from muster.placement.reasons.text import CLUSTER, short
 from muster.queueing.assembly import Idle, Incomplete, NotBefore
 
 MOST_ROWS: Final = 20  # of a table; --json has all

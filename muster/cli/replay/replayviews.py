@@ -14,7 +14,7 @@ from muster.cluster.tables.pods import PodState
 from muster.decisions.recording import RecordingSource
 from muster.decisions.replay import ReplayVerdict, Rerun
 from muster.placement.decision import Wait
-from muster.placement.reasons.text import short
+from muster.placement.reasons.explanation import short
 
 Row = tuple[str, ...]
 

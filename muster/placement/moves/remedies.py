@@ -28,7 +28,7 @@ from muster.placement.moves import text
 from muster.placement.moves.proposals import Proposal, propose
 from muster.placement.moves.trial import decided
 from muster.placement.question import Question
-from muster.placement.reasons.text import moment, short
+from muster.placement.reasons.explanation import moment, short
 
 FOR_ROOM: Final = frozenset(
     {WaitReason.NO_DOMAIN_FITS, WaitReason.NOT_ENOUGH_ROOM, WaitReason.SPREAD_UNSATISFIABLE}

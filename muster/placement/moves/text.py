@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.moves.proposals import Answer, Disturbed, Move, NoHelp, Proposal, Unhelpful
-from muster.placement.reasons.text import Plain, short
+from muster.placement.reasons.explanation import Plain, short
 
 _MILLI = 1000
 

@@ -3,5 +3,5 @@
 ``waiting``       the reason in a fixed word, the numbers, and what would help
 ``perdomain``     what the gang would find in each domain
 ``missingnodes``  whether the present nodes could hold the gang at all
-``text``          decisions as sentences, and as plain values for the read API
+``explanation``   decisions as sentences, and as plain values for the read API
 """

@@ -14,7 +14,7 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.question import LATE, Question
-from muster.placement.reasons.text import CLUSTER
+from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.reasons.waiting import domain_name, scarcest
 from muster.placement.request import GangRequest, TopologyWish, read
 from muster.placement.rules.refusednodes import Closed, masks, named

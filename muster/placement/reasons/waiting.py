@@ -22,7 +22,7 @@ from muster.cluster.tables.pods import PodView
 from muster.placement.assignment import placed_members
 from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanation, WaitReason
 from muster.placement.nodelabels import Mask
-from muster.placement.reasons.text import CLUSTER
+from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.request import GangRequest, MemberGroup
 from muster.placement.rules.capacity import by_resource, capacity
 from muster.placement.rules.caps import count_up

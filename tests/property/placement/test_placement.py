@@ -30,7 +30,7 @@ from muster.decisions.replay import ReplayVerdict, rerun
 from muster.placement.decision import Plan, Reject
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
-from muster.placement.reasons.text import render, to_dict
+from muster.placement.reasons.explanation import render, to_dict
 from muster.placement.rules.feasibility import feasible
 
 POWER = "example.com/power"  # a label that cuts across racks and blocks

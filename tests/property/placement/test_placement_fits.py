@@ -21,7 +21,7 @@ from support.clusters.scene import BLOCK, RACK, Scene, pod_class
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.decision import Decision, Plan
-from muster.placement.reasons.text import to_dict
+from muster.placement.reasons.explanation import to_dict
 
 COUNTED = [pod_class(gpus, cpu) for gpus, cpu in ((1, 1000), (2, 500), (0, 2000), (4, 1000))]
 

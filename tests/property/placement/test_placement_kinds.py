@@ -13,7 +13,7 @@ from muster.cluster.ids import GangKey
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
-from muster.placement.reasons.text import to_dict
+from muster.placement.reasons.explanation import to_dict
 
 LEVELS = (BLOCK, RACK, HOST)
 

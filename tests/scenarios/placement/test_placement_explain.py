@@ -4,7 +4,7 @@ from support.clusters.scene import RACK, Scene, pod_class
 
 from muster.cluster.specs.podconstraints import NodeTerm, Operator, Requirement, Taint, TaintEffect
 from muster.placement.decision import Wait
-from muster.placement.reasons.text import render, to_dict
+from muster.placement.reasons.explanation import render, to_dict
 
 NEAREST = [
     "0 of 2 racks have room for 24 members of 1 nvidia.com/gpu each",

@@ -9,7 +9,7 @@ import pytest
 from support.clusters.scene import BLOCK, HOST, RACK, Scene, pod_class
 
 from muster.placement.decision import Wait, WaitReason
-from muster.placement.reasons.text import render
+from muster.placement.reasons.explanation import render
 
 
 @pytest.mark.parametrize("gone", [False, True])

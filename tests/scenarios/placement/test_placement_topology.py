@@ -6,7 +6,7 @@ from support.clusters.scene import BLOCK, GPU, HOST, RACK, Scene, pod_class
 from muster.placement.decision import Plan, Reject, RejectReason, Wait
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
-from muster.placement.reasons.text import render
+from muster.placement.reasons.explanation import render
 
 NVLINK = "nvidia.com/gpu.clique"
 

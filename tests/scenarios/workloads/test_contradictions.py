@@ -19,7 +19,7 @@ from support.dialects.contradicted import GPU, ROWS, Row
 
 from muster.observability.health import Health
 from muster.placement.decision import Reject, RejectReason
-from muster.placement.reasons.text import render
+from muster.placement.reasons.explanation import render
 from muster.workloads.managedpods import ManagedPolicy
 from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics

@@ -24,8 +24,8 @@ from support.extenders.authorities import Authority
 from support.extenders.door import Door, door
 from support.extenders.extenders import until
 
-from extender.access import authorization
-from extender.access.authorization import LOGGED_PER_MINUTE
+from extender.access import accesscheck
+from extender.access.accesscheck import LOGGED_PER_MINUTE
 from extender.access.callers import Area
 from extender.config.callers import CallersSettings, NamedCallers, Readers, Tokens
 
@@ -209,7 +209,7 @@ async def test_without_an_api_server_to_ask_it_is_503_neither_yes_nor_no(
 async def test_an_api_server_that_does_not_answer_is_not_waited_for(
     both: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authorization, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(accesscheck, "PATIENCE_S", 0.05)
     both.server.open.clear()
     assert (await both.ask("/metrics", token="t-prometheus"))[0] == 503
     both.server.open.set()
@@ -307,13 +307,11 @@ async def test_where_nobody_is_identified_the_routes_are_as_they_were(tmp_path: 
 async def test_refusals_are_all_counted_and_a_few_a_minute_are_logged(
     both: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="extender.access.authorization")
+    caplog.set_level(logging.WARNING, logger="extender.access.accesscheck")
     many = 3 * LOGGED_PER_MINUTE
 
     def logged() -> list[logging.LogRecord]:
-        return [
-            record for record in caplog.records if record.name == "extender.access.authorization"
-        ]
+        return [record for record in caplog.records if record.name == "extender.access.accesscheck"]
 
     both.extender.parts.gate.clock = lambda: 1000.0
     async with both.session() as session:
