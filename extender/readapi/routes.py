@@ -45,14 +45,20 @@ class ReadApi:
     census: Census
     whatif: WhatIf
     stories: StoryApi
+    #: returns whether everything was listed and the process does not end
     ready: Callable[[], bool]
+    #: returns how many changes wait for the writer
     backlog: Callable[[], int]
     pace: Pace
-    leads: Callable[[], bool] = lambda: True
-    partial_since: Callable[[GangKey], float | None] = lambda _key: None
-    trouble: Callable[[PodUid], str] = lambda _uid: ""
-    slipped: Callable[[], list[str]] = list
-    devices: DeviceWatch | None = None
+    #: returns whether this replica leads
+    leads: Callable[[], bool]
+    #: returns since when a gang runs in part, ``None``: it does not
+    partial_since: Callable[[GangKey], float | None]
+    #: returns why a released pod does not come to its node, "" for no reason
+    trouble: Callable[[PodUid], str]
+    #: returns a line for each pod that slipped past admission
+    slipped: Callable[[], list[str]]
+    devices: DeviceWatch
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
@@ -104,7 +110,7 @@ class ReadApi:
         return [f"{count} gangs {text}" for count, text in found if count] + self.slipped()
 
     def _ailing(self) -> int:
-        return 0 if self.devices is None else len(self.devices.gangs())
+        return len(self.devices.gangs())
 
     async def gangs(self, request: web.Request) -> web.Response:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
@@ -208,7 +214,7 @@ class ReadApi:
             skips=view.skips,
             reason=view.last_reason,
             partial_since=self.partial_since(view.key),
-            unhealthy=0 if self.devices is None else self.devices.unhealthy(view.key),
+            unhealthy=self.devices.unhealthy(view.key),
         )
 
 
