@@ -8,6 +8,7 @@ kube-scheduler 1.35 and 1.36 are in ``test_preempt_wire``.
     rack r1 ── r1-0 (gang member, bound)  r1-1 (free)  r1-2 (free)
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -34,6 +35,15 @@ async def known(cluster: World, obj: JSON) -> JSON:
     uid = pod_uid(obj["metadata"]["uid"])
     await until(lambda: cluster.extender.engine.state.pod_row(uid) is not None)
     return obj
+
+
+async def at_rest(cluster: World) -> int:
+    """Wait until half a second brings no event of the bindings; return the generation."""
+    state, seen = cluster.extender.engine.state, -1
+    while seen != state.generation:
+        seen = state.generation
+        await asyncio.sleep(0.5)
+    return seen
 
 
 async def preempt(cluster: World, preemptor: JSON, victims: JSON, *, full: bool = False) -> JSON:
@@ -173,7 +183,7 @@ async def test_victims_that_a_disruption_budget_protects_are_the_last_choice(
 
 async def test_nothing_is_evicted_or_changed_by_answering(cluster: World) -> None:
     first, second = await bound(cluster, Gang("train", 2, gpus=1), 0, 1)
-    generation = cluster.extender.engine.state.generation
+    generation = await at_rest(cluster)
     pods = await cluster.api.get(PODS)
     await preempt(cluster, pods["items"][0], {"r1-0": meta(first, second)})
     assert await cluster.api.get(PODS) == pods
