@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("manifests/**/*.md")])
 DECISIONS = DOCS / "adr"  # indexed by a page of its own
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
+LINK = re.compile(r"\]\((?P<target>[^)\n#]+)(?:#[^)\s]*)?\)")
 #: A file or folder of ours in code marks; ``.py`` may be left out.
 NAMED = re.compile(r"`((?:muster|extender|webhook|deviceplugin|loadtest|tests|proto)/[\w./-]*)`")
 ELSEWHERE = re.compile(r"[a-z]+:")
