@@ -142,10 +142,6 @@ class Snapshot(Tables):
             found = self._gangs[key] = gangview.view(self.gang_columns.facts(row), self.pods)
         return found
 
-    def keep(self, view: GangView) -> None:
-        """Take over a view of a gang that was made at this snapshot's generation."""
-        self._gangs[view.key] = view
-
     def gang_at(self, row: int) -> GangKey:
         """Return the key behind an entry of ``pods.gang``."""
         return self.gang_columns.keys[row]

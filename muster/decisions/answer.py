@@ -25,15 +25,12 @@ from muster.cluster.events import Assignment, StandbyHeld
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.assign import assignments
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitExplanation, WaitReason
 from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
 from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
-from muster.placement.scoring.profiles import Profile
-from muster.placement.scoring.view import learned_of
 from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -112,17 +109,6 @@ def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyH
     if view is None or not view.lacks_standby:
         return None
     return (yield from choose_hot_spares(snapshot, view, question))
-
-
-def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:
-    """Return the prices to be learned before a question is put, ``None`` where none are.
-
-    Only a pod that comes alone goes by them.
-    """
-    view = snapshot.gang(question.gang)
-    if question.scoring.profile is not Profile.LEAST_STRANDED or view is None:
-        return None
-    return (yield from learned_of(snapshot)) if len(view.waiting) == 1 else None
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

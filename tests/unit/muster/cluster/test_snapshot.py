@@ -80,15 +80,6 @@ def test_a_snapshot_with_new_prices_shares_everything_else_with_the_one_before()
     cluster.validate()
 
 
-def test_a_view_of_a_gang_that_was_made_already_is_kept_with_the_snapshot() -> None:
-    cluster = busy()
-    view = cluster.gang(gang_key("g"))
-    assert view is not None
-    snapshot = cluster.snapshot()
-    snapshot.keep(view)
-    assert snapshot.gang(gang_key("g")) is view
-
-
 def test_columns_that_were_not_touched_are_shared_between_snapshots() -> None:
     cluster = busy()
     old = cluster.snapshot()
