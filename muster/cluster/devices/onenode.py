@@ -8,7 +8,10 @@ device. Choices are made so that what stays free is worth most:
 - shares on several devices go to those with most room, so that as many pods as the counts
   allow find their devices, in whatever order they come;
 - a MIG instance goes where it spoils the fewest places of other profiles, then high up;
-- replicas of one pod go to different devices as long as there are any.
+- replicas of one pod go to different devices as long as there are any;
+- whole devices of one pod come from as few NUMA nodes as possible, and from the one with the least
+  room that suffices, so that a pod to come finds a whole one. The same decides between devices that
+  are equal otherwise, and devices of another kind (a NIC beside a GPU) are taken from the same one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -190,11 +193,13 @@ def choose(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]) -
     left = list(uses)
     order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
     found: dict[int, list[Seat]] = {}
+    near: set[int] = set()
     for number in order:
-        seats = _choose_one(layout, left, needs[number])
+        seats = _choose_one(layout, left, needs[number], near)
         if seats is None:
             return None
         found[number] = seats
+        near.update(layout[seat.device].shape.numa for seat in seats)
     return [seat for number in range(len(needs)) for seat in found[number]]
 
 
@@ -218,70 +223,140 @@ def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(map(weight, asks_of(pod_class)), reverse=True))
 
 
-def _choose_one(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
-    """Seat one need and count it in ``left``."""
+def _choose_one(
+    layout: Layout, left: list[int], need: LayoutNeed, near: set[int]
+) -> list[Seat] | None:
+    """Seat one need and count it in ``left``; ``near``: NUMA nodes that the pod has devices of."""
     if need.alone:
-        return _choose_alone(layout, left, need)
+        return _seat_all(
+            left, need, _fewest_numa_nodes(_free(layout, left, need), need.pieces, near)
+        )
+    if need.distinct and need.pieces > 1:
+        return _seat_all(left, need, _roomiest(layout, left, need, near))
     seats: list[Seat] = []
     taken: set[int] = set()
+    near = set(near)
     for _ in range(need.pieces):
-        seat = _best(layout, left, need, taken)
+        seat = _best(layout, left, need, taken, near)
         if seat is None:
             return None
         seats.append(seat)
         taken.add(seat.device)
+        near.add(layout[seat.device].shape.numa)
         put(left, seat)
     return sorted(seats, key=lambda seat: seat.device)
 
 
-def _choose_alone(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
-    """Seat a need for whole devices: the first free ones, which are neighbours."""
-    seats: list[Seat] = []
+def _seat_all(left: list[int], need: LayoutNeed, devices: Sequence[int]) -> list[Seat] | None:
+    """Seat one share on each of the devices; ``None`` where there are none."""
+    seats = []
+    for device in devices:
+        one = need.shares[device]
+        if one is not None:
+            seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
+    for seat in seats:
+        put(left, seat)
+    return seats or None
+
+
+def _roomiest(
+    layout: Layout, left: Sequence[int], need: LayoutNeed, near: set[int]
+) -> Sequence[int]:
+    """Return the devices with room for most shares; where some are equal, on few NUMA nodes."""
+    often = [
+        times(layout[device], left, device * WIDTH, one) for device, one in enumerate(need.shares)
+    ]
+    least = sorted(often, reverse=True)[: need.pieces][-1]
+    more = [device for device, room in enumerate(often) if room > least]
+    equal: dict[int, list[int]] = {}
+    for device, room in enumerate(often):
+        if room == least > 0:
+            equal.setdefault(layout[device].shape.numa, []).append(device)
+    near = near.union(layout[device].shape.numa for device in more)
+    rest = _fewest_numa_nodes(equal, need.pieces - len(more), near)
+    return sorted(more + rest) if rest else ()
+
+
+def _free(layout: Layout, left: Sequence[int], need: LayoutNeed) -> dict[int, list[int]]:
+    """Return the devices that a need could take and that are not used at all, by NUMA node."""
+    free: dict[int, list[int]] = {}
     for device, one in enumerate(need.shares):
         if one is None or any(left[device * WIDTH : (device + 1) * WIDTH]):
             continue
         if layout[device].healthy:
-            seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
-            if len(seats) == need.pieces:
-                for seat in seats:
-                    put(left, seat)
-                return seats
-    return None
+            free.setdefault(layout[device].shape.numa, []).append(device)
+    return free
 
 
-def _best(layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int]) -> Seat | None:
+def _fewest_numa_nodes(free: dict[int, list[int]], pieces: int, near: set[int]) -> list[int]:
+    """Return ``pieces`` devices of as few NUMA nodes as possible; none where there are too few.
+
+    Where one node has enough, it is a near one if there is one, and the one with the least room.
+    Else the one with the most is taken whole, and the rest is found in the same way.
+    """
+    chosen: list[int] = []
+    groups = [(numa not in near, devices) for numa, devices in sorted(free.items())]
+    while groups:
+        enough = [group for group in groups if len(group[1]) >= pieces]
+        if enough:
+            return sorted(chosen + min(enough, key=_far_then_large)[1][:pieces])
+        largest = min(groups, key=lambda group: (-len(group[1]), group[0]))
+        groups.remove(largest)
+        chosen += largest[1]
+        pieces -= len(largest[1])
+    return []
+
+
+def _far_then_large(group: tuple[bool, list[int]]) -> tuple[bool, int]:
+    return group[0], len(group[1])
+
+
+def _best(
+    layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int], near: set[int]
+) -> Seat | None:
     best: tuple[tuple[int, ...], Seat] | None = None
+    free = _free(layout, left, need)
     for device, one in enumerate(need.shares):
         if one is None or (need.distinct and device in taken):
             continue
-        often = times(layout[device], left, device * WIDTH, one)
-        if not often:
+        if not times(layout[device], left, device * WIDTH, one):
             continue
-        seat, spoilt = _seat(layout[device].shape, left, device, one)
-        key = (*_preference(layout[device].shape, left, seat, need, taken, often, spoilt), device)
+        shape = layout[device].shape
+        seat, spoilt = _seat(shape, left, device, one)
+        option = _Option(seat, shape, spoilt, repeated=device in taken)
+        numa = int(bool(near) and shape.numa not in near), len(free.get(shape.numa, ()))
+        key = (*_preference(option, left, need, numa), device)
         if best is None or key < best[0]:
             best = key, seat
     return None if best is None else best[1]
 
 
+class _Option(NamedTuple):
+    """A device that a share fits on."""
+
+    seat: Seat
+    shape: DeviceShape
+    #: Memory slices, over all profiles and places, that the share would make useless.
+    spoilt: int
+    #: Whether the pod has a share of it already.
+    repeated: bool
+
+
 def _preference(
-    shape: DeviceShape,
-    left: Sequence[int],
-    seat: Seat,
-    need: LayoutNeed,
-    taken: set[int],
-    often: int,
-    spoilt: int,
+    option: _Option, left: Sequence[int], need: LayoutNeed, numa: tuple[int, int]
 ) -> tuple[int, ...]:
-    """Return what makes a device the better one, the lower the better."""
-    base = seat.device * WIDTH
+    """Return what makes a device the better one, the lower the better.
+
+    ``numa``: 1 where the pod's other devices are on other NUMA nodes, and how many devices of this
+    one are not used at all.
+    """
+    seat, base = option.seat, option.seat.device * WIDTH
     if seat.mask:
-        return (spoilt, -left[base + 3].bit_count())
-    if need.distinct:
-        if need.pieces > 1:
-            return (-often,)
-        return (_MILLI - left[base] - seat.milli, shape.memory - left[base + 1] - seat.memory)
-    return (int(seat.device in taken), left[base + 2], shape.numa)
+        return (option.spoilt, -left[base + 3].bit_count(), *numa)
+    if not need.distinct:
+        return (int(option.repeated), numa[0], left[base + 2], numa[1])
+    milli_left = _MILLI - left[base] - seat.milli
+    return (milli_left, option.shape.memory - left[base + 1] - seat.memory, *numa)
 
 
 def _seat(

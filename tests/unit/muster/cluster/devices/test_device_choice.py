@@ -194,3 +194,63 @@ def test_names_say_which_place_and_nothing_else_is_believed() -> None:
 def test_what_can_stand_on_one_card_is_found_in_any_order(order: tuple[str, ...]) -> None:
     node = Node(a100s(1))
     assert all(node.take(MigAsk(profile, 1, "r")) for profile in order), node.uses
+
+
+# --- NUMA nodes -----------------------------------------------------------------------
+
+
+def halves(*sizes: int, **fields: object) -> Layout:
+    """Return GPUs on NUMA nodes 0, 1, …, so many on each."""
+    return tuple(
+        slot for numa, size in enumerate(sizes) for slot in gpus(size, numa=numa, **fields)
+    )
+
+
+def numbers(names: list[str] | None) -> set[int]:
+    return {int(name.removeprefix("g")) for name in names or ()}
+
+
+def test_a_pod_of_half_a_host_gets_one_whole_numa_node() -> None:
+    """numa 0: g0 … g7; numa 1: g8 … g15; pods of 1, 1 and 8."""
+    node = Node(halves(8, 8))
+    assert node.take(Whole(GPU, 1)) == ["g0"]
+    assert node.take(Whole(GPU, 1)) == ["g1"]
+    assert numbers(node.take(Whole(GPU, 8))) == set(range(8, 16))
+
+
+def test_small_pods_fill_the_numa_node_that_is_broken_already() -> None:
+    """numa 0: g0 … g3; numa 1: g4 … g7, of which g4 is used."""
+    node = Node(halves(4, 4))
+    node.uses[4 * WIDTH] = 1000
+    assert node.take(Whole(GPU, 2)) == ["g5", "g6"]
+    assert node.take(Milli("nvidia", 1, 500)) == ["g7"]
+    assert numbers(node.take(Whole(GPU, 4))) == {0, 1, 2, 3}
+
+
+def test_a_pod_larger_than_a_numa_node_is_on_as_few_as_there_can_be() -> None:
+    """numa 0: 2 GPUs, numa 1: 4, numa 2: 3; a pod of 6 takes all of 1, and 2 of numa 0."""
+    node = Node(halves(2, 4, 3))
+    assert numbers(node.take(Whole(GPU, 6))) == {0, 1, 2, 3, 4, 5}
+
+
+def test_a_nic_is_taken_from_the_numa_node_of_the_gpus() -> None:
+    """numa 0: g0 … g3 and a NIC; numa 1: g4 … g7 and a NIC; g0 is used, the pod has 4 GPUs."""
+    nics = tuple(DeviceSlot(DeviceShape("rdma/ib", numa=n), healthy=True) for n in (0, 1))
+    node = Node((*halves(4, 4), *nics))
+    node.uses[0] = 1000
+    assert node.take(Whole(GPU, 4), Whole("rdma/ib", 1)) == ["g4", "g5", "g6", "g7", "g9"]
+
+
+def test_shares_of_several_gpus_stay_on_one_numa_node_where_room_is_equal() -> None:
+    """numa 0: g0 … g3, of which g0 and g1 are nearly full; numa 1: g4 … g7."""
+    node = Node(halves(4, 4))
+    node.uses[0] = node.uses[WIDTH] = 700
+    assert numbers(node.take(Milli("nvidia", 3, 400))) == {4, 5, 6}
+
+
+def test_shares_of_several_gpus_take_the_emptiest_before_they_look_at_numa_nodes() -> None:
+    """numa 0: g0 … g3 have room for one share each; numa 1: g4 is empty, the others are full."""
+    node = Node(halves(4, 4))
+    for number, used in enumerate((500, 500, 500, 500, 0, 900, 900, 900)):
+        node.uses[number * WIDTH] = used
+    assert numbers(node.take(Milli("nvidia", 2, 400))) == {0, 4}
