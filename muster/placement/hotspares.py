@@ -25,7 +25,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.devices.onenode import class_weight
+from muster.cluster.devices.choice import class_weight
 from muster.cluster.events import Assignment, PodUpserted, StandbyHeld
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.resumable import Steps

@@ -1,7 +1,8 @@
 """Devices of nodes: what there is, what is used, which pod has it.
 
 ``needs``         what device asks mean: shares of counters
-``onenode``       arithmetic on one node: who fits, which device is best
+``onenode``       arithmetic on one node: what is used, who fits
+``choice``        which devices of a node a pod gets
 ``claims``        claims as they are kept, and published devices in their order
 ``kubeletgiven``  what the kubelets gave to pods
 ``settlement``    the claims of one node met anew, strongest first

@@ -1,17 +1,8 @@
-"""The devices of one node: what is used of each, who fits, and which device is the best one.
+"""The devices of one node: what is used of each, and who fits.
 
 Pure arithmetic on small lists. *Uses* are four integers a device, as they stand in the
-node's state: milli-devices, MiB, replicas, bits of MIG slices. A *seat* is one share on one
-device. Choices are made so that what stays free is worth most:
-
-- a share goes to the device that it fills best (best fit);
-- shares on several devices go to those with most room, so that as many pods as the counts
-  allow find their devices, in whatever order they come;
-- a MIG instance goes where it spoils the fewest places of other profiles, then high up;
-- replicas of one pod go to different devices as long as there are any;
-- whole devices of one pod come from as few NUMA nodes as possible, and from the one with the least
-  room that suffices, so that a pod to come finds a whole one. The same decides between devices that
-  are equal otherwise, and devices of another kind (a NIC beside a GPU) are taken from the same one.
+node's state: milli-devices, MiB, replicas, bits of MIG slices. A *placed share* is
+a share on a certain device. ``choice`` says which device is the best one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +11,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share, unit, wanted
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, Whole
-from muster.cluster.specs.deviceshape import DeviceShape, MigProfile
+from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share_of, unit, wanted
+from muster.cluster.specs.deviceasks import DeviceAsk, MigAsk
+from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
 WIDTH: Final = 4
@@ -31,15 +22,22 @@ _MILLI: Final = 1000
 _MANY: Final = 1 << 20  # room where a share takes nothing that runs out
 
 
-class Seat(NamedTuple):
-    """One share on one device; ``profile``, ``start``: of a MIG instance, else -1."""
+class PlacedShare(NamedTuple):
+    """A share on a certain device."""
 
+    #: Its number in the layout.
     device: int
+    #: Number of the MIG profile in the device's ``placements``, -1: no MIG instance.
     profile: int
+    #: Memory slice that the MIG instance starts at, -1: no MIG instance.
     start: int
+    #: Thousandths of the device's computing power.
     milli: int
+    #: MiB.
     memory: int
+    #: Replicas.
     units: int
+    #: Bits of the MIG slices that it takes.
     mask: int
 
 
@@ -81,7 +79,8 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | No
     for ask in asks_of(pod_class):
         how = wanted(ask)
         shares = tuple(
-            share(ask, slot.shape) if fits_model(slot.shape, pod_class) else None for slot in layout
+            share_of(ask, slot.shape) if fits_model(slot.shape, pod_class) else None
+            for slot in layout
         )
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
@@ -97,7 +96,7 @@ def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
     """Return whether such a device is what the ask is about, though it may not do."""
     if isinstance(ask, MigAsk) and shape.placements:
         return True
-    return share(ask, shape) is not None
+    return share_of(ask, shape) is not None
 
 
 def _picky(pod_class: PodClass) -> bool:
@@ -141,20 +140,22 @@ def places(masks: tuple[tuple[int, int], ...], used: int) -> int:
     return best
 
 
-def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, anew: bool = False) -> bool:
-    """Return whether all seats are to be had together.
+def fits(
+    layout: Layout, uses: Sequence[int], placed: Iterable[PlacedShare], *, anew: bool = False
+) -> bool:
+    """Return whether all shares fit together.
 
     ``anew``: for a pod that is put there now, and is not put where all cores are taken even if
     he asks for none. Who is there already may have come before those who took them.
     """
     left = list(uses)
-    for seat in seats:
-        slot, base = layout[seat.device], seat.device * WIDTH
-        if not slot.healthy or left[base + 3] & seat.mask:
+    for share in placed:
+        slot, base = layout[share.device], share.device * WIDTH
+        if not slot.healthy or left[base + 3] & share.mask:
             return False
-        if anew and seat.milli == 0 and not seat.mask and left[base] >= _MILLI:
+        if anew and share.milli == 0 and not share.mask and left[base] >= _MILLI:
             return False
-        put(left, seat)
+        put(left, share)
         if not _within(slot.shape, left, base):
             return False
     return True
@@ -164,241 +165,30 @@ def _within(shape: DeviceShape, uses: Sequence[int], base: int) -> bool:
     return uses[base] <= _MILLI and uses[base + 1] <= shape.memory and uses[base + 2] <= shape.units
 
 
-def put(uses: list[int], seat: Seat) -> None:
-    """Count a seat."""
-    base = seat.device * WIDTH
-    uses[base] += seat.milli
-    uses[base + 1] += seat.memory
-    uses[base + 2] += seat.units
-    uses[base + 3] |= seat.mask
-
-
-# --- choice ---------------------------------------------------------------------------
-
-
-def room(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...], limit: int) -> int:
-    """Return how many pods with these needs fit one after the other, ``limit`` at most."""
-    left = list(uses)
-    for number in range(limit):
-        seats = choose(layout, left, needs)
-        if seats is None:
-            return number
-        for seat in seats:
-            put(left, seat)
-    return limit
-
-
-def choose(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]) -> list[Seat] | None:
-    """Return seats in the order of the needs, ``None`` when one of them finds none."""
-    left = list(uses)
-    order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
-    found: dict[int, list[Seat]] = {}
-    near: set[int] = set()
-    for number in order:
-        seats = _choose_one(layout, left, needs[number], near)
-        if seats is None:
-            return None
-        found[number] = seats
-        near.update(layout[seat.device].shape.numa for seat in seats)
-    return [seat for number in range(len(needs)) for seat in found[number]]
-
-
-def weight(ask: DeviceAsk) -> tuple[int, int, int]:
-    """Return how hard an ask is to seat, for those who are seated first."""
-    match ask:
-        case Whole(count=count):
-            return (3, count, 0)
-        case MigAsk(profile=profile):
-            return (2, int(profile.split("g", 1)[0]) if profile[:1].isdigit() else 0, 0)
-        case Milli(count=count, milli=milli):
-            return (1, count, milli)
-        case Memory(count=count, mib=mib, cores=cores):
-            return (1, count, mib + cores)
-        case _:
-            return (0, ask.count, 0)
-
-
-def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
-    """Return the weights of all its asks, heaviest first."""
-    return tuple(sorted(map(weight, asks_of(pod_class)), reverse=True))
-
-
-def _choose_one(
-    layout: Layout, left: list[int], need: LayoutNeed, near: set[int]
-) -> list[Seat] | None:
-    """Seat one need and count it in ``left``; ``near``: NUMA nodes that the pod has devices of."""
-    if need.alone:
-        return _seat_all(
-            left, need, _fewest_numa_nodes(_free(layout, left, need), need.pieces, near)
-        )
-    if need.distinct and need.pieces > 1:
-        return _seat_all(left, need, _roomiest(layout, left, need, near))
-    seats: list[Seat] = []
-    taken: set[int] = set()
-    near = set(near)
-    for _ in range(need.pieces):
-        seat = _best(layout, left, need, taken, near)
-        if seat is None:
-            return None
-        seats.append(seat)
-        taken.add(seat.device)
-        near.add(layout[seat.device].shape.numa)
-        put(left, seat)
-    return sorted(seats, key=lambda seat: seat.device)
-
-
-def _seat_all(left: list[int], need: LayoutNeed, devices: Sequence[int]) -> list[Seat] | None:
-    """Seat one share on each of the devices; ``None`` where there are none."""
-    seats = []
-    for device in devices:
-        one = need.shares[device]
-        if one is not None:
-            seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
-    for seat in seats:
-        put(left, seat)
-    return seats or None
-
-
-def _roomiest(
-    layout: Layout, left: Sequence[int], need: LayoutNeed, near: set[int]
-) -> Sequence[int]:
-    """Return the devices with room for most shares; where some are equal, on few NUMA nodes."""
-    often = [
-        times(layout[device], left, device * WIDTH, one) for device, one in enumerate(need.shares)
-    ]
-    least = sorted(often, reverse=True)[: need.pieces][-1]
-    more = [device for device, room in enumerate(often) if room > least]
-    equal: dict[int, list[int]] = {}
-    for device, room in enumerate(often):
-        if room == least > 0:
-            equal.setdefault(layout[device].shape.numa, []).append(device)
-    near = near.union(layout[device].shape.numa for device in more)
-    rest = _fewest_numa_nodes(equal, need.pieces - len(more), near)
-    return sorted(more + rest) if rest else ()
-
-
-def _free(layout: Layout, left: Sequence[int], need: LayoutNeed) -> dict[int, list[int]]:
-    """Return the devices that a need could take and that are not used at all, by NUMA node."""
-    free: dict[int, list[int]] = {}
-    for device, one in enumerate(need.shares):
-        if one is None or any(left[device * WIDTH : (device + 1) * WIDTH]):
-            continue
-        if layout[device].healthy:
-            free.setdefault(layout[device].shape.numa, []).append(device)
-    return free
-
-
-def _fewest_numa_nodes(free: dict[int, list[int]], pieces: int, near: set[int]) -> list[int]:
-    """Return ``pieces`` devices of as few NUMA nodes as possible; none where there are too few.
-
-    Where one node has enough, it is a near one if there is one, and the one with the least room.
-    Else the one with the most is taken whole, and the rest is found in the same way.
-    """
-    chosen: list[int] = []
-    groups = [(numa not in near, devices) for numa, devices in sorted(free.items())]
-    while groups:
-        enough = [group for group in groups if len(group[1]) >= pieces]
-        if enough:
-            return sorted(chosen + min(enough, key=_far_then_large)[1][:pieces])
-        largest = min(groups, key=lambda group: (-len(group[1]), group[0]))
-        groups.remove(largest)
-        chosen += largest[1]
-        pieces -= len(largest[1])
-    return []
-
-
-def _far_then_large(group: tuple[bool, list[int]]) -> tuple[bool, int]:
-    return group[0], len(group[1])
-
-
-def _best(
-    layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int], near: set[int]
-) -> Seat | None:
-    best: tuple[tuple[int, ...], Seat] | None = None
-    free = _free(layout, left, need)
-    for device, one in enumerate(need.shares):
-        if one is None or (need.distinct and device in taken):
-            continue
-        if not times(layout[device], left, device * WIDTH, one):
-            continue
-        shape = layout[device].shape
-        seat, spoilt = _seat(shape, left, device, one)
-        option = _Option(seat, shape, spoilt, repeated=device in taken)
-        numa = int(bool(near) and shape.numa not in near), len(free.get(shape.numa, ()))
-        key = (*_preference(option, left, need, numa), device)
-        if best is None or key < best[0]:
-            best = key, seat
-    return None if best is None else best[1]
-
-
-class _Option(NamedTuple):
-    """A device that a share fits on."""
-
-    seat: Seat
-    shape: DeviceShape
-    #: Memory slices, over all profiles and places, that the share would make useless.
-    spoilt: int
-    #: Whether the pod has a share of it already.
-    repeated: bool
-
-
-def _preference(
-    option: _Option, left: Sequence[int], need: LayoutNeed, numa: tuple[int, int]
-) -> tuple[int, ...]:
-    """Return what makes a device the better one, the lower the better.
-
-    ``numa``: 1 where the pod's other devices are on other NUMA nodes, and how many devices of this
-    one are not used at all.
-    """
-    seat, base = option.seat, option.seat.device * WIDTH
-    if seat.mask:
-        return (option.spoilt, -left[base + 3].bit_count(), *numa)
-    if not need.distinct:
-        return (int(option.repeated), numa[0], left[base + 2], numa[1])
-    milli_left = _MILLI - left[base] - seat.milli
-    return (milli_left, option.shape.memory - left[base + 1] - seat.memory, *numa)
-
-
-def _seat(
-    shape: DeviceShape, left: Sequence[int], device: int, one: DeviceShare
-) -> tuple[Seat, int]:
-    if not one.masks:
-        return Seat(device, -1, -1, one.milli, one.memory, one.units, 0), 0
-    used = left[device * WIDTH + 3]
-    spoilt, start, bits = min(
-        (_spoils(shape.placements, used, bits), -start, bits)
-        for start, bits in one.masks
-        if not bits & used
-    )
-    return Seat(device, one.profile, -start, 0, 0, 0, bits), spoilt
-
-
-@lru_cache(maxsize=65536)
-def _spoils(profiles: tuple[MigProfile, ...], used: int, bits: int) -> int:
-    """Return the memory slices, over all profiles and places, that cannot be had any more."""
-    return sum(
-        mask.bit_count()
-        for profile in profiles
-        for _, mask in profile.masks
-        if not mask & used and mask & bits
-    )
+def put(uses: list[int], share: PlacedShare) -> None:
+    """Add a share to what is used."""
+    base = share.device * WIDTH
+    uses[base] += share.milli
+    uses[base + 1] += share.memory
+    uses[base + 2] += share.units
+    uses[base + 3] |= share.mask
 
 
 # --- names ----------------------------------------------------------------------------
 
 
-def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
-    """Return what a seat is called in a plan: the device, and the place of a MIG instance."""
-    if seat.profile < 0:
-        return names[seat.device]
-    profile = layout[seat.device].shape.placements[seat.profile]
-    return f"{names[seat.device]}/{profile.name}@{seat.start}"
+def share_name(layout: Layout, names: Sequence[str], share: PlacedShare) -> str:
+    """Return what a share is called in a plan: the device, and the place of a MIG instance."""
+    if share.profile < 0:
+        return names[share.device]
+    profile = layout[share.device].shape.placements[share.profile]
+    return f"{names[share.device]}/{profile.name}@{share.start}"
 
 
-def named_seats(
+def named_shares(
     layout: Layout, names: Sequence[str], needs: tuple[LayoutNeed, ...], named: Sequence[str]
-) -> list[Seat] | None:
-    """Return the seats that ``named`` names for these needs, in their order.
+) -> list[PlacedShare] | None:
+    """Return the shares that ``named`` names for these needs, in their order.
 
     ``None`` when that cannot be what Muster wrote for such a pod: the number is another, a
     device is none of the node's or does not suit, or one is named twice where it must not.
@@ -406,17 +196,17 @@ def named_seats(
     if len(named) != sum(need.pieces for need in needs):
         return None
     index = {name: number for number, name in enumerate(names)}
-    seats: list[Seat] = []
+    placed: list[PlacedShare] = []
     left = iter(named)
     for need in needs:
-        mine = [named_seat(layout, index, need, name) for name in islice(left, need.pieces)]
-        if need.distinct and len({seat.device for seat in mine if seat}) < len(mine):
+        mine = [named_share(layout, index, need, name) for name in islice(left, need.pieces)]
+        if need.distinct and len({share.device for share in mine if share}) < len(mine):
             return None
-        for seat in mine:
-            if seat is None:
+        for share in mine:
+            if share is None:
                 return None
-            seats.append(seat)
-    return seats
+            placed.append(share)
+    return placed
 
 
 def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
@@ -428,10 +218,10 @@ def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
     return index.get(base, -1), place
 
 
-def named_seat(
+def named_share(
     layout: Layout, index: Mapping[str, int], need: LayoutNeed, name: str
-) -> Seat | None:
-    """Return the seat that a name stands for, ``None`` where it cannot be one of this need.
+) -> PlacedShare | None:
+    """Return the share that a name stands for, ``None`` where it cannot be one of this need.
 
     ``index``: device name → its number in the layout.
     """
@@ -440,30 +230,33 @@ def named_seat(
     if one is None:
         return None
     if not one.masks:
-        return None if place else Seat(device, -1, -1, one.milli, one.memory, one.units, 0)
-    return _placed(layout[device].shape, device, one.profile, place)
+        return None if place else PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0)
+    return _instance_at(layout[device].shape, device, one.profile, place)
 
 
-def any_seat(layout: Layout, index: Mapping[str, int], name: str) -> Seat | None:
-    """Return the seat of the pod that has what is so named, whatever it may have asked for."""
+def share_by_name(layout: Layout, index: Mapping[str, int], name: str) -> PlacedShare | None:
+    """Return the share that a name stands for, whatever its pod asked for.
+
+    ``None`` where the node has no such device. ``index``: device name → its number in the layout.
+    """
     device, place = locate(index, name)
     if device < 0:
         return None
     shape = layout[device].shape
     if place:
-        seats = (_placed(shape, device, n, place) for n in range(len(shape.placements)))
-        return next(filter(None, seats), None)
+        placed = (_instance_at(shape, device, n, place) for n in range(len(shape.placements)))
+        return next(filter(None, placed), None)
     bits = 0
     for profile in shape.placements:
         for _, mask in profile.masks:
             bits |= mask
     one = unit(shape)
-    return Seat(device, -1, -1, one.milli, one.memory, one.units, bits)
+    return PlacedShare(device, -1, -1, one.milli, one.memory, one.units, bits)
 
 
-def _placed(shape: DeviceShape, device: int, number: int, place: str) -> Seat | None:
+def _instance_at(shape: DeviceShape, device: int, number: int, place: str) -> PlacedShare | None:
     profile = shape.placements[number]
     for start, bits in profile.masks:
         if place == f"{profile.name}@{start}":
-            return Seat(device, number, start, 0, 0, 0, bits)
+            return PlacedShare(device, number, start, 0, 0, 0, bits)
     return None

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.paged import NameView
+from muster.cluster.devices.choice import room
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
@@ -24,7 +25,6 @@ from muster.cluster.devices.onenode import (
     needs_known_devices,
     needs_of,
     places,
-    room,
 )
 from muster.cluster.ids import NO_ROW
 from muster.cluster.specs.podconstraints import PodClass

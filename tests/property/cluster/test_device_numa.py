@@ -5,7 +5,13 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, choose, needs_of
+from muster.cluster.devices.choice import choose
+from muster.cluster.devices.onenode import (
+    WIDTH,
+    DeviceSlot,
+    Layout,
+    needs_of,
+)
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
