@@ -38,6 +38,7 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``hotspares``   room beside a gang for members that it may lose
 ``assignment``  which member gets which node
 ``world``       the snapshot plus what this plan has put down so far
+``preferences`` preferred nodes first, where places are equal otherwise
 ``tree``        the topology as ranges of positions
 ``nodelabels``  node selector requirements over label columns
 ``search/``     from candidate domains to amounts per node

@@ -26,6 +26,7 @@ from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import Assigned, assign
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
+from muster.placement.preferences import preferred_first
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import wait
 from muster.placement.request import GangRequest, MemberGroup, Rows, reading
@@ -58,6 +59,7 @@ def plan(
     if too_large is not None:
         return too_large
     topology = yield from snapshot.topology_steps()
+    topology = yield from preferred_first(snapshot, topology, request.groups)
     tree = tree_of(topology)
     yield
     too_large = _slice_too_large(snapshot, topology, tree, request)

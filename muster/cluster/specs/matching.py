@@ -79,6 +79,20 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.exists or (bool(toleration.key) and toleration.value == taint.value)
 
 
+def avoided(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> list[Taint]:
+    """Return the ``PreferNoSchedule`` taints that a pod does not tolerate.
+
+    Of kube-scheduler's plugin TaintToleration, ``countIntolerableTaintsPreferNoSchedule``.
+    """
+    known = list(tolerations)
+    return [
+        taint
+        for taint in taints
+        if taint.effect is TaintEffect.PREFER_NO_SCHEDULE
+        and not any(tolerates(one, taint) for one in known)
+    ]
+
+
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
     """Return the first taint that keeps the pod off the node, ``None`` when none does."""
     tolerations = tuple(tolerations)

@@ -57,6 +57,15 @@ class NodeTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    """A term of preferred node affinity (core/v1 PreferredSchedulingTerm)."""
+
+    #: 1 to 100. A node has the sum of the weights of all terms that it matches.
+    weight: int
+    term: NodeTerm
+
+
+@dataclass(frozen=True, slots=True)
 class LabelSelector:
     """``matchLabels`` and ``matchExpressions`` as one list; an empty one matches everything."""
 
@@ -152,6 +161,8 @@ class PodClass:
     node_selector: tuple[tuple[str, str], ...] = ()
     #: ORed terms; ``None`` asks nothing, ``()`` matches no node.
     node_affinity: tuple[NodeTerm, ...] | None = None
+    #: Decides between places that are equal to Muster otherwise.
+    preferred_nodes: tuple[PreferredTerm, ...] = ()
     #: One ORed list per bound volume, all of which must hold.
     volume_affinity: tuple[tuple[NodeTerm, ...], ...] = ()
     #: Its tolerations.

@@ -15,7 +15,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from muster.cluster.events import PlanNote
-from muster.kube.wire import Affinity, LabelSelectorRequirement, NodeSelectorTerm
+from muster.kube.wire import (
+    Affinity,
+    LabelSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 
 NODE_NAME_FIELD: Final = "metadata.name"  # the one field node affinity can match
 
@@ -130,6 +135,28 @@ def required_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...] | 
         return None
     required = affinity.node_affinity.required
     return None if required is None else required.node_selector_terms
+
+
+def preferred_terms(
+    affinity: Affinity | None, note: PlanNote | None
+) -> tuple[PreferredSchedulingTerm, ...]:
+    """Return the preferred node affinity without the preference that the release of ``note`` added.
+
+    The pin prefers the planned node to its spares by a term that names the node and nothing else.
+    """
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    preferred = affinity.node_affinity.preferred
+    if note is None:
+        return preferred
+    return tuple(term for term in preferred if not _is_pin(term.preference, note.node))
+
+
+def _is_pin(term: NodeSelectorTerm, node: str) -> bool:
+    fields = term.match_fields
+    if term.match_expressions or len(fields) != 1:
+        return False
+    return is_node_name(fields[0]) and fields[0].values[0] == node
 
 
 def without_pin(

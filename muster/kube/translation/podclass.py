@@ -15,7 +15,7 @@ API server adds has a random one in every pod.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -25,9 +25,18 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, Sprea
 from muster.kube import wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import selectors
-from muster.kube.translation.planannotation import required_terms, without_pin
+from muster.kube.translation.planannotation import (
+    preferred_terms,
+    required_terms,
+    without_pin,
+)
 from muster.kube.translation.requests import PODS, pod_requests, resized_containers
-from muster.kube.translation.selectors import UnknownOperator, label_selector, node_terms
+from muster.kube.translation.selectors import (
+    UnknownOperator,
+    label_selector,
+    node_terms,
+    preferred_nodes,
+)
 from muster.kube.translation.volumes import UNCONSTRAINED, VolumeConstraints
 
 CLASS_LIMIT: Final = 8_192
@@ -41,7 +50,16 @@ UNREADABLE_QUANTITY: Final = "resource quantity that cannot be read"
 UNKNOWN_OPERATOR: Final = "constraint with an unknown operator"
 
 _Part = TypeVar("_Part")
-Terms = tuple[wire.NodeSelectorTerm, ...] | None
+
+
+class AffinityTerms(NamedTuple):
+    """A pod's own node affinity, without what Muster wrote to pin it."""
+
+    #: ORed; ``None``: nothing is required.
+    required: tuple[wire.NodeSelectorTerm, ...] | None
+    preferred: tuple[wire.PreferredSchedulingTerm, ...] = ()
+
+
 _KEY: Final = msgspec.msgpack.Encoder()
 
 
@@ -77,7 +95,10 @@ class ClassCache:
         its node and forbids to others is kept. Without that every DaemonSet pod, pinned
         by its controller, would be a class of its own.
         """
-        terms = without_pin(required_terms(pod.spec.affinity), note)
+        affinity = pod.spec.affinity
+        terms = AffinityTerms(
+            without_pin(required_terms(affinity), note), preferred_terms(affinity, note)
+        )
         key = _settled_key(pod) if settled else _key(pod, terms, volumes)
         if self._devices is not None:
             key = (*key, self._devices.mentions(pod.metadata))
@@ -105,9 +126,11 @@ def with_devices(pod_class: PodClass, asks: DeviceAsks) -> PodClass:
     return replace(pod_class, requests=requests, devices=asks)
 
 
-def full_class(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints = UNCONSTRAINED) -> PodClass:
-    """Return a pod's class; ``terms`` is its required node affinity without Muster's pin."""
-    words = set(volumes.unmodelled)
+def full_class(
+    pod: wire.Pod, terms: AffinityTerms, volumes: VolumeConstraints = UNCONSTRAINED
+) -> PodClass:
+    """Return a pod's class."""
+    words, required = set(volumes.unmodelled), terms.required
     spread = _read(lambda: _spread(pod), words) or ()
     affinity = _read(lambda: _affinity_terms(pod, _pod_affinity(pod)), words) or ()
     against = _read(lambda: _affinity_terms(pod, _pod_anti_affinity(pod)), words) or ()
@@ -119,7 +142,8 @@ def full_class(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints = UNCONST
     return PodClass(
         requests=_requests(pod, words),
         node_selector=tuple(sorted(pod.spec.node_selector.items())),
-        node_affinity=None if terms is None else _read(lambda: node_terms(terms), words),
+        node_affinity=None if required is None else _read(lambda: node_terms(required), words),
+        preferred_nodes=_read(lambda: preferred_nodes(terms.preferred), set()) or (),
         volume_affinity=volumes.affinity,
         tolerations=_read(lambda: selectors.tolerations(pod.spec.tolerations), words) or (),
         host_ports=selectors.host_ports(pod.spec),
@@ -214,7 +238,7 @@ def _pod_anti_affinity(pod: wire.Pod) -> tuple[wire.PodAffinityTerm, ...]:
     return affinity.pod_anti_affinity.required
 
 
-def _key(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints) -> tuple[object, ...]:
+def _key(pod: wire.Pod, terms: AffinityTerms, volumes: VolumeConstraints) -> tuple[object, ...]:
     spec = pod.spec
     fields = (
         terms,

@@ -13,6 +13,7 @@ from muster.cluster.specs.podconstraints import (
     LabelSelector,
     NodeTerm,
     Operator,
+    PreferredTerm,
     Requirement,
     Taint,
     TaintEffect,
@@ -55,6 +56,19 @@ def node_terms(source: Iterable[wire.NodeSelectorTerm]) -> tuple[NodeTerm, ...]:
         for t in source
     }
     return tuple(sorted(terms, key=lambda term: (term.labels, term.fields)))
+
+
+def preferred_nodes(source: Iterable[wire.PreferredSchedulingTerm]) -> tuple[PreferredTerm, ...]:
+    """Return preferred node affinity, sorted; an empty term and one of weight 0 mean nothing.
+
+    Equal terms stay: kube-scheduler adds the weights of all (nodeaffinity
+    ``PreferredSchedulingTerms.Score``).
+    """
+    terms = (
+        PreferredTerm(one.weight, term) for one in source for term in node_terms([one.preference])
+    )
+    meant = [one for one in terms if one.weight and (one.term.labels or one.term.fields)]
+    return tuple(sorted(meant, key=lambda one: (one.term.labels, one.term.fields, one.weight)))
 
 
 def label_selector(

@@ -22,6 +22,7 @@ from muster.kube.wire import Pod
 from muster.kube.writing.podbodies import affinity_body
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def of(found: Pod, **options: Any) -> PodClass:
@@ -120,6 +121,38 @@ def test_what_the_class_is_made_of_tells_pods_apart() -> None:
     translator = Translator()
     classes = {translator.pod_event(pod(**v)).pod_class for v in variants}
     assert len(classes) == len(variants)
+
+
+def preferring(*terms: tuple[int, dict[str, Any]], **more: Any) -> Pod:
+    preferred = [{"weight": weight, "preference": term} for weight, term in terms]
+    return pod(affinity={"nodeAffinity": {PREFERRED: preferred}}, **more)
+
+
+def on_disk(value: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "disk", "operator": "In", "values": [value]}]}
+
+
+def test_preferred_nodes_are_read_with_their_weights_and_no_op_terms_left_out() -> None:
+    found = of(preferring((10, on_disk("ssd")), (10, on_disk("ssd")), (0, on_disk("hdd")), (5, {})))
+    assert [one.weight for one in found.preferred_nodes] == [10, 10]
+    assert found.preferred_nodes[0].term.labels == (Requirement("disk", Operator.IN, ("ssd",)),)
+
+
+def test_a_preference_in_words_that_are_not_known_is_ignored() -> None:
+    term = {"matchExpressions": [{"key": "disk", "operator": "Near", "values": ["a"]}]}
+    found = of(preferring((10, term)))
+    assert not found.preferred_nodes
+    assert not found.unmodelled
+
+
+def test_the_preference_that_a_release_adds_for_its_node_is_not_the_pods_own() -> None:
+    gated = preferring((10, on_disk("ssd")))
+    note = PlanNote("plan", "n1", ("n2",))
+    patch = json.loads(affinity_body(gated.metadata.uid, note, gated))
+    body = msgspec.to_builtins(gated)
+    body["spec"]["affinity"] = patch["spec"]["affinity"]
+    body["metadata"]["annotations"] = {"muster.dev/plan": encode_plan(note)}
+    assert of(msgspec.convert(body, Pod)) == of(gated)
 
 
 def test_host_ports_count_for_containers_and_sidecars_only() -> None:
