@@ -20,6 +20,7 @@ from extender.metrics import ExtenderMetrics
 from extender.readapi.routes import ReadApi
 from extender.reservations.route import ReservationApi
 from muster.observability.health import Health
+from muster.observability.idleconnections import working
 from muster.observability.metrics import CONTENT_TYPE, render
 
 Job = Callable[[], Coroutine[Any, Any, None]]
@@ -28,6 +29,8 @@ KEEP_ALIVE_S: Final = 180.0
 """Go's HTTP client drops idle connections after 90 s. If we dropped them first, a call sent
 in that moment would fail: kube-scheduler's extender client never retries."""
 READ_BUFFER_BYTES: Final = 1 << 18  # measured with 3 MB bodies: fewer pauses, still in cache
+TLS_BUFFER_BYTES: Final = 1 << 16
+"""asyncio fills a buffer of this size with zeros for each TLS connection, 256 KiB otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ PARTS: Final = web.AppKey("PARTS", ExtenderParts)
 
 def make_app(parts: ExtenderParts) -> web.Application:
     """Return the application; its tasks start with it."""
-    app = web.Application(client_max_size=parts.config.body_limit_bytes)
+    app = web.Application(
+        client_max_size=parts.config.body_limit_bytes, middlewares=[web.middleware(working)]
+    )
     app[PARTS] = parts
     guarded = parts.gate.guarded
     app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))

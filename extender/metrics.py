@@ -9,6 +9,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from muster.observability.apicalls import ApiCalls
+from muster.observability.idleconnections import ConnectionMetrics
 from muster.observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
 
 
@@ -59,6 +60,14 @@ class ExtenderMetrics:
         self.requests = {
             (v, o): requests.labels(v.value, o.value) for v in Verb for o in RequestOutcome
         }
+        self.connections = ConnectionMetrics(
+            Gauge("muster_extender_connections", "Connections that are open.", registry=registry),
+            counter(
+                "muster_extender_connections_closed",
+                "Connections closed because their client was slow, or there were too many.",
+                "reason",
+            ),
+        )
         answers = counter("muster_filter_answers_total", "Answers of filter by kind.", "answer")
         self.answers = {answer: answers.labels(answer.value) for answer in FilterAnswer}
         self.decisions = histogram(

@@ -17,6 +17,7 @@ import json
 import logging
 import signal
 import sys
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from ssl import SSLContext
@@ -24,7 +25,7 @@ from typing import Final
 
 from aiohttp import web
 
-from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
+from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, TLS_BUFFER_BYTES, make_app
 from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
 from extender.intake.firstlist.reader import decoders_of
@@ -35,12 +36,12 @@ from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import Transport
 from muster.observability.connections import Passing
+from muster.observability.idleconnections import HANDSHAKE_S, ConnectionLimits, Door
 from muster.observability.memory import Collector
 from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
 
-Factory = Callable[[], asyncio.Protocol]
 BACKLOG: Final = 128  # as aiohttp's sites
 
 
@@ -81,7 +82,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         )
         await runner.setup()
         try:
-            async with _serving(runner, config, tls, extender.pace.arrived) as server:
+            async with _serving(runner, extender, config, tls) as server:
                 await stop.wait()
                 await _begin_to_stop(extender, runner, server)
         finally:
@@ -132,16 +133,22 @@ def _hang_up(runner: web.AppRunner, server: asyncio.Server) -> None:
 @asynccontextmanager
 async def _serving(
     runner: web.AppRunner,
+    extender: Extender,
     config: ExtenderConfig,
     tls: ServingCertificate | None,
-    arrived: Callable[[], None],
 ) -> AsyncIterator[asyncio.Server]:
     """Listen inside the block, and say where."""
     if runner.server is None:
         raise AssertionError("the runner is set up")
     front = None if tls is None else tls.front
-    listen = config.listen
-    async with listening(runner.server, arrived, listen.host, listen.port, front) as server:
+    listen, arrived, inner = config.listen, extender.pace.arrived, runner.server
+    door = Door(
+        lambda: _Connection(inner(), arrived),
+        ConnectionLimits(listen.connections, listen.head_seconds, TLS_BUFFER_BYTES),
+        extender.parts.metrics.connections,
+        asyncio.get_running_loop().time,
+    )
+    async with listening(door, listen.host, listen.port, front) as server:
         host, port = server.sockets[0].getsockname()[:2]
         scheme = "http" if tls is None else "https"
         shown = f"[{host}]" if ":" in host else host
@@ -151,6 +158,8 @@ async def _serving(
 
 
 class _Connection(Passing):
+    """Calls ``arrived`` before any bytes are looked at."""
+
     __slots__ = ("_arrived",)
 
     def __init__(self, inner: asyncio.Protocol, arrived: Callable[[], None]) -> None:
@@ -164,21 +173,24 @@ class _Connection(Passing):
 
 @asynccontextmanager
 async def listening(
-    inner: Factory,
-    arrived: Callable[[], None],
-    host: str,
-    port: int,
-    tls: SSLContext | None,
+    door: Door, host: str, port: int, tls: SSLContext | None
 ) -> AsyncIterator[asyncio.Server]:
-    """Take connections inside the block; ``arrived`` is called before any bytes are looked at.
+    """Take connections inside the block.
 
     Connections that are open stay open after it. Raises ``OSError`` for an address that is taken.
     """
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: _Connection(inner(), arrived), host, port, ssl=tls, backlog=BACKLOG
+    SSLProtocol.max_size = TLS_BUFFER_BYTES  # for the whole process; there is no other setting
+    server = await asyncio.get_running_loop().create_server(
+        door,
+        host,
+        port,
+        ssl=tls,
+        ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
+        backlog=BACKLOG,
     )
+    sweeping = asyncio.create_task(door.run(), name="slow connections")
     try:
         yield server
     finally:
+        sweeping.cancel()
         server.close()

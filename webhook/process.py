@@ -30,6 +30,13 @@ from muster.kube.http import auth
 from muster.kube.http.transport import Transport
 from muster.kube.writing.events import EventRecorder
 from muster.observability.health import Health
+from muster.observability.idleconnections import (
+    HANDSHAKE_S,
+    ConnectionLimits,
+    ConnectionMetrics,
+    Door,
+    busy,
+)
 from muster.observability.metrics import new_registry
 from muster.workloads.managedpods import ManagedPolicy
 from webhook.certificates.clusterapi import ClusterApi, TransportApi
@@ -44,7 +51,6 @@ from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.facts.sources import follows, knowledge, live_facts
 from webhook.http.bodybudget import PIECE_BYTES
 from webhook.http.callers import TokenCallers
-from webhook.http.idleconnections import HANDSHAKE_S, Door, busy
 from webhook.http.server import Admittance, Owners, Reviewing, ReviewServer
 from webhook.metrics import Metrics
 from webhook.registration.configurations import Configuration, Target, configurations
@@ -244,13 +250,11 @@ def _reservations(config: WebhookConfig) -> ReservedPlaces | None:
 
 
 def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:
-    return Door(
-        inner,
-        metrics,
-        time.monotonic,
-        connections=config.limits.connections,
-        head_seconds=config.limits.head_seconds,
+    limits = ConnectionLimits(
+        config.limits.connections, config.limits.head_seconds, read_bytes=PIECE_BYTES
     )
+    counted = ConnectionMetrics(metrics.connections, metrics.closed)
+    return Door(inner, limits, counted, time.monotonic)
 
 
 @contextlib.asynccontextmanager

@@ -37,6 +37,7 @@ from extender.metrics import ExtenderMetrics
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo
+from muster.observability.idleconnections import vouch
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +180,7 @@ class Gate:
             it = holder(shown) if shown else None
             if it and self.clock() < it.until and self.rules.certificate_may(area, it):
                 self._admitted[area].add(transport, it.until)
+                vouch(transport)
                 return None
         sent = request.headers.get("Authorization", "")
         try:
@@ -186,6 +188,7 @@ class Gate:
         except _Refused as refused:
             self._note(route, refused.why, str(refused), request.remote)
             return self._answer(area, refused)
+        vouch(transport)
         return None
 
     async def _admit(self, asking: _Asking) -> None:

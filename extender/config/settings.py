@@ -52,6 +52,10 @@ class ListenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
     host: str = "127.0.0.1"
     port: int = 0
+    #: at a time; beyond it those that have shown nothing are closed first
+    connections: int = 1024
+    #: for the head of a request
+    head_seconds: float = 5.0
 
 
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -297,6 +301,8 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
     smallest_body = LARGEST_CLUSTER * 8  # even the shortest names of a full-size cluster
     bounds: tuple[tuple[str, float, float, float], ...] = (
         ("listen.port", config.listen.port, 0, 65535),
+        ("listen.connections", config.listen.connections, 16, 65536),
+        ("listen.headSeconds", config.listen.head_seconds, 0.1, 30),
         ("spareCount", config.spare_count, 0, 7),
         ("holdSeconds", config.hold_seconds, 1, 3600),
         ("assemblyWindowSeconds", config.assembly_window_seconds, 0, 600),

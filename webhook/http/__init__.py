@@ -4,6 +4,5 @@
 ``bodybudget``       how much of reviews that are still being sent may lie in memory at once
 ``callers``          who may ask for reviews
 ``deadline``         how long the API server waits for an answer: ``?timeout=`` of the request
-``idleconnections``  closes connections that come to nothing
 ``server``           the HTTP side: reviews in, reviews out, health and metrics
 """

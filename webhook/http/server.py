@@ -23,6 +23,7 @@ from aiohttp import web
 
 from muster.injection.subject import Facts
 from muster.observability.health import Health
+from muster.observability.idleconnections import vouch
 from muster.observability.metrics import CONTENT_TYPE, render
 from muster.workloads.managedpods import ManagedPolicy
 from webhook.config import ClientLimits
@@ -161,6 +162,7 @@ class ReviewServer:
         if problem:
             _log.warning("caller refused", extra={"peer": http.remote, "problem": problem})
             raise Shed("unauthorized", HTTPStatus.UNAUTHORIZED, problem)
+        vouch(transport)
 
     async def _decided(self, decide: Decide, body: bytes, deadline: float) -> Decided:
         """Return the verdict; raises ``Shed`` where it would come too late, or too many wait."""

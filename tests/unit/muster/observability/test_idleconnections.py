@@ -11,13 +11,21 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from webhook.http.bodybudget import PIECE_BYTES
-from webhook.http.idleconnections import PATIENCE_S, Connection, ConnectionStage, Door, busy
-from webhook.metrics import Metrics
+from muster.observability.idleconnections import (
+    PATIENCE_S,
+    Connection,
+    ConnectionLimits,
+    ConnectionMetrics,
+    ConnectionStage,
+    Door,
+    busy,
+    vouch,
+)
 
 HEAD_S = 5.0
+PIECE_BYTES = 1 << 15
 PATIENCE = 20
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -27,7 +35,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class World:
     """A server with room for four; a request to ``/`` is answered when ``answer`` is set."""
 
-    metrics: Metrics
+    registry: CollectorRegistry
     answer: asyncio.Event
     now: float = 0.0
     port: int = 0
@@ -58,8 +66,8 @@ class World:
                 await asyncio.sleep(0.005)
 
     def closed(self, reason: str) -> float:
-        sample = self.metrics.registry.get_sample_value
-        return sample("muster_webhook_connections_closed_total", {"reason": reason}) or 0
+        sample = self.registry.get_sample_value
+        return sample("closed_total", {"reason": reason}) or 0
 
 
 @asynccontextmanager
@@ -75,9 +83,14 @@ async def world() -> AsyncIterator[World]:
     inner = web.Server(busy(handle), handler_cancellation=True)
     runner = web.ServerRunner(inner)
     await runner.setup()
-    metrics = Metrics(CollectorRegistry())
-    made = World(metrics, answer)
-    made.door = Door(inner, metrics, lambda: made.now, connections=4, head_seconds=HEAD_S)
+    registry = CollectorRegistry()
+    made = World(registry, answer)
+    limits = ConnectionLimits(connections=4, head_seconds=HEAD_S, read_bytes=PIECE_BYTES)
+    counted = ConnectionMetrics(
+        Gauge("open", "Open.", registry=registry),
+        Counter("closed", "Closed.", ("reason",), registry=registry),
+    )
+    made.door = Door(inner, limits, counted, lambda: made.now)
     server = await asyncio.get_running_loop().create_server(made.door, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     try:
@@ -165,15 +178,30 @@ async def test_when_nobody_is_slow_the_one_that_is_idle_for_longest_goes() -> No
         assert len(door.connections()) == 4
 
 
+async def test_strangers_push_out_each_other_and_never_a_caller_who_has_shown_who_he_is() -> None:
+    """The oldest idle connection is kube-scheduler's; after it come ever more halves of heads."""
+    async with world() as door:
+        known = await door.dial()
+        (connection,) = door.connections()
+        vouch(connection.transport)
+        for number in range(1, 20):
+            door.now = float(number)
+            await door.dial(GET[:10] if number % 2 else b"")
+        assert connection in door.connections()
+        assert len(door.connections()) == 4
+        door.answer.set()
+        known[1].write(GET)
+        assert (await known[0].readuntil(b"\r\n")).endswith(b"200 OK\r\n")
+
+
 async def test_connections_are_counted_and_forgotten() -> None:
     async with world() as door:
         streams = [await door.dial() for _ in range(3)]
-        count = "muster_webhook_connections"
-        assert door.metrics.registry.get_sample_value(count) == 3
+        assert door.registry.get_sample_value("open") == 3
         for _, writer in streams:
             writer.close()
         await door.until(lambda: not door.connections())
-        assert door.metrics.registry.get_sample_value(count) == 0
+        assert door.registry.get_sample_value("open") == 0
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere"])

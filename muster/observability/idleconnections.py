@@ -9,9 +9,11 @@ aiohttp waits for ever for the rest of a request's head, and takes any number of
      │ aiohttp's keep-alive      │ head_seconds         │ the handler's deadlines
      └───────────────────────────┴──────────────────────┴──► closed
 
-When there are too many, the one goes that has been at a head or a body for longest, and only
-where nobody has been for ``PATIENCE_S``, the one that has been idle for longest. A caller that
-works is neither: whoever fills the table pushes himself out, not the API server.
+When there are too many, a *stranger* is closed first: a connection on which no request has passed
+authentication yet. Among strangers, and then among the others, the one goes that has been at a head
+or a body for longest, if that is longer than ``PATIENCE_S``, else the one that has been idle for
+longest. So whoever fills the table pushes out his own connections, and never one that
+kube-scheduler or the API server has used.
 
 Handshakes are cut off by asyncio (``ssl_handshake_timeout``) before anything comes here.
 """
@@ -19,20 +21,42 @@ Handshakes are cut off by asyncio (``ssl_handshake_timeout``) before anything co
 import asyncio
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from aiohttp import web
+from prometheus_client import Counter, Gauge
 
 from muster.observability.connections import Passing
-from webhook.http.bodybudget import PIECE_BYTES
-from webhook.metrics import Metrics
 
 HANDSHAKE_S: Final = 5.0
 PATIENCE_S: Final = 1.0  # a head or a body takes milliseconds
 _SWEEP_S: Final = 0.5  # between two looks at who is slow
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+_Request = TypeVar("_Request", bound=web.BaseRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What a server takes."""
+
+    #: Connections at a time.
+    connections: int
+    #: For the head of a request.
+    head_seconds: float
+    #: Bytes of a TLS connection that may wait to be decrypted; asyncio's own limit is 512 KiB.
+    read_bytes: int
+
+
+class ConnectionMetrics(NamedTuple):
+    """What is counted."""
+
+    #: Connections that are open.
+    open: Gauge
+    #: Connections that were closed here, by ``reason``.
+    closed: Counter
 
 
 class ConnectionStage(Enum):
@@ -54,23 +78,25 @@ class _Limited(Protocol):
 class Connection(Passing):
     """One connection, and the stage it is in.
 
-    ``since``: when the present stage began, seconds of the loop's clock.
+    ``since``: when the present stage began, seconds of the loop's clock. ``known``: whether a
+    request on it has passed authentication.
     """
 
-    __slots__ = ("_door", "since", "stage", "transport")
+    __slots__ = ("_door", "known", "since", "stage", "transport")
 
     def __init__(self, door: "Door", inner: asyncio.Protocol) -> None:
         super().__init__(inner)
         self._door = door
         self.stage = ConnectionStage.IDLE
         self.since = 0.0
+        self.known = False
         self.transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in, or another one's place."""
         self.transport = transport
         if isinstance(transport, _Limited):
-            transport.set_read_buffer_limits(PIECE_BYTES)
+            transport.set_read_buffer_limits(self._door.limits.read_bytes)
         self.enter(ConnectionStage.IDLE)
         self._door.opened(self)
         super().connection_made(transport)
@@ -103,18 +129,15 @@ class Door:
     def __init__(
         self,
         inner: Callable[[], asyncio.Protocol],
-        metrics: Metrics,
+        limits: ConnectionLimits,
+        metrics: ConnectionMetrics,
         clock: Callable[[], float],
-        *,
-        connections: int,
-        head_seconds: float,
     ) -> None:
-        """Allow ``connections`` at a time; ``clock`` gives seconds that only grow."""
+        """``clock`` gives seconds that only grow."""
         self._inner = inner
+        self.limits = limits
         self._metrics = metrics
         self.clock = clock
-        self._at_most = connections
-        self._head_seconds = head_seconds
         self._open: set[Connection] = set()
 
     def __call__(self) -> Connection:
@@ -129,14 +152,14 @@ class Door:
     def opened(self, connection: Connection) -> None:
         """Take a new one in."""
         self._open.add(connection)
-        if len(self._open) > self._at_most:
+        if len(self._open) > self.limits.connections:
             self._close(self._dispensable(), "too_many")
-        self._metrics.connections.set(len(self._open))
+        self._metrics.open.set(len(self._open))
 
     def lost(self, connection: Connection) -> None:
         """Forget one."""
         self._open.discard(connection)
-        self._metrics.connections.set(len(self._open))
+        self._metrics.open.set(len(self._open))
 
     async def run(self) -> None:
         """Close those that are slow, for ever."""
@@ -146,15 +169,19 @@ class Door:
 
     def sweep(self) -> None:
         """Close those that have been at a head for too long."""
-        until = self.clock() - self._head_seconds
+        until = self.clock() - self.limits.head_seconds
         slow = [c for c in self._open if c.stage is ConnectionStage.HEAD and c.since <= until]
         for connection in slow:
             self._close(connection, "slow_head")
 
     def _dispensable(self) -> Connection:
-        slow = self.clock() - PATIENCE_S
-        working = [c for c in self._open if c.stage is not ConnectionStage.IDLE and c.since <= slow]
-        return min(working or self._open, key=lambda connection: connection.since)
+        late = self.clock() - PATIENCE_S
+
+        def worth(connection: Connection) -> tuple[bool, bool, float]:
+            slow = connection.stage is not ConnectionStage.IDLE and connection.since <= late
+            return connection.known, not slow, connection.since
+
+        return min(self._open, key=worth)
 
     def _close(self, connection: Connection, reason: str) -> None:
         self._open.discard(connection)
@@ -163,22 +190,35 @@ class Door:
 
 
 def busy(handler: Handler) -> Handler:
-    """Tell the connection when its request's head is complete, and when it is answered."""
+    """Return the handler with ``working`` around it."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        connection = _connection(request)
-        if connection is None:
-            return await handler(request)
-        connection.enter(ConnectionStage.BUSY)
-        try:
-            return await handler(request)
-        finally:
-            connection.enter(ConnectionStage.IDLE)
+        return await working(request, handler)
 
     return handle
 
 
-def _connection(request: web.BaseRequest) -> Connection | None:
-    transport = request.transport
+async def working(
+    request: _Request, handler: Callable[[_Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Tell the connection when its request's head is complete, and when it is answered."""
+    connection = _connection(request.transport)
+    if connection is None:
+        return await handler(request)
+    connection.enter(ConnectionStage.BUSY)
+    try:
+        return await handler(request)
+    finally:
+        connection.enter(ConnectionStage.IDLE)
+
+
+def vouch(transport: asyncio.BaseTransport | None) -> None:
+    """Note that a request on the connection has passed authentication."""
+    connection = _connection(transport)
+    if connection is not None:
+        connection.known = True
+
+
+def _connection(transport: asyncio.BaseTransport | None) -> Connection | None:
     protocol = transport.get_protocol() if transport is not None else None
     return protocol if isinstance(protocol, Connection) else None
