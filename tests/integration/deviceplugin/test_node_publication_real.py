@@ -224,10 +224,88 @@ FORBIDDEN: list[tuple[str, JSON, str]] = [
     ("", {"metadata": {"labels": {"theirs": None}}}, "metadata.labels"),
     ("", {"metadata": {"annotations": {"volumes.kubernetes.io/x": "1"}}}, "metadata.annotations"),
     ("", {"metadata": {"finalizers": ["example.com/stuck"]}}, "finalizers"),
-    ("/status", {"status": {"capacity": {"nvidia.com/gpu": "99"}}}, "capacity is the kubelet's"),
+    ("/status", {"status": {"capacity": {"nvidia.com/gpu": "99"}}}, "the rest is the kubelet's"),
     ("/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
      "MusterDevicesHealthy and nothing else"),
 ]  # fmt: skip
+
+
+# A value for every field of a Node's status but its conditions.
+STATUS: dict[str, object] = {
+    "capacity": {"nvidia.com/gpu": "99"},
+    "allocatable": {"nvidia.com/gpu": "99"},
+    "phase": "Running",
+    "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+    "daemonEndpoints": {"kubeletEndpoint": {"Port": 4443}},
+    "nodeInfo": {"machineID": "m"},
+    "images": [{"names": ["example.com/pause"], "sizeBytes": 1}],
+    "volumesInUse": ["kubernetes.io/csi/x"],
+    "volumesAttached": [{"name": "kubernetes.io/csi/x", "devicePath": ""}],
+    "config": {"error": "broken"},
+    "runtimeHandlers": [{"name": "kata"}],
+    "features": {"supplementalGroupsPolicy": True},
+    "declaredFeatures": ["Whatever"],
+}
+
+
+async def test_of_its_status_a_plugin_writes_its_condition_and_no_field_besides(
+    api: Api, real_plane: ControlPlane
+) -> None:
+    document = await api.get("/openapi/v3/api/v1")
+    known = document["components"]["schemas"]["io.k8s.api.core.v1.NodeStatus"]["properties"]
+    fields = known.keys() - {"conditions"}
+    assert fields <= STATUS.keys()  # a new one needs a value here
+    before, refused = (await api.get(f"{NODES}/n1"))["status"], set[str]()
+    async with token_of(api, real_plane, "n1") as (own, _):
+        for field in sorted(fields):
+            said = ""
+            try:
+                await own.patch(f"{NODES}/n1/status", {"status": {field: STATUS[field]}})
+            except ApiFailed as error:
+                said = str(error)
+            if "MusterDevicesHealthy and nothing else" in said:
+                refused.add(field)
+    after = (await api.get(f"{NODES}/n1"))["status"]
+    assert {f: after.get(f) for f in fields} == {f: before.get(f) for f in fields}
+    # The server itself takes no notice of these while their features are off.
+    assert refused >= fields - {"config", "features", "declaredFeatures"}
+
+
+def event(**fields: object) -> JSON:
+    """Return an Event as the plugin writes it."""
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"generateName": "device-", "namespace": "default"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "action": "Look",
+        "reason": "DeviceUnhealthy",
+        "type": "Warning",
+        "reportingController": "muster.dev/device-plugin",
+        "reportingInstance": "n1",
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+        **fields,
+    }
+
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+IN_POD = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "p"}
+
+
+async def test_a_plugin_writes_events_in_its_own_name_alone(
+    api: Api, real_plane: ControlPlane
+) -> None:
+    async with token_of(api, real_plane, "n1") as (own, _):
+        await own.create(EVENTS, event())
+        await own.create(EVENTS, event(regarding=IN_POD))
+        for name, fields in {
+            "reportingController": {"reportingController": "muster.dev/extender"},
+            "with the node that its token": {"reportingInstance": "n2"},
+            "on the node that its token": {"regarding": {"kind": "Node", "name": "n2"}},
+            "on pods": {"regarding": {"kind": "Deployment", "namespace": "default", "name": "d"}},
+        }.items():
+            with pytest.raises(ApiFailed, match=name):
+                await own.create(EVENTS, event(**fields))
 
 
 @pytest.mark.parametrize(("subresource", "body", "said_why"), FORBIDDEN)

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from support.apiservers.apiproxy import Keeps, StoppingProxy
 from support.extenders.realcluster import EVENTS, JSON, PATIENCE_S, PODS, Cluster, cluster, until
+from support.networks.agenttokens import token
 from support.networks.jobnetworks import (
     ANNOTATION,
     ATTACHMENTS,
@@ -289,28 +290,72 @@ async def test_nobody_but_muster_puts_a_pod_into_a_jobs_network(real_plane: Cont
                 await api.create(ATTACHMENTS, bad)
 
 
+SPELLED = "muster\\u002dvni-7"  # as JSON may have it
+DEFAULT_NETWORK = "v1.multus-cni.io/default-network"
+IN_OTHER_WORDS = [
+    (DEFAULT_NETWORK, "muster-vni-7"),
+    (DEFAULT_NETWORK, "kube-system/muster-vni-7@x"),
+    (DEFAULT_NETWORK, f'[{{"name":"{SPELLED}"}}]'),
+    (ANNOTATION, f'[{{"name":"{SPELLED}"}}]'),
+    (ANNOTATION, '[{"n\\u0061me":"muster-vni-7"}]'),
+    (ANNOTATION, '[{"name":"storage"},{"name":"\\u006Duster-vni-7"}]'),
+]
+CONFIGS = [
+    '{"type":"bridge","bridge":"mv\\u00627"}',
+    '{"plugins":[{"type":"macvlan","m\\u0061ster":"mvx7"}]}',
+]
+
+
+async def test_another_spelling_of_a_jobs_network_is_refused_too(real_plane: ControlPlane) -> None:
+    async with installed(real_plane) as api:
+        for key, text in IN_OTHER_WORDS:
+            bad = stranger()
+            bad["metadata"]["annotations"] = {key: text}
+            with pytest.raises(ApiFailed, match=r"by Muster alone|write letters as they are"):
+                await api.create(PODS, bad)
+        for config in CONFIGS:
+            bad = {
+                "apiVersion": "k8s.cni.cncf.io/v1",
+                "kind": "NetworkAttachmentDefinition",
+                "metadata": {"name": "x"},
+                "spec": {"config": config},
+            }
+            with pytest.raises(ApiFailed, match=r"jobs' networks|write letters as they are"):
+                await api.create(ATTACHMENTS, bad)
+
+
+@asynccontextmanager
+async def agent_of(api: Api, plane: ControlPlane, node: str) -> AsyncIterator[Api]:
+    """Give a client with the token of the agent on a node that is made for it ("" for none)."""
+    if node:
+        await api.create("/api/v1/nodes", {"metadata": {"name": node}})
+    shown = await token(api, node)
+    async with Api(plane.url, token=shown, ca=plane.credentials.ca) as own:
+        yield own
+    if node:
+        await api.delete(f"/api/v1/nodes/{node}", grace_s=None)
+
+
 async def test_an_agent_speaks_for_the_node_that_its_token_was_made_for(
     real_plane: ControlPlane,
 ) -> None:
-    async with installed(real_plane) as api:
-        made = await api.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
-        bound = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": made["metadata"]["uid"]}
-        account = "/api/v1/namespaces/muster-system/serviceaccounts/muster-vni-agent/token"
-        asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
-        given = await api.create(account, asked | {"spec": {"boundObjectRef": bound}})
-        token, ca = given["status"]["token"], real_plane.credentials.ca
-        async with Api(real_plane.url, token=token, ca=ca) as own:
+    async with installed(real_plane) as api, agent_of(api, real_plane, "n1") as own:
+        await agent(own, "n1", 1)
+        await agent(own, "n1", 1, 1000)
+        with pytest.raises(ApiFailed, match="token was made for, n1"):
+            await agent(own, "n2", 2)
+
+
+async def test_an_agents_token_that_names_no_node_writes_nothing(real_plane: ControlPlane) -> None:
+    async with installed(real_plane) as api, agent_of(api, real_plane, "") as own:
+        with pytest.raises(ApiFailed, match="this token names none"):
             await agent(own, "n1", 1)
-            await agent(own, "n1", 1, 1000)
-            with pytest.raises(ApiFailed, match="its own node, n1"):
-                await agent(own, "n2", 2)
-        await api.delete("/api/v1/nodes/n1", grace_s=None)
 
 
 async def test_the_agent_has_the_rights_that_it_uses_and_no_others(
     real_plane: ControlPlane,
 ) -> None:
-    async with installed(real_plane) as api, real_plane.api("muster-vni-agent") as own:
+    async with installed(real_plane) as api, agent_of(api, real_plane, "n1") as own:
         await api.create(NETWORKS, _network(1000))
         await own.get(NETWORKS)
         await own.get(f"{NETWORKS}/vni-1000")

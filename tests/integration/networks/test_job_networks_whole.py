@@ -14,11 +14,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 from pyroute2 import AsyncIPRoute
 from support.extenders.realcluster import PODS, Cluster, cluster, until
+from support.networks.agenttokens import identity
 from support.networks.jobnetworks import (
     ATTACHMENTS,
     NETWORKS,
@@ -32,9 +34,9 @@ from support.networks.netns import Namespace, Pod, Underlay, run, underlay, why_
 from support.networks.networksinstalled import installed
 
 from loadtest.testbed.client import pods
+from loadtest.testbed.client.api import Api
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.kube.client import KubeClient
-from muster.kube.http import auth
 from muster.vniagent.agent import Agent
 from muster.vniagent.links import Links
 from muster.vniagent.metrics import AgentMetrics
@@ -45,13 +47,15 @@ HOSTS = ("r0-h00", "r0-h01")
 
 
 @asynccontextmanager
-async def agents(plane: ControlPlane, under: Underlay) -> AsyncIterator[None]:
+async def agents(
+    api: Api, plane: ControlPlane, under: Underlay, folder: Path
+) -> AsyncIterator[None]:
     """Run an agent for each node, with the rights as shipped."""
-    identity = auth.load(plane.kubeconfig("muster-vni-agent"))
     async with AsyncExitStack() as stack:
         running = []
         for number, (name, node) in enumerate(zip(HOSTS, under.nodes, strict=True), 1):
-            client = await stack.enter_async_context(KubeClient(identity))
+            shown = await identity(api, plane, name, folder)
+            client = await stack.enter_async_context(KubeClient(shown))
             links = await stack.enter_async_context(Links(lambda node=node: _socket(node)))  # type: ignore[misc]
             metrics = AgentMetrics(CollectorRegistry())
             made = Agent(client, links, name, under.address(number), metrics, resync_s=300.0)
@@ -84,15 +88,17 @@ async def attach(fleet: Cluster, under: Underlay, gang: pods.Gang) -> list[Pod]:
 
 
 async def test_members_of_a_job_reach_each_other_and_nobody_else_and_nothing_is_left_behind(
-    real_plane: ControlPlane,
+    real_plane: ControlPlane, tmp_path: Path
 ) -> None:
     reason = await why_not()
     if reason:
         pytest.skip(reason)
     async with underlay(2) as under, installed(real_plane) as api:
         await api.create(POOLS, pool("jobs", 1000, 1001))
-        async with cluster(real_plane, spareCount=0) as fleet, agents(real_plane, under):
+        async with AsyncExitStack() as stack:
+            fleet = await stack.enter_async_context(cluster(real_plane, spareCount=0))
             await fleet.add_racks([0], hosts=len(HOSTS))
+            await stack.enter_async_context(agents(api, real_plane, under, tmp_path))
 
             async def reported() -> bool:
                 return len((await api.get(NODES))["items"]) == len(HOSTS)

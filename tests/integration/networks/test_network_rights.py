@@ -18,6 +18,7 @@ import pytest_asyncio
 from prometheus_client import CollectorRegistry
 from support.apiservers.audited import AuditedPlane, audited_plane, granted, is_allowed
 from support.extenders.realcluster import PODS, Cluster, cluster, until
+from support.networks.agenttokens import identity
 from support.networks.jobnetworks import (
     ATTACHMENTS,
     COMPONENT,
@@ -36,7 +37,6 @@ from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from loadtest.testbed.deployment.muster import RBAC
 from muster.kube.client import KubeClient
-from muster.kube.http import auth
 from muster.vniagent.agent import Agent
 from muster.vniagent.metrics import AgentMetrics
 
@@ -58,13 +58,13 @@ async def audited(
 
 
 @asynccontextmanager
-async def agents(plane: ControlPlane) -> AsyncIterator[None]:
+async def agents(api: Api, plane: ControlPlane, folder: Path) -> AsyncIterator[None]:
     """Run an agent for each node, with the identity of the DaemonSet's pods."""
-    identity = auth.load(plane.kubeconfig("muster-vni-agent"))
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         running = []
         for number, name in enumerate(HOSTS, 1):
-            client = await stack.enter_async_context(KubeClient(identity))
+            shown = await identity(api, plane, name, folder)
+            client = await stack.enter_async_context(KubeClient(shown))
             metrics = AgentMetrics(CollectorRegistry())
             made = Agent(client, KernelLinks(), name, f"10.0.0.{number}", metrics, resync_s=300.0)
             running.append(group.create_task(made.run()))
@@ -110,19 +110,20 @@ async def live(fleet: Cluster, api: Api) -> None:
 
 
 async def test_each_right_on_networks_is_used_and_no_other_is_needed(
-    audited: AuditedPlane,
+    audited: AuditedPlane, tmp_path: Path
 ) -> None:
     async with installed(audited.plane) as api:
         await api.create(POOLS, pool("jobs", 1000, 1003))
         ghost = {"apiVersion": "muster.dev/v1alpha1", "kind": "NodeNetwork"}
         await api.create(NODES, {**ghost, "metadata": {"name": "ghost"}})
-        async with cluster(audited.plane, spareCount=0) as fleet, agents(audited.plane):
+        async with cluster(audited.plane, spareCount=0) as fleet:
             await fleet.add_racks([0], hosts=len(HOSTS))
-            await until(lambda: _has(api, NODES, *HOSTS))
-            await live(fleet, api)
-            await until(lambda: _is_empty(api, NETWORKS))
-            await until(lambda: _is_empty(api, ATTACHMENTS))
-            await until(lambda: _lacks(api, NODES, "ghost"), patience_s=150.0)
+            async with agents(api, audited.plane, tmp_path):
+                await until(lambda: _has(api, NODES, *HOSTS))
+                await live(fleet, api)
+                await until(lambda: _is_empty(api, NETWORKS))
+                await until(lambda: _is_empty(api, ATTACHMENTS))
+                await until(lambda: _lacks(api, NODES, "ghost"), patience_s=150.0)
     files: dict[str, tuple[Path, str]] = {
         EXTENDER: (RBAC, "muster-extender"),
         AGENT: (COMPONENT / "agent.yaml", "muster-vni-agent"),

@@ -8,6 +8,7 @@ import yaml
 
 from deviceplugin import config
 from deviceplugin.cdi.writer import STATIC
+from deviceplugin.cluster.incluster import CONTROLLER
 from deviceplugin.exporter.config import DCGM_PORT
 from deviceplugin.health.reports import CONDITION
 from deviceplugin.publication.gfd import MODELS
@@ -77,18 +78,21 @@ def test_the_pages_are_where_dcgms_exporter_has_its_own() -> None:
 
 
 def test_the_policy_names_the_account_that_the_pod_has_and_what_the_code_writes() -> None:
-    policy, binding = documents("admission.yaml")
+    shipped = list(documents("admission.yaml"))
+    policies, bindings = shipped[::2], shipped[1::2]
     account = next(each for each in documents("rbac.yaml") if each["kind"] == "ServiceAccount")
     meta = account["metadata"]
     assert pod()["serviceAccountName"] == meta["name"]
-    text = str(policy["spec"])
-    assert f"system:serviceaccount:{meta['namespace']}:{meta['name']}" in text
-    assert CONDITION in text
-    assert MODELS in text
-    assert binding["spec"] == {
-        "policyName": policy["metadata"]["name"],
-        "validationActions": ["Deny"],
-    }
+    for policy in policies:
+        assert f"system:serviceaccount:{meta['namespace']}:{meta['name']}" in str(policy["spec"])
+    nodes, events = (str(policy["spec"]) for policy in policies)
+    assert CONDITION in nodes
+    assert MODELS in nodes
+    assert CONTROLLER in events
+    assert [binding["spec"] for binding in bindings] == [
+        {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+        for policy in policies
+    ]
 
 
 def test_every_object_is_in_the_namespace_of_node_programs_or_in_none() -> None:
