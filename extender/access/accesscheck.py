@@ -17,6 +17,7 @@ refusal is counted.
 
 import asyncio
 import logging
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -48,6 +49,9 @@ PATIENCE_S: Final = 5.0  # with questions to the API server: half of Prometheus'
 LOGGED_PER_MINUTE: Final = 10
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr.h
 _NEVER: Final = float("-inf")
+# A name of an object: what RBAC is asked and what is looked up cannot differ in it, as they could
+# in one with an escaped slash.
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 
 class DenialReason(StrEnum):
@@ -59,6 +63,7 @@ class DenialReason(StrEnum):
     FORBIDDEN = "forbidden"  # is known, and may not
     UNAVAILABLE = "unavailable"  # the API server could not be asked
     BUSY = "busy"  # too many were being asked about
+    NAME = "name"  # asked about something that no object can be called
     OTHER = "other"  # a handshake that failed otherwise: the caller does not trust us, old TLS
 
 
@@ -67,6 +72,7 @@ _STATUS: Final[Mapping[DenialReason, HTTPStatus]] = {
     DenialReason.TOKEN: HTTPStatus.UNAUTHORIZED,
     DenialReason.CERTIFICATE: HTTPStatus.UNAUTHORIZED,
     DenialReason.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    DenialReason.NAME: HTTPStatus.BAD_REQUEST,
     DenialReason.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     DenialReason.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -163,11 +169,15 @@ class Gate:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             transport = request.transport  # None, if the caller has hung up, was never admitted
+            if not all(map(_NAME.fullmatch, request.match_info.values())):
+                refused = _Refused(DenialReason.NAME, _no_name(route, request))
+                self._note(route, refused.why, str(refused), request.remote)
+                return self._answer(area, refused)
             # All that kube-scheduler's second and every further call costs.
             if self.clock() >= until.get(id(transport), _NEVER):
-                refused = await self._look_at(area, route, request)
-                if refused is not None:
-                    return refused
+                answer = await self._look_at(area, route, request)
+                if answer is not None:
+                    return answer
             return await handler(request)
 
         return handle
@@ -280,3 +290,9 @@ class Gate:
 def _name(path: str) -> str:
     """Return what a route is called in the count: its last part that is not a variable."""
     return [part for part in path.split("/") if part and not part.startswith("{")][-1]
+
+
+def _no_name(route: str, request: web.Request) -> str:
+    wrong = {k: v for k, v in request.match_info.items() if not _NAME.fullmatch(v)}
+    given = ", ".join(f"{key}: {value!r}" for key, value in wrong.items())
+    return f"{route}: {given} is no name of an object: letters, digits, '-', '_' and '.' alone"

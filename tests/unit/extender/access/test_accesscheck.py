@@ -138,6 +138,26 @@ async def test_rbac_lets_the_owner_of_a_token_read_what_it_may_get_and_no_more(b
     assert both.reviews() == {("token", "yes"): 1, ("access", "yes"): 1, ("access", "no"): 1}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/explain/default/..%2F..",
+        "/v1/explain/default%2F..%2Fkube-system/a",
+        "/v1/explain/default/a%00",
+        "/v1/story/pod/default/a%1b[31m",
+        "/v1/defrag/%2e%2e%2fdefault/a",
+    ],
+)
+async def test_what_no_object_can_be_called_is_refused_before_anybody_is_asked(
+    both: Door, path: str
+) -> None:
+    for token in ("t-prometheus", "t-admin"):
+        status, body, _ = await both.ask(path, token=token)
+        assert status == 400
+        assert "is no name of an object" in body["error"]
+    assert not both.reviews()
+
+
 async def test_names_in_the_configuration_need_no_rbac(both: Door) -> None:
     for path in READS[:2]:
         assert (await both.ask(path, token="t-admin"))[0] == 200
