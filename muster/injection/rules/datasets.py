@@ -38,6 +38,10 @@ _FORM: Final = re.compile(
 )
 
 
+_OPTION: Final = re.compile(r"[A-Za-z0-9._/@+=-]*")
+"""A directory of a bucket: it becomes one of several mount options, which commas separate."""
+
+
 def datasets(subject: Subject) -> Iterator[Additions]:
     """Yield a volume and its mounts for each data set that the pod names."""
     for key, text in subject.annotations.items():
@@ -53,6 +57,9 @@ def _dataset(name: str, key: str, text: str, subject: Subject) -> Additions:
     if found is None or ".." in (found["dir"] or "").split("/"):
         form = "gs://BUCKET[/DIR], pvc://CLAIM[/DIR] or lustre://CLAIM, then :/where/to[:ro]"
         return Additions("dataset", warnings=(f"{key}: {text!r} cannot be read; write {form}",))
+    if found["kind"] == "gs" and not _OPTION.fullmatch(found["dir"] or ""):
+        told = f"{key}: DIR {found['dir']!r}: allowed are letters, digits and . _ / @ + = -"
+        return Additions("dataset", warnings=(told,))
     volume = _volume(f"dataset-{name}", found)
     below = (found["dir"] or "") if found["kind"] != "gs" else ""
     mount = Mount(

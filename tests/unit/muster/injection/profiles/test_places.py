@@ -1,7 +1,11 @@
 """Tier, spot capacity, taints, data sets and classes: what a pod asks for in words."""
 
+import re
+
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support.injections.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
 
 from muster.injection.nodegroups import NodeGroup, NodeGroups
@@ -109,6 +113,17 @@ def test_a_directory_outside_of_its_claim_is_told_and_not_mounted(text: str) -> 
     said = result(asking(dataset_c4=text), NOTHING_SAID)
     assert "pvc://CLAIM" in said.warnings[0]
     assert not any("dataset" in source for source in said.record.set)
+
+
+@given(directory=st.text(min_size=1))
+@example(directory="x,uid=0")
+@example(directory="x\u0000,o=allow_other")
+def test_a_directory_of_a_bucket_never_becomes_two_mount_options(directory: str) -> None:
+    said = result(asking(dataset_c4=f"gs://b/{directory}:/d"), NOTHING_SAID)
+    volumes = [entry["value"] for entry in patch(said) if entry["path"].startswith("/spec/volumes")]
+    options = re.findall(r'"mountOptions":"([^"]*)"', msgspec.json.encode(volumes).decode())
+    assert len(options) + len(said.warnings) == 1
+    assert all(text.count(",") <= 1 for text in options)
 
 
 def test_a_data_set_whose_name_no_volume_can_have_is_told() -> None:
