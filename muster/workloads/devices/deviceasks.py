@@ -27,6 +27,7 @@ from muster.kube import wire
 from muster.kube.quantity import NANOS, QuantityError, parse, to_nanos
 from muster.workloads.devices.accelerators import Accelerators
 from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, SharingNames
+from muster.workloads.keys.wholenumbers import whole
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
 MIG_PREFIX: Final = "nvidia.com/mig-"
@@ -416,6 +417,7 @@ def _listed(meta: wire.ObjectMeta, keys: tuple[Key, ...]) -> tuple[str, ...]:
 
 
 def _whole_number(text: str, where: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:12]) <= _MOST_MIB:
+    number = whole(text, _MOST_MIB)
+    if not number:
         raise ContradictionError(f"{where}: {text[:40]!r} is no whole number; allowed: 1, 2, 3 …")
-    return int(text)
+    return number

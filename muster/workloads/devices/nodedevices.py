@@ -29,6 +29,7 @@ from muster.kube.translation.requests import MOST_SIZES
 from muster.workloads.devices import mig
 from muster.workloads.devices.deviceasks import MIG_PREFIX, NVIDIA_SHARED, profile_of
 from muster.workloads.devices.devicenames import DeviceNames
+from muster.workloads.keys.wholenumbers import whole
 
 GPU: Final = "nvidia.com/gpu"
 AMD: Final = "amd.com/gpu"
@@ -255,7 +256,7 @@ def _hami(facts: _Facts) -> tuple[DeviceSpec, ...]:
     try:
         rows = json.loads(text) if text.startswith("[") else _hami_rows(text)
         found = tuple(_hami_device(row, facts) for row in rows)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ()
     return found if len({spec.name for spec in found}) == len(found) else ()
 
@@ -308,7 +309,7 @@ def _mib(text: str) -> int:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
+    return whole(text, _COUNTABLE) or 0
 
 
 def _units(quantity: wire.Quantity) -> int:

@@ -10,6 +10,7 @@ from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.kube import wire
 from muster.workloads.dialect import created, gang_key
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS, shorten
+from muster.workloads.keys.wholenumbers import whole
 
 
 def group(
@@ -54,10 +55,10 @@ def number(text: str, field: str) -> tuple[int, tuple[str, ...]]:
     """Return a number of members written as text, and what is wrong with it; 1 if it is none."""
     if not text:
         return 1, (f"{field} is missing: {COUNT_RULE} is needed",)
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MEMBERS))
-    if not digits or count_problem(int(text), field):
+    found = whole(text, MAX_MEMBERS)
+    if found is None or count_problem(found, field):
         return 1, (f'{field}: "{shorten(text)}" is not allowed: {COUNT_RULE}',)
-    return int(text), ()
+    return found, ()
 
 
 def roles_of(minima: Mapping[str, int]) -> tuple[RoleSpec, ...]:

@@ -27,6 +27,7 @@ from typing import Annotated, Final
 import msgspec
 
 from muster.workloads.keys.levels import foreign, tier
+from muster.workloads.keys.wholenumbers import whole
 
 KUEUE: Final = "kueue.x-k8s.io/"
 KAI: Final = "kai.scheduler/"
@@ -57,6 +58,7 @@ _FIELDS: Final = (
     ("slice_size", (_LAYERS, *_SLICE_SIZE)),
     ("min_count", (_MINIMUM,)),
 )
+_HIGHEST_TIER: Final = 999  # no cluster has that many levels
 _LARGEST: Final = 1_000_000  # members of one gang, as muster.workloads.keys.userkeys.MAX_MEMBERS
 
 
@@ -123,7 +125,7 @@ def tiers(mode: str, highest: str) -> tuple[str | None, str | None]:
     ``hard`` keeps the gang in one HyperNode of at most that tier, ``soft`` tries to; both
     look at the lowest tier first. Without a tier ``hard`` only asks for any HyperNode.
     """
-    number = int(highest) if highest.isascii() and highest.isdigit() else 0
+    number = whole(highest, _HIGHEST_TIER) or 0
     if mode not in {"hard", "soft"}:
         return None, None
     if mode == "soft" or not number:
@@ -164,11 +166,11 @@ def _number(said: Mapping[str, str], key: str, problems: list[str]) -> int | Non
     text = said.get(key)
     if text is None:
         return None
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_LARGEST))
-    if not digits or not 1 <= int(text) <= _LARGEST:
+    number = whole(text, _LARGEST)
+    if not number:
         problems.append(f'{key}: "{text[:80]}" is not allowed: a whole number from 1 to {_LARGEST}')
         return None
-    return int(text)
+    return number
 
 
 def _first(said: Mapping[str, str], keys: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.names import HOST
+from muster.workloads.keys.wholenumbers import whole
 
 FOREIGN: Final = "~"  # no label key begins with it
 _TIER: Final = "tier "
@@ -62,8 +63,8 @@ def find(written: str, levels: Sequence[str]) -> str | None:
     if written == HOST:
         return levels[-1]
     if written.startswith(_TIER):
-        number = int(written.removeprefix(_TIER))
-        return levels[-1 - number] if 1 <= number < len(levels) else None
+        number = whole(written.removeprefix(_TIER), len(levels) - 1)
+        return levels[-1 - number] if number else None
     if "/" in written:
         return None
     name = written.lower().removesuffix("layer")

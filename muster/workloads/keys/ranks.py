@@ -5,21 +5,19 @@ from typing import Final
 
 from muster.kube import wire
 from muster.workloads.dialect import NO_RANK
+from muster.workloads.keys.wholenumbers import whole
 
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"  # Job controller, Indexed
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # StatefulSet controller
 RANK_KEYS: Final = (COMPLETION_INDEX, POD_INDEX)
 MAX_RANK: Final = 2**31 - 1  # ranks live in int32 columns
-_INDEX_DIGITS: Final = 10  # decimal digits of an int32
 
 
 def index(meta: wire.ObjectMeta, key: str) -> int:
     """Return a label or annotation as a number from 0 to ``MAX_RANK``, else ``NO_RANK``."""
     text = meta.labels.get(key) or meta.annotations.get(key) or ""
-    if not (text.isascii() and text.isdigit() and len(text) <= _INDEX_DIGITS):
-        return NO_RANK
-    number = int(text)
-    return number if number <= MAX_RANK else NO_RANK
+    number = whole(text, MAX_RANK)
+    return NO_RANK if number is None else number
 
 
 def pod_rank(meta: wire.ObjectMeta) -> int:

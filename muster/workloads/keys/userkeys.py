@@ -18,6 +18,7 @@ from typing import Final
 
 from muster.kube import names
 from muster.workloads.keys.foreignwishes import NONE, Wishes, wishes
+from muster.workloads.keys.wholenumbers import whole
 
 MAX_MEMBERS: Final = 1_000_000  # members of one gang: the model's limit of pods in a cluster
 SHORT_LEVELS: Final[Mapping[str, str]] = {
@@ -191,10 +192,8 @@ def _twice(
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MEMBERS))):
-        raise ValueError(COUNT_RULE)
-    number = int(text)
-    if not 1 <= number <= MAX_MEMBERS:
+    number = whole(text, MAX_MEMBERS)
+    if not number:
         raise ValueError(COUNT_RULE)
     return number
 
