@@ -231,7 +231,7 @@ class Reservations:
         problem = self._problem(view, key, event)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
-            self._feed.expect_no_more(first, key)
+            self._feed.drop_expected(first, key)
             return problem
         return await self._entered(key, numbers(view.spec), nonce, event)
 
@@ -343,7 +343,7 @@ class Reservations:
         self._rows.pop(uid, None)
         _done(found, uid)
         if uid == found.first:
-            self._feed.expect_no_more(uid, found.key)
+            self._feed.drop_expected(uid, found.key)
 
 
 def _done(found: _Reservation, uid: PodUid) -> None:
