@@ -243,7 +243,7 @@ class Feed:
             return
         self._foreign.put(uid, key, pod)
         if new and self._waits(key):
-            self._reporter.outside(pod, key)
+            self._reporter.foreign_member(pod, key)
 
     def _waits(self, key: GangKey) -> bool:
         gang = self._engine.state.gang(key)
@@ -267,7 +267,7 @@ class Feed:
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
             self._store_pending(uid, pod, event.pod_class)
-            self._reporter.came(uid, member.key)
+            self._reporter.pod_created(uid, member.key)
         else:
             self._drop_pending(uid)
         self._engine.apply(event)
@@ -357,7 +357,7 @@ class Feed:
         foreign = self._foreign.of(key) if self._foreign.pods else []
         if foreign and not self._waits(key):
             for other in foreign:
-                self._reporter.outside(other, key)
+                self._reporter.foreign_member(other, key)
 
     def _store_pending(self, uid: PodUid, pod: wire.Pod, pod_class: PodClass) -> None:
         if self._pending.get(uid) is None and pod_class.unmodelled:

@@ -4,7 +4,7 @@ Whether an ungated pod is managed depends on a label of its namespace (``muster.
 model stores no wire objects (a million pods would be gigabytes). So when the label changes the
 namespace's pending pods are listed again and applied again::
 
-            due                   next                    listed, nothing came meanwhile
+            due                   next                    listed, not due again since
     ─────────────────► QUEUED ───────────► BEING LISTED ─────────────────────► forgotten
                          ▲                   │      │
                          └─── due again ─────┘      └─ events note their pods: `was_seen`

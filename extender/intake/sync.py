@@ -306,7 +306,7 @@ class Sync:
             case Synced():
                 if source.absent:
                     source.absent = False
-                    log.info("installed meanwhile", extra={"resource": str(source.resource)})
+                    log.info("now served", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods:
                     await self._forget(self._listed.end(self._parts.known))

@@ -1,4 +1,4 @@
-"""What is known of jobs' networks, and what of it a release writes into a pod.
+"""What is known about jobs' networks, and what a release writes into a pod from it.
 
 ::
 
@@ -6,7 +6,7 @@
                                  ├──► extra: the annotation of one pod, in its release
     JobNetworks ──► book, writes ┘
 
-The leader's work (``extender.jobnetworks.assignment``) keeps the book and the objects; every
+The leader's work (``extender.jobnetworks.assignment``) updates the book and the objects; every
 release reads them.
 """
 
@@ -41,7 +41,10 @@ class NetworkRecords:
         self.writes = NetworkWrites(client, self.book)
 
     def extra(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseExtra:
-        """Return the annotation that a release writes. Raises ``ValueError`` as ``merged``."""
+        """Return the annotation that a release writes.
+
+        Raises ``ValueError`` if the subnet is full, or the pod's own annotation cannot be merged.
+        """
         if not self.book.lines:
             return NOTHING
         line = None if hold.gang is None else self.book.of(hold.gang)

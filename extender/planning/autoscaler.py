@@ -86,6 +86,7 @@ class Provisioner:
     reporter: DecisionReporter
     #: the last decision about each gang that waits for room
     decisions: Mapping[GangKey, Decision]
+    #: the resource names that count as devices
     accelerators: Accelerators
     pace: Pace
     _lacks: dict[GangKey, _Lack] = field(default_factory=dict)

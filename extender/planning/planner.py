@@ -144,7 +144,7 @@ class Planner:
         self._list.keep_only(set(self._engine.state.gangs()))
 
     async def run(self) -> None:
-        """Plan for ever."""
+        """Plan forever."""
         while True:
             self._resting = True
             await self._sleep()

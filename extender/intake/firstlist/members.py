@@ -52,7 +52,9 @@ class ReadPage:
 
     page: PackedPage
     uids: Uids
+    #: str[n]: the node of each pod, "" if it is not bound
     nodes: Sequence[str]
+    #: float64[n]: creation time of each pod in epoch seconds; 0 for none, NaN for an invalid one
     created: Times
     #: bool[n]: which pods may be applied together by these columns: bound, with valid times
     may: NDArray[np.bool_]

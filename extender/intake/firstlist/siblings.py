@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.intake.foreignmembers import ForeignMembers
-from extender.watchover.bypassedpods import was_seen
+from extender.watchover.bypassedpods import passed_webhook
 from muster.cluster.events import PlanNote, PodUpserted
 from muster.kube import names, wire
 from muster.kube.firstlist import ownkeys
@@ -35,6 +35,7 @@ from muster.workloads.registry import PodMembership, conflicts_as, place, speaks
 class Sibling:
     """One of a gang's running members, which was judged for all of them."""
 
+    #: the pod that was judged
     pod: wire.Pod
     #: its event; all but UID, node, times, rank and plan holds for each sibling
     event: PodUpserted
@@ -61,7 +62,7 @@ def is_quiet(pod: wire.Pod) -> bool:
     It passed the webhook and has no condition about its devices (``DeviceReports.arrived``).
     """
     reports = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
-    return was_seen(pod) and not reports
+    return passed_webhook(pod) and not reports
 
 
 class Siblings:

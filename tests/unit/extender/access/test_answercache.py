@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from extender.access.answercache import AT_ONCE, KEPT, WAITING, Busy, Memo
+from extender.access.answercache import AT_ONCE, MOST, WAITING, Busy, Memo
 
 YES_S, NO_S = 60.0, 10.0
 
@@ -112,9 +112,9 @@ async def test_a_flood_of_questions_is_bounded_and_who_had_a_yes_keeps_its_turn(
 async def test_what_is_kept_is_bounded_and_noes_do_not_push_out_a_yes() -> None:
     oracle = Oracle()
     assert await oracle.get("yes")
-    for i in range(2 * KEPT):
+    for i in range(2 * MOST):
         await oracle.get(f"no-{i}", answer=False)
-    assert len(oracle.memo._no) == KEPT
+    assert len(oracle.memo._no) == MOST
     asked = len(oracle.asked)
     assert await oracle.get("yes")
     assert len(oracle.asked) == asked
