@@ -37,7 +37,7 @@ class _Answer(Generic[V]):
 
 
 @dataclass(slots=True)
-class Memo(Generic[K, V]):
+class AnswerCache(Generic[K, V]):
     """Answers by question. An answer that is false in Python is negative."""
 
     #: how long a positive answer is cached, in seconds

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
-from extender.access.answercache import Memo
+from extender.access.answercache import AnswerCache
 from extender.config.callers import CallersSettings, NamedCallers, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
@@ -118,8 +118,8 @@ class Accounts:
         no_s = min(NO_S, yes_s)
         self._client = client
         self._audiences = tokens.audiences
-        self._owners = Memo[bytes, UserInfo | None](yes_s, no_s, clock)
-        self._allowed = Memo[tuple[bytes, str], bool](yes_s, no_s, clock)
+        self._owners = AnswerCache[bytes, UserInfo | None](yes_s, no_s, clock)
+        self._allowed = AnswerCache[tuple[bytes, str], bool](yes_s, no_s, clock)
         self._asked = asked
 
     async def owner(self, token: str) -> UserInfo | None:

@@ -31,7 +31,7 @@ class _Carried:
 
 
 @dataclass(slots=True)
-class Attached:
+class AttachedPods:
     """Pods with a job's network, by UID, and places that were chosen for a release."""
 
     _carried: dict[PodUid, _Carried] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
+from extender.jobnetworks.addresses import AttachedPods
 from extender.jobnetworks.members import allowed, hosts, too_large
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.reclaim import NetworkReview
@@ -87,7 +87,7 @@ class JobNetworks:
     review: NetworkReview = field(init=False)
     # the parts of ``known``
     pools: NetPools = field(init=False)
-    attached: Attached = field(init=False)
+    attached: AttachedPods = field(init=False)
     book: VniBook = field(init=False)
     writes: NetworkWrites = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -296,7 +296,7 @@ class JobNetworks:
             raise TryAgain(peers)
         line = self.book.of(view.key)
         if line is not None:
-            await self.writes.put_on(line.vni, peers)
+            await self.writes.add_nodes(line.vni, peers)
             await self.writes.attach(line.vni)
             return
         made = await self._make(view, nodes)

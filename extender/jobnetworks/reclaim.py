@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
+from extender.jobnetworks.addresses import AttachedPods
 from extender.jobnetworks.members import hosts, is_alive, is_living, is_placed
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.writes import NetworkWrites, peers_of
@@ -47,7 +47,7 @@ class NetworkReview:
 
     engine: Engine
     pools: NetPools
-    attached: Attached
+    attached: AttachedPods
     book: VniBook
     writes: NetworkWrites
     metrics: ExtenderMetrics
@@ -122,7 +122,7 @@ class NetworkReview:
             self.reporter.network(view, f"gang {view.key}, VNI {line.vni}: {peers}", warning=True)
             peers = peers_of(nodes & self.pools.nodes.keys(), self.pools.nodes)
         if not isinstance(peers, str):
-            await self.writes.put_on(line.vni, peers, alone=True)
+            await self.writes.add_nodes(line.vni, peers, only=True)
 
     # -- late agents -----------------------------------------------------------------------------
 

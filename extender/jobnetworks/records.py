@@ -11,7 +11,7 @@ release reads them.
 """
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
+from extender.jobnetworks.addresses import AttachedPods
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.writes import NetworkWrites
 from extender.pendingpods import PendingPod
@@ -34,7 +34,7 @@ class NetworkRecords:
         #: the pools and the nodes' agents, as the watches show them
         self.pools = NetPools()
         #: the pods that carry a network
-        self.attached = Attached()
+        self.attached = AttachedPods()
         #: the VNI of each gang
         self.book = VniBook()
         #: the objects of the networks

@@ -170,12 +170,12 @@ class NetworkWrites:
         self.book.made(vni)
         return self.book.lines[vni]
 
-    async def put_on(self, vni: int, peers: Sequence[Peer], *, alone: bool = False) -> None:
-        """Add these nodes to a network; with ``alone`` remove all others."""
+    async def add_nodes(self, vni: int, peers: Sequence[Peer], *, only: bool = False) -> None:
+        """Add these nodes to a network; with ``only`` remove all others."""
         network = self.objects[vni]
         before = {peer.name: peer for peer in network.spec.nodes}
         wanted = {peer.name: peer for peer in peers}
-        if not alone:
+        if not only:
             wanted = before | wanted
         if wanted == before:
             return

@@ -44,7 +44,7 @@ from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
 from extender.wiring import rooms
-from extender.wiring.jobs import Gates, Plans, Ticker, Works
+from extender.wiring.jobs import Gates, JobGroups, Plans, Ticker
 from extender.wiring.rooms import Common, Shown, Surface
 from muster.kube.client import KubeClient
 from muster.kube.writing.events import Regarding
@@ -186,15 +186,15 @@ class Extender:
             live=Health(),
             ready=Health({"listed": self.sync.problem, "draining": self._draining}),
             metrics=it.metrics,
-            jobs=self._works(it).behind(Gates(self.sync.synced, self.begun)),
+            jobs=self._job_groups(it).behind(Gates(self.sync.synced, self.begun)),
             drain=self._drain,
         )
 
-    def _works(self, it: Common) -> Works:
+    def _job_groups(self, it: Common) -> JobGroups:
         """Return every job in the group of what it waits for."""
         gates = Gates(self.sync.synced, self.begun)
         asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
-        return Works(
+        return JobGroups(
             at_once={
                 "sync": self.sync.run,
                 "planner": Plans(gates, self.planner, self.collector).run,  # waits by itself

@@ -64,7 +64,7 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
+class JobGroups:
     """The jobs by what they wait for: name → coroutine function that runs forever."""
 
     #: wait for nothing

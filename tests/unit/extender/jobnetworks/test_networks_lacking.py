@@ -1,4 +1,4 @@
-"""Isolated networks where something is missing: gangs wait, and are told for what.
+"""Isolated networks where something is missing: gangs wait, and the cause is reported.
 
 The rack is drawn in tests/support/networks/networksite.py.
 """
@@ -133,11 +133,11 @@ async def test_a_node_whose_agent_is_silent_for_two_lists_is_named_once() -> Non
         assert metrics.registry.get_sample_value("muster_job_networks_late") == 1
         await agent(it.api, dead, 1, 1000)
 
-        async def heard() -> bool:
+        async def reported() -> bool:
             await later(it, 61)
             return metrics.registry.get_sample_value("muster_job_networks_late") == 0
 
-        await eventually(heard)
+        await eventually(reported)
 
 
 async def test_one_network_that_cannot_be_written_keeps_no_other_from_being_freed() -> None:

@@ -27,7 +27,7 @@ SETTLED_S = ConditionsConfig().after_seconds
 
 @dataclass
 class Bench:
-    """A cluster whose clock the test turns; the test is census and teller."""
+    """A cluster with a clock that the test sets; the test counts gangs and writes conditions."""
 
     cluster: World
     now: list[float] = field(default_factory=lambda: [1_000.0])
