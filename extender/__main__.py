@@ -51,7 +51,7 @@ def _elect(config: ExtenderConfig, *, chosen: bool) -> ExtenderConfig:
 
 
 def _pod() -> PodName | None:
-    """Return the pod this process runs in; None when the environment does not say."""
+    """Return the pod this process runs in; None if the environment does not name it."""
     namespace, name = os.environ.get("POD_NAMESPACE", ""), os.environ.get("POD_NAME", "")
     return PodName(namespace, name) if namespace and name else None
 

@@ -1,8 +1,8 @@
-"""The aiohttp application: routes, health, and the background tasks that live as long as it.
+"""The aiohttp application: routes, health, and background tasks with the same lifetime.
 
-``cleanup_ctx`` starts one ``TaskGroup`` with every task the extender has: the watches, the
-writer, the planner, the releases. If one fails the group cancels the rest and the process
-ends with its error; a supervisor's restart is safer than half an extender.
+``cleanup_ctx`` starts one ``TaskGroup`` with every task of the extender: the watches, the writer,
+the planner, the releases. If one fails the group cancels the rest and the process ends with its
+error. A restart by the supervisor is safer than an extender that only half works.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from muster.observability.metrics import CONTENT_TYPE, render
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 KEEP_ALIVE_S: Final = 180.0
-"""Go's HTTP client drops idle connections after 90 s. If we dropped them first, a call sent
-in that moment would fail: kube-scheduler's extender client never retries."""
+"""Go's HTTP client closes idle connections after 90 s. If we closed them first, a call sent at
+that moment would fail, and kube-scheduler's extender client never retries."""
 READ_BUFFER_BYTES: Final = 1 << 18  # measured with 3 MB bodies: fewer pauses, still in cache
 TLS_BUFFER_BYTES: Final = 1 << 16
 """asyncio fills a buffer of this size with zeros for each TLS connection, 256 KiB otherwise."""
@@ -35,18 +35,21 @@ TLS_BUFFER_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ExtenderParts:
-    """What the application is made of."""
+    """The parts of the application."""
 
     config: ExtenderConfig
     handlers: Handlers
     api: ReadApi
     reservations: ReservationApi
     gate: Gate
+    #: the checks of ``/livez``
     live: Health
+    #: the checks of ``/readyz``
     ready: Health
     metrics: ExtenderMetrics
-    #: name → coroutine function that runs for ever
+    #: name → coroutine function that runs forever
     jobs: dict[str, Job]
+    #: called at the end, before the jobs are cancelled
     drain: Job
 
 
@@ -63,7 +66,7 @@ def make_app(parts: ExtenderParts) -> web.Application:
     app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))
     app.add_routes(guarded(Area.RESERVE, parts.reservations.routes()))
     app.add_routes(guarded(Area.READ, [*parts.api.routes(), web.get("/metrics", _metrics)]))
-    # Health is for everybody who gets through the handshake: a kubelet has nothing to show.
+    # Health needs no credentials beyond the handshake: a kubelet has none.
     app.add_routes(
         [web.get("/livez", _health(parts.live)), web.get("/readyz", _health(parts.ready))]
     )

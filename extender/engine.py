@@ -1,7 +1,7 @@
-"""The one writer: every event goes through ``Engine.apply``, effects go to those who act.
+"""The only writer of the state: every event goes through ``Engine.apply``, effects to listeners.
 
-The event loop runs one task at a time and ``apply`` never awaits, so no task ever sees
-the state half changed and no lock is needed.
+The event loop runs one task at a time and ``apply`` never awaits. So no task ever sees a half
+changed state, and no lock is needed.
 """
 
 import time
@@ -19,12 +19,11 @@ Clock = Callable[[], float]
 
 
 class SteadyClock:
-    """Seconds since the epoch that never step: the wall clock is read once, then time is counted.
+    """Seconds since the epoch without steps: the wall clock is read once, then time is counted.
 
-    Deadlines, back-offs and assembly windows are compared with times that were noted
-    earlier. If somebody set the clock back by two hours in between, a gang that was to be
-    left alone for a second would be left alone for two hours; set forward, every hold
-    would expire at once.
+    Deadlines, back-offs and assembly windows are compared with earlier times. If the wall clock
+    were set back by two hours in between, a gang deferred for a second would be deferred for two
+    hours. If it were set forward, every hold would expire at once.
     """
 
     def __init__(self, wall: Clock = time.time, monotonic: Clock = time.monotonic) -> None:
@@ -37,12 +36,10 @@ class SteadyClock:
 
 
 class Engine:
-    """A ``ClusterState``, its clock, and listeners to effects.
-
-    ``story``: where every event that changes the state is noted with its cause.
-    """
+    """A ``ClusterState``, its clock, and listeners to effects."""
 
     def __init__(self, state: ClusterState, clock: Clock, story: Story | None = None) -> None:
+        """Note every event that changes the state in ``story``, with its cause."""
         self.state = state
         self.clock = clock
         self.story = story or Story(0)
@@ -52,15 +49,15 @@ class Engine:
         }
 
     def listen(self, listener: Listener, *kinds: type[Effect]) -> None:
-        """Have ``listener`` called with effects of ``kinds``, all without; it returns at once."""
+        """Have ``listener`` called with effects of ``kinds`` (none: of all). It must not wait."""
         for kind in kinds or self._listeners:
             self._listeners[kind].append(listener)
 
     def apply(self, event: Event, cause: int = NOTHING, *, makes_way: bool = False) -> None:
-        """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on.
+        """Apply ``event`` now. Raises ``PlanStale`` for a plan that no longer fits.
 
-        ``cause``: the number in the story of what it follows from, where that is known.
-        ``makes_way``: the next event takes its room, so no listener learns that it became free.
+        ``cause``: the number of its cause in the story, if that is known.
+        ``makes_way``: the next event takes the freed room, so no listener gets ``CapacityFreed``.
         """
         state, number, now = self.state, NOTHING, self.clock()
         before = state.generation
@@ -78,5 +75,5 @@ class Engine:
             self._cause = outer
 
     def make_way(self, event: Event) -> None:
-        """Apply an event whose room the next one takes: no listener gets ``CapacityFreed``."""
+        """Apply an event that frees room for the next event: no listener gets ``CapacityFreed``."""
         self.apply(event, makes_way=True)

@@ -1,4 +1,4 @@
-"""What the extender's HTTP edge can refuse, each with the status it answers with."""
+"""The errors of the extender; for those of HTTP calls, the status of the answer."""
 
 
 class ExtenderError(Exception):
@@ -6,7 +6,7 @@ class ExtenderError(Exception):
 
 
 class MalformedCall(ExtenderError):
-    """The body is not what the wire says (HTTP 400)."""
+    """The body does not match the wire format (HTTP 400)."""
 
 
 class TooLarge(ExtenderError):
@@ -18,7 +18,7 @@ class NotReady(ExtenderError):
 
 
 class NamespaceUnseen(ExtenderError):
-    """Labels decide whether a pod is Muster's, of a namespace that no watch has shown yet."""
+    """Whether a pod is managed depends on labels of a namespace that no watch has shown yet."""
 
     def __init__(self, namespace: str) -> None:
         super().__init__(f"namespace {namespace} has not been seen yet")
@@ -26,4 +26,4 @@ class NamespaceUnseen(ExtenderError):
 
 
 class Deposed(ExtenderError):
-    """This replica led and may not any more, or cannot take part; the process must end."""
+    """This replica lost the leadership, or cannot take part in elections; the process must end."""

@@ -26,12 +26,12 @@ class RequestOutcome(StrEnum):
     """How a request ended."""
 
     OK = "ok"
-    REFUSED = "refused"  # the body was not what the wire says
-    ERROR = "error"  # an error in the wire's own field, or not ready
+    REFUSED = "refused"  # the body did not match the wire format, or was too large
+    ERROR = "error"  # an error in the reply's error field, or not ready
 
 
 class FilterAnswer(StrEnum):
-    """What ``filter`` said."""
+    """The kinds of answers of ``filter``."""
 
     PLANNED = "planned"
     SPARE = "spare"
@@ -207,17 +207,25 @@ Count = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What is read when metrics are scraped."""
+    """Functions that return the values of gauges; called when metrics are scraped."""
 
+    #: gangs by phase
     gangs: Counts
+    #: held pods by state
     holds: Counts
+    #: waiting gangs by cause
     queued_gangs: Counts
+    #: waiting pods by cause
     queued_pods: Counts
-    #: for how long the oldest gang waits
+    #: how long the oldest gang has waited, in seconds
     oldest_s: Callable[[], float]
+    #: complete gangs that do not fit
     waiting: Count
+    #: watch events that are not applied yet
     backlog: Count
+    #: gangs with too few bound members
     partial: Count
+    #: what hot spares hold, by resource
     spares: Counts
 
 

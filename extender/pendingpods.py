@@ -1,8 +1,8 @@
-"""What the release needs to know of managed pods that are not bound, and the model does not keep.
+"""What a release needs about managed pods that are not bound, beyond what the model stores.
 
-The model has rows and numbers; a PATCH needs names, and the pod as it was read where it
-has node affinity of its own, because that is replaced as a whole. Kept from the first
-sight of a managed pod until it is bound or gone.
+The model has rows and numbers. A PATCH needs names. If the pod has node affinity of its own, it
+also needs the pod as it was read, because the affinity is replaced as a whole. A record is stored
+from the first event of a managed pod until the pod is bound or deleted.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,36 +20,36 @@ from muster.kube.writing.podbodies import POD_SCHEDULED
 from muster.kube.writing.podwrites import PodRef
 from muster.workloads.managedpods import has_gate
 
-CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared from anew
+MOST_CONTROLLERS: Final = 10_000  # that are shared between pods; then the table starts again empty
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
     """One managed pod that is not bound yet."""
 
+    #: namespace, name and UID
     ref: PodRef
     #: the pod as it was read if it has node affinity of its own
     seen: Pod | None
-    #: whether Muster's gate still holds it
+    #: whether it still has Muster's gate
     gated: bool
     #: whether a controller would replace it
     owned: bool
-    #: whether a pin could make its plan fail (``suffers_from_pin``): it must be free to go
-    #: elsewhere
+    #: whether a pin could make its plan fail (``suffers_from_pin``), so that it is not pinned
     soft: bool
-    #: whether it was released with its plan in its spec, which nothing can change any more
+    #: whether it was released with its plan in its node affinity, which is immutable then
     pinned: bool
-    #: whether kube-scheduler has it, and found no node that it may go to and passes its filters
+    #: whether kube-scheduler has reported it as unschedulable
     refused: bool = False
     #: id of the plan that it carries, "" while it is gated
     plan_id: str = ""
-    #: resource version of its release, once the reply has been taken over, else ""
+    #: resource version of its release, "" before the reply has been applied
     released_as: str = ""
     #: resource version that was read
     version: str = ""
     #: digest of the cause in its condition (``headline_digest``), 0 for a pod without our gate
-    told: int = 0
-    #: who would replace it
+    condition_digest: int = 0
+    #: the controller that would replace it
     controller: OwnerReference | None = None
     #: its annotation for Multus as it was read
     networks: str = ""
@@ -57,9 +57,9 @@ class PendingPod:
     def pin(self, configured: PinSetting) -> podwrites.PinKind:
         """Return how to tie this pod to its plan.
 
-        The spec of a pod that is not gated any more cannot be changed. A pinned pod whose
-        node is lost can only be replaced, which needs a controller; and a pin is wrong for
-        a pod whose constraints are not all known.
+        The node affinity of a pod without gates cannot be changed. If a pinned pod loses its node,
+        it must be replaced, which needs a controller. A pin is wrong for a pod that has constraints
+        unknown to the model.
         """
         if not self.gated or configured is PinSetting.NOMINATE:
             return podwrites.PinKind.NOMINATE
@@ -71,17 +71,17 @@ class PendingPod:
 def suffers_from_pin(pod_class: PodClass) -> bool:
     """Return whether a required node affinity could make a good plan fail for such pods.
 
-    Constraints the model does not know may need another node. And kube-scheduler counts
-    spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
-    Honor): with a pin fewer than ``minDomains`` are left, the global minimum counts as 0,
-    and a node with matching pods is refused (podtopologyspread/filtering.go).
+    Constraints that the model does not know may need another node. And kube-scheduler counts
+    spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy Honor). With
+    a pin fewer than ``minDomains`` are left, so the global minimum counts as 0, and a node with
+    matching pods is rejected (podtopologyspread/filtering.go).
     """
     crowded = any(c.min_domains > 1 and c.honor_node_affinity for c in pod_class.spread)
     return bool(pod_class.unmodelled) or crowded
 
 
 def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -> PendingPod:
-    """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
+    """Return the record of ``pod``; ``controller`` is an object shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
     gated, written = has_gate(pod), pod.metadata.annotations.get(PLAN, "")
     note = plan_note(written) if written and not gated else None
@@ -92,31 +92,31 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
         pinned=is_pinned(pod),
-        refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
+        refused=not gated and any(map(_is_unschedulable, pod.status.conditions)),
         plan_id="" if note is None else note.plan_id,
         version=meta.resource_version,
-        told=_told(pod) if gated else 0,
+        condition_digest=_condition_digest(pod) if gated else 0,
         controller=controller,
         networks=meta.annotations.get(multus.ANNOTATION, ""),
     )
 
 
 def headline_digest(message: str) -> int:
-    """Return a digest of a reason for waiting: of the part before the numbers."""
+    """Return a digest of the part of a condition's message before the numbers."""
     return hash(message.partition(";")[0])
 
 
-def _told(pod: Pod) -> int:
+def _condition_digest(pod: Pod) -> int:
     found = (c.message for c in pod.status.conditions if c.type == POD_SCHEDULED)
     return headline_digest(next(found, ""))
 
 
-def _says_unschedulable(condition: Condition) -> bool:
+def _is_unschedulable(condition: Condition) -> bool:
     return (condition.type, condition.reason) == (POD_SCHEDULED, "Unschedulable")
 
 
 def is_pinned(pod: Pod) -> bool:
-    """Return whether the plan that a pod carries stands in its node affinity."""
+    """Return whether a pod's node affinity contains the plan that the pod carries."""
     if pod.spec.affinity is None:
         return False
     terms = required_terms(pod.spec.affinity)
@@ -129,9 +129,9 @@ class PendingPods:
     """The records by UID."""
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
-    #: the pods that kube-scheduler refuses
+    #: the pods that kube-scheduler reported as unschedulable
     refused: set[PodUid] = field(default_factory=set)
-    #: versions that releases made, of pods that no watch has shown bound yet
+    #: versions that releases made, of pods that no watch has shown as bound yet
     echoes: set[bytes] = field(default_factory=set)
     _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 
@@ -139,11 +139,11 @@ class PendingPods:
         return len(self._pods)
 
     def get(self, uid: PodUid) -> PendingPod | None:
-        """Return the record, None once the pod is bound, finished or gone."""
+        """Return the record, None once the pod is bound, finished or deleted."""
         return self._pods.get(uid)
 
     def put(self, uid: PodUid, pod: PendingPod) -> None:
-        """Remember or replace a record."""
+        """Store or replace a record."""
         self._forget_echo(uid)
         self._pods[uid] = pod
         if pod.refused:
@@ -152,18 +152,19 @@ class PendingPods:
             self.refused.discard(uid)
 
     def controller(self, pod: Pod) -> OwnerReference | None:
-        """Return who made ``pod``: one object for all that it made, which may be thousands."""
+        """Return the controller of ``pod``: one object shared by all its pods, maybe thousands."""
         for owner in pod.metadata.owner_references:
             if owner.controller:
-                if len(self._controllers) >= CONTROLLERS_KEPT:
+                if len(self._controllers) >= MOST_CONTROLLERS:
                     self._controllers.clear()
                 return self._controllers.setdefault(owner.uid, owner)
         return None
 
     def released(self, uid: PodUid, version: str) -> None:
-        """Take over the reply of a release with affinity.
+        """Apply the reply to a release with a pin.
 
-        Not for a pod whose node affinity had to be read: it reads differently now.
+        A pod with node affinity of its own is skipped: its affinity has changed, so it must be read
+        again.
         """
         pod = self._pods.get(uid)
         if pod is not None and pod.seen is None:

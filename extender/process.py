@@ -1,4 +1,4 @@
-"""The life of the process: signals, the listening socket, and the order of the end.
+"""The life of the process: signals, the listening socket, and the order in which it stops.
 
 ::
 
@@ -8,8 +8,7 @@
                                    │
                                    └── deposed: connections cut, nothing finished, exit code 1
 
-How a replica comes to lead is drawn in ``extender.leadership.term``, its parts in
-``extender.wiring``.
+``extender.leadership.term`` shows how a replica begins to lead, ``extender.wiring`` its parts.
 """
 
 import asyncio
@@ -42,21 +41,21 @@ from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
 
-BACKLOG: Final = 128  # as aiohttp's sites
+BACKLOG: Final = 128  # the default of aiohttp's sites
 
 
 async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None = None) -> None:
     """Run until SIGTERM or SIGINT. Prints one JSON line with the URL once it listens.
 
-    ``pod``: the one this process runs in; needed for an election. Raises ``Deposed``.
+    ``pod``: the pod in which this process runs; an election needs it. Raises ``Deposed``.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until the extender is built
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     tls = serving_certificate(config)
-    await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
+    await auth.current()  # a kubeconfig that cannot be read ends the process without a retry
     async with AsyncExitStack() as stack:
         candidacy = await stand(stack, config.leader_election, auth, pod)
         transport = _transport(config, auth, candidacy, writes=False)
@@ -94,7 +93,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
 
 
 def serving_certificate(config: ExtenderConfig) -> ServingCertificate | None:
-    """Return the certificate that the configuration asks for; None where it asks for no TLS."""
+    """Return the configured serving certificate; None without TLS."""
     if config.tls is None:
         return None
     return ServingCertificate(config.tls, must_show=config.callers.tokens is None)
@@ -103,7 +102,7 @@ def serving_certificate(config: ExtenderConfig) -> ServingCertificate | None:
 def _transport(
     config: ExtenderConfig, auth: Auth, candidacy: Candidacy | None, *, writes: bool
 ) -> Transport:
-    """Return the transport of everything, or in an election one for reads and one for writes."""
+    """Return the transport; in an election reads and writes have one each, writes with a fence."""
     return Transport(
         auth,
         connections=config.release_concurrency,
@@ -123,7 +122,7 @@ async def _begin_to_stop(extender: Extender, runner: web.AppRunner, server: asyn
 
 
 def _hang_up(runner: web.AppRunner, server: asyncio.Server) -> None:
-    """Stop listening and cut every connection: kube-scheduler keeps its own open for ever."""
+    """Stop listening and cut every connection; kube-scheduler would keep its own open forever."""
     server.close()
     for connection in [] if runner.server is None else runner.server.connections:
         if connection.transport is not None:
@@ -137,7 +136,7 @@ async def _serving(
     config: ExtenderConfig,
     tls: ServingCertificate | None,
 ) -> AsyncIterator[asyncio.Server]:
-    """Listen inside the block, and say where."""
+    """Listen inside the block, and print the address."""
     if runner.server is None:
         raise AssertionError("the runner is set up")
     front = None if tls is None else tls.front
@@ -158,7 +157,7 @@ async def _serving(
 
 
 class _Connection(Passing):
-    """Calls ``arrived`` before any bytes are looked at."""
+    """Calls ``arrived`` for all received bytes, before they are parsed."""
 
     __slots__ = ("_arrived",)
 
@@ -175,9 +174,9 @@ class _Connection(Passing):
 async def listening(
     door: Door, host: str, port: int, tls: SSLContext | None
 ) -> AsyncIterator[asyncio.Server]:
-    """Take connections inside the block.
+    """Accept connections inside the block; open connections stay open after it.
 
-    Connections that are open stay open after it. Raises ``OSError`` for an address that is taken.
+    Raises ``OSError`` if the address is in use.
     """
     SSLProtocol.max_size = TLS_BUFFER_BYTES  # for the whole process; there is no other setting
     server = await asyncio.get_running_loop().create_server(

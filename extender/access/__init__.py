@@ -1,6 +1,6 @@
 """Who may call: certificates, tokens and the answers of the API server about them.
 
-``accesscheck``  the gate in front of the routes: who is let in, and what every other caller gets
+``accesscheck``  the gate in front of the routes: admits a caller or answers with an error
 ``callers``      the rules of the section ``callers``: who calls, and what they may do
-``answercache``  answers of the API server about tokens, asked for once at a time and kept
+``answercache``  a cache of the API server's answers about tokens
 """

@@ -1,18 +1,18 @@
-"""The gate in front of the routes: who is let in, and what is told to everybody else.
+"""The gate in front of the routes: admits a caller or answers with an error.
 
 ::
 
-    connection ──► its certificate, looked at once ──► good for this route ──► handler
+    connection ──► its certificate, read once ──► allows this route ──► handler
                                 │ none, or not enough
                                 ▼
                    Authorization: Bearer … ──► owner ──► named, or RBAC ──► handler
                                 │                 │          │ no: 403
-                                │ none: 401, 403  │ nobody's: 401
+                                │ none: 401, 403  │ unknown: 401
                                 └ the API server cannot be asked: 503, never a guess
 
-kube-scheduler takes every status but 200 for a failure and shows no body; the text is for
-people, and for the log, which has it with the caller's address, a few lines a minute. Every
-refusal is counted.
+kube-scheduler treats every status but 200 as a failure and shows no body. The text is for people
+and for the log, which gets a few such lines a minute, with the caller's address. Every refusal is
+counted.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ import orjson
 from aiohttp import web
 
 from extender.access.answercache import Busy
-from extender.access.callers import Accounts, Area, CallerRules, TokenHolder, holder
+from extender.access.callers import Accounts, Area, CallerRules, CertificateHolder, holder
 from extender.config.callers import identifies
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
@@ -44,8 +44,8 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-HANDSHAKE: Final = "handshake"  # the route of those who do not get as far as a request
-PATIENCE_S: Final = 5.0  # with questions to the API server: half of Prometheus' scrape time-out
+HANDSHAKE: Final = "handshake"  # the label ``route`` of callers whose handshake failed
+PATIENCE_S: Final = 5.0  # for questions to the API server: half of Prometheus' scrape time-out
 LOGGED_PER_MINUTE: Final = 10
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr.h
 _NEVER: Final = float("-inf")
@@ -55,16 +55,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 
 class DenialReason(StrEnum):
-    """Why somebody is turned away: the label ``reason`` of the count."""
+    """Why a caller is refused: the label ``reason`` of the metric."""
 
-    NOBODY = "nobody"  # showed nothing
-    TOKEN = "token"  # noqa: S105  showed a token that is nobody's, or made for somebody else
-    CERTIFICATE = "certificate"  # showed one that is not of our authority, or out of date
-    FORBIDDEN = "forbidden"  # is known, and may not
+    NOBODY = "nobody"  # no credentials
+    TOKEN = "token"  # noqa: S105  an unknown token, or one for another audience
+    CERTIFICATE = "certificate"  # a certificate of another authority, or an expired one
+    FORBIDDEN = "forbidden"  # a known caller without permission
     UNAVAILABLE = "unavailable"  # the API server could not be asked
-    BUSY = "busy"  # too many were being asked about
-    NAME = "name"  # asked about something that no object can be called
-    OTHER = "other"  # a handshake that failed otherwise: the caller does not trust us, old TLS
+    BUSY = "busy"  # too many questions to the API server were waiting
+    NAME = "name"  # a question about something that no object can be called
+    OTHER = "other"  # another error of the handshake: the caller does not trust us, old TLS
 
 
 _STATUS: Final[Mapping[DenialReason, HTTPStatus]] = {
@@ -83,14 +83,17 @@ class _Asking:
     """One request, as far as it matters here."""
 
     area: Area
+    #: the name of the route in metrics and messages
     route: str
     path: str
+    #: the header of this name, "" if there is none
     authorization: str
-    holder: TokenHolder | None
+    #: the subject of the certificate, None without one
+    holder: CertificateHolder | None
 
 
 class _Refused(Exception):
-    """The caller is not let in; ``text`` says what was shown and what is needed."""
+    """The caller is refused; ``text`` names the credentials that were sent and what is needed."""
 
     def __init__(self, why: DenialReason, text: str) -> None:
         super().__init__(text)
@@ -99,17 +102,19 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Admitted:
-    """Connections whose certificate is enough: id → until when (epoch seconds).
+    """Connections with a certificate that is enough.
 
-    A WeakKeyDictionary would do; its look-up is Python, and this one is made for every call of
-    kube-scheduler. An id is taken out before the connection's memory can be used again.
+    A WeakKeyDictionary would do, but its look-up is written in Python, and the look-up here runs
+    with every call of kube-scheduler. An id is removed before the memory of its connection can be
+    used again.
     """
 
+    #: id of a connection → until when it is admitted (epoch seconds)
     until: dict[int, float] = field(default_factory=dict)
     _refs: dict[int, ref[asyncio.BaseTransport]] = field(default_factory=dict)
 
     def add(self, connection: asyncio.BaseTransport, until: float) -> None:
-        """Let a connection in for as long as its certificate is good."""
+        """Admit a connection until its certificate expires."""
         key = id(connection)
         self._refs[key] = ref(connection, lambda _gone: self._drop(key))
         self.until[key] = until
@@ -120,13 +125,15 @@ class _Admitted:
 
 @dataclass(slots=True)
 class Gate:
-    """Stands before every route but health."""
+    """The gate in front of every route but health."""
 
     rules: CallerRules
     metrics: ExtenderMetrics
-    #: whether callers are identified; else every caller gets through
+    #: whether callers are identified; else every caller is admitted
     identifies: bool = True
+    #: looks tokens up, None where tokens are not accepted
     accounts: Accounts | None = None
+    #: returns epoch seconds
     clock: Callable[[], float] = time.time
     _admitted: dict[Area, _Admitted] = field(
         default_factory=lambda: {area: _Admitted() for area in Area}
@@ -147,7 +154,7 @@ class Gate:
         return cls(CallerRules(callers), metrics, asked, accounts)
 
     def guarded(self, area: Area, routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-        """Return the routes with the gate in front; the same where nobody is identified."""
+        """Return the routes with the gate in front; unchanged if callers are not identified."""
         if not self.identifies:
             return list(routes)
         return [
@@ -156,7 +163,7 @@ class Gate:
         ]
 
     def handshake_failed(self, error: ssl.SSLError) -> None:
-        """Count a caller that did not get as far as a request."""
+        """Count a caller whose handshake failed."""
         why = DenialReason.OTHER
         if isinstance(error, ssl.SSLCertVerificationError):
             why = DenialReason.CERTIFICATE
@@ -168,12 +175,12 @@ class Gate:
         until = self._admitted[area].until
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            transport = request.transport  # None, if the caller has hung up, was never admitted
+            transport = request.transport  # None after the caller has hung up: never admitted
             if not all(map(_NAME.fullmatch, request.match_info.values())):
                 refused = _Refused(DenialReason.NAME, _no_name(route, request))
                 self._note(route, refused.why, str(refused), request.remote)
                 return self._answer(area, refused)
-            # All that kube-scheduler's second and every further call costs.
+            # From kube-scheduler's second call on, this look-up is the only cost.
             if self.clock() >= until.get(id(transport), _NEVER):
                 answer = await self._look_at(area, route, request)
                 if answer is not None:
@@ -183,7 +190,7 @@ class Gate:
         return handle
 
     async def _look_at(self, area: Area, route: str, request: web.Request) -> web.Response | None:
-        """Return None for a caller that is let in, else what it is told."""
+        """Return None for a caller that is admitted, else the answer to it."""
         it = None
         if (transport := request.transport) is not None:
             shown = transport.get_extra_info("peercert")
@@ -202,7 +209,7 @@ class Gate:
         return None
 
     async def _admit(self, asking: _Asking) -> None:
-        """Return if a token makes up for the certificate; raises ``_Refused``."""
+        """Return if the caller's token is enough; raises ``_Refused`` if not."""
         if not asking.authorization:
             raise self._without_token(asking)
         if self.accounts is None:
@@ -212,7 +219,7 @@ class Gate:
             )
         scheme, _, token = asking.authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            # What came is not repeated: it may be a token without its scheme.
+            # The text does not repeat the header: it may be a token without its scheme.
             raise _Refused(
                 DenialReason.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token"
             )
@@ -229,7 +236,7 @@ class Gate:
     async def _ask(self, asking: _Asking, accounts: Accounts, token: str) -> None:
         user = await accounts.owner(token)
         if user is None:
-            text = "the token is nobody's: expired, of another cluster or for another audience"
+            text = "the token is invalid: expired, of another cluster or for another audience"
             raise _Refused(DenialReason.TOKEN, f"{asking.route}: {text}")
         if self.rules.user_may(asking.area, user):
             return
@@ -246,8 +253,8 @@ class Gate:
             return _Refused(DenialReason.CERTIFICATE, f"{asking.route}: {it} has expired")
         return self._forbidden(asking, it)
 
-    def _forbidden(self, asking: _Asking, who: TokenHolder | UserInfo) -> _Refused:
-        shown = str(who) if isinstance(who, TokenHolder) else f"user {who.username!r}"
+    def _forbidden(self, asking: _Asking, who: CertificateHolder | UserInfo) -> _Refused:
+        shown = str(who) if isinstance(who, CertificateHolder) else f"user {who.username!r}"
         text = f"{asking.route}: {shown} may not: needs a name in callers.{asking.area}"
         if self.accounts is not None and self.rules.asks_rbac(asking.area):
             text += f", or a token whose owner RBAC lets get nonResourceURL {asking.path}"
@@ -283,12 +290,12 @@ class Gate:
             self._minute, self._seen = minute, 0
         self._seen += 1
         if self._seen <= LOGGED_PER_MINUTE:
-            said = {"route": route, "reason": why.value, "peer": peer, "problem": text}
-            log.warning("caller refused", extra={**said, "not_logged_before": silent})
+            shown = {"route": route, "reason": why.value, "peer": peer, "problem": text}
+            log.warning("caller refused", extra={**shown, "not_logged_before": silent})
 
 
 def _name(path: str) -> str:
-    """Return what a route is called in the count: its last part that is not a variable."""
+    """Return the name of a route in the metric: its last part that is not a variable."""
     return [part for part in path.split("/") if part and not part.startswith("{")][-1]
 
 

@@ -1,7 +1,6 @@
-"""Who calls, and what they may do: the rules of ``callers`` put into code.
+"""Who calls, and what they may do: the rules of the section ``callers``, without HTTP.
 
-A certificate is looked at once per connection, a token by asking the API server (``Accounts``).
-Nothing here knows HTTP.
+A certificate is read once per connection. For a token the API server is asked (``Accounts``).
 """
 
 import asyncio
@@ -13,16 +12,14 @@ from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
-from extender.access.answercache import Memo
+from extender.access.answercache import AnswerCache
 from extender.config.callers import CallersSettings, NamedCallers, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo, may, owner_of
 from muster.observability import clientcert
 
-NO_S: Final = (
-    10.0  # how long a refusal of the API server is believed, as kube-scheduler's own ports
-)
+NO_S: Final = 10.0  # how long a refusal of the API server is cached, as on kube-scheduler's ports
 QUESTION_S: Final = 5.0  # for one question, retries included; an answer takes milliseconds
 GET: Final = "get"
 
@@ -30,7 +27,7 @@ V = TypeVar("V")
 
 
 class Area(StrEnum):
-    """What callers are let into; also the sections of ``callers``."""
+    """The groups of routes that callers need permission for; also the sections of ``callers``."""
 
     SCHEDULE = "schedule"
     RESERVE = "reserve"
@@ -38,9 +35,10 @@ class Area(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenHolder:
-    """Who has the key of a certificate that the handshake found good."""
+class CertificateHolder:
+    """The subject of a client certificate that the handshake has verified."""
 
+    #: the common name, "" without one
     name: str
     organizations: frozenset[str]
     #: until when, in epoch seconds
@@ -50,39 +48,40 @@ class TokenHolder:
         return f"the certificate of {self.name or 'nobody (it has no common name)'}"
 
 
-def holder(certificate: Mapping[str, Any]) -> TokenHolder:
+def holder(certificate: Mapping[str, Any]) -> CertificateHolder:
     """Return the subject of a certificate in the form of ``SSLSocket.getpeercert``."""
     shown = clientcert.read(certificate)
     names = shown.common_names
-    return TokenHolder(names[-1] if names else "", shown.organizations, shown.until)
+    return CertificateHolder(names[-1] if names else "", shown.organizations, shown.until)
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRules:
-    """What the configuration says; see the table in ``extender.config.callers``."""
+    """Who may call what, by the configuration; see the table in ``extender.config.callers``."""
 
+    #: the section ``callers``
     callers: CallersSettings
 
-    def certificate_may(self, area: Area, it: TokenHolder) -> bool:
-        """Return whether the holder of a certificate of our authority is let in."""
+    def certificate_may(self, area: Area, it: CertificateHolder) -> bool:
+        """Return whether the holder of a certificate of our authority is admitted."""
         named = self.named(area)
         if named is None:
             return True
         return _listed(it.name, it.organizations, named.certificates, named.organizations)
 
     def user_may(self, area: Area, user: UserInfo) -> bool:
-        """Return whether the owner of a token is let in without asking RBAC."""
+        """Return whether the owner of a token is admitted without asking RBAC."""
         named = self.named(area)
         return named is not None and _listed(user.username, user.groups, named.users, named.groups)
 
     def asks_rbac(self, area: Area) -> bool:
-        """Return whether RBAC may let the owner of a token in."""
+        """Return whether RBAC can permit the owner of a token to call."""
         if area is not Area.READ:
             return False
         return self.callers.read is None or self.callers.read.rbac
 
     def named(self, area: Area) -> NamedCallers | None:
-        """Return who is named for an area; None where its section is left out."""
+        """Return the callers named for an area; None if the configuration has no such section."""
         match area:
             case Area.SCHEDULE:
                 return self.callers.schedule
@@ -101,10 +100,10 @@ def _listed(
 
 
 class Accounts:
-    """Owners of tokens, and what RBAC lets them do; answers are kept for a while.
+    """Owners of tokens, and what RBAC permits them; answers are cached.
 
-    Raises ``KubeError`` or ``TimeoutError`` where the API server cannot be asked, ``Busy`` where
-    too much is asked. ``asked`` is told of every question to it: token or access, and what came.
+    Its methods raise ``KubeError`` or ``TimeoutError`` if the API server cannot be asked, and
+    ``Busy`` if too many questions wait.
     """
 
     def __init__(
@@ -114,19 +113,20 @@ class Accounts:
         clock: Callable[[], float],
         asked: Callable[[str, str], None],
     ) -> None:
+        """Call ``asked`` with each question (token or access) and its outcome (yes, no, failed)."""
         yes_s = tokens.cache_seconds
         no_s = min(NO_S, yes_s)
         self._client = client
         self._audiences = tokens.audiences
-        self._owners = Memo[bytes, UserInfo | None](yes_s, no_s, clock)
-        self._allowed = Memo[tuple[bytes, str], bool](yes_s, no_s, clock)
+        self._owners = AnswerCache[bytes, UserInfo | None](yes_s, no_s, clock)
+        self._allowed = AnswerCache[tuple[bytes, str], bool](yes_s, no_s, clock)
         self._asked = asked
 
     async def owner(self, token: str) -> UserInfo | None:
-        """Return whose token it is; None for nobody's. The token itself is not kept."""
+        """Return the owner of a token, None for an unknown token. The token is not stored."""
 
         async def ask() -> UserInfo | None:
-            return await self._told("token", owner_of(self._client, token, self._audiences))
+            return await self._answer("token", owner_of(self._client, token, self._audiences))
 
         return await self._owners.get(hashlib.sha256(token.encode()).digest(), ask)
 
@@ -134,12 +134,12 @@ class Accounts:
         """Return whether RBAC lets ``user`` get ``path``."""
 
         async def ask() -> bool:
-            return await self._told("access", may(self._client, user, GET, path))
+            return await self._answer("access", may(self._client, user, GET, path))
 
         return await self._allowed.get((msgspec.json.encode(user), path), ask)
 
-    async def _told(self, kind: str, question: Awaitable[V]) -> V:
-        """Ask, not for ever, and tell what came of it."""
+    async def _answer(self, kind: str, question: Awaitable[V]) -> V:
+        """Return the answer to a question, within ``QUESTION_S``; report the outcome."""
         try:
             async with asyncio.timeout(QUESTION_S):
                 answer = await question

@@ -2,9 +2,9 @@
 
 ``handlers``         HTTP around the verbs: read the body, answer, count
 ``verbs``            the answers of ``filter``, ``prioritize`` and ``preempt``, which change nothing
-``binding``          the verb ``bind``: one Binding
-``wire``             what kube-scheduler sends, and what it reads back
+``binding``          the verb ``bind``: creates one Binding
+``wire``             the messages that kube-scheduler sends and reads
 ``body``             a request's body as it arrives, never longer than the limit
-``plansearch``       finds the planned node in a body that still arrives
+``plansearch``       finds the planned node in a body that is still arriving
 ``namespacelabels``  the labels of a namespace that no watch has shown yet
 """

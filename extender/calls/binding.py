@@ -1,10 +1,9 @@
 """The ``bind`` verb: one Binding, with the pod's UID and the plan's annotation.
 
 The API server merges a Binding's annotations into the pod in the same write that sets
-``spec.nodeName``, with the UID as precondition, so there is no half state. The reply may
-be lost and kube-scheduler may ask again, so a pod that is already bound there is a
-success. On any failure the plan is kept: the pod comes back after kube-scheduler's
-back-off and is bound then.
+``spec.nodeName``, with the UID as precondition. So no pod is bound without its plan. The reply may
+be lost and kube-scheduler may call again, so a pod that is bound to that node already is a success.
+After a failure the plan stays held: kube-scheduler tries the pod again after its back-off.
 """
 
 import logging
@@ -38,12 +37,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Binder:
-    """Creates Bindings; commits nothing in the state, the watch will tell."""
+    """Creates Bindings. It does not change the state; the watch will show the binding."""
 
     state: ClusterState
     holding: PlanHolder
     client: KubeClient
+    #: judges pods that the watch has not shown yet
     is_managed: IsManaged
+    #: returns whether the cluster has been listed
     ready: Callable[[], bool]
 
     async def bind(self, args: BindingArgs) -> str:
@@ -66,7 +67,7 @@ class Binder:
         return error
 
     async def _planned(self, uid: PodUid, hold: Hold, args: BindingArgs) -> str:
-        if hold.state is HoldState.CONFIRMED:  # asked again: the reply was lost
+        if hold.state is HoldState.CONFIRMED:  # called again: the reply was lost
             return "" if hold.node == args.node else _bound_elsewhere(args, hold.node)
         if args.node not in candidates(hold):
             return Reason.ELSEWHERE
@@ -75,7 +76,7 @@ class Binder:
         return await self._create(args, {names.PLAN: encode_plan(hold.note())})
 
     async def _unplanned(self, uid: PodUid, args: BindingArgs) -> str:
-        """Bind a pod that is not ours. One the watch has not shown yet is read first."""
+        """Bind a pod that is not managed. A pod that the watch has not shown yet is read first."""
         if self.state.pod_row(uid) is not None:
             managed = self.state.gang_of(uid) is not None
         else:

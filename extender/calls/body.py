@@ -1,8 +1,8 @@
 """A request's body, piece by piece as it arrives, never longer than the limit.
 
-aiohttp's own ``read()`` collects into a growing buffer and copies it at the end; for the
-3 MB of 130,000 names that costs more than everything else. Pieces are kept as they are
-and joined only for those who need the whole.
+aiohttp's own ``read()`` collects into a growing buffer and copies it at the end. For the 3 MB of
+130,000 names that costs more than everything else. Here the pieces are stored as they are, and are
+joined only if the caller needs the whole body.
 """
 
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from extender.errors import TooLarge
 
 
 class Body:
-    """Iterate over it once; then ``whole()`` is what came."""
+    """A body. Iterate over it once; then ``whole()`` returns all of it."""
 
     __slots__ = ("_pieces", "_request")
 
@@ -22,7 +22,7 @@ class Body:
         self._pieces: list[bytes] = []
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the pieces; ``TooLarge`` as soon as the limit is known to be passed."""
+        """Yield the pieces. Raises ``TooLarge`` as soon as the body is known to pass the limit."""
         limit = self._request.client_max_size
         content = self._request.content
         total = self._request.content_length or 0
@@ -44,5 +44,5 @@ class Body:
         return self.whole()
 
     def whole(self) -> bytes:
-        """Return what has come so far, in one piece."""
+        """Return what has arrived so far, in one piece."""
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)

@@ -1,15 +1,15 @@
 """HTTP around the verbs: read the body, answer, count.
 
-kube-scheduler treats every status but 200 as a failure and ignores the body then.
-``filter`` and ``bind`` have an error field, so what goes wrong *behind* the wire is told
-there with a 200; ``prioritize`` and ``preempt`` have none, so they answer 503. A body
-that is not what the wire says is 400, one above the limit 413, for every verb; the text
-says what is wrong, never a traceback. Nothing is changed in any of these cases.
+kube-scheduler treats every status but 200 as a failure and then ignores the body. ``filter`` and
+``bind`` have an error field, so an error of the extender is sent there, with status 200.
+``prioritize`` and ``preempt`` have none, so they answer 503. For every verb, a malformed body is
+answered with 400 and a body above the limit with 413. The text names the problem and is never a
+traceback. Nothing is changed in any of these cases.
 
-A replica that does not lead answers 503 to everything and closes the connection, so that
-kube-scheduler's next call opens a new one, which the Service leads to the leader.
+A replica that does not lead answers 503 to every call and closes the connection. So the next call
+of kube-scheduler opens a new connection, which the Service routes to the leader.
 
-Replies carry Content-Length: Go's client decodes a chunked reply without draining it
+Replies have a Content-Length. Go's client decodes a chunked reply without reading it to the end,
 and would then open a new connection for every pod.
 """
 
@@ -41,18 +41,18 @@ _JSON = "application/json"
 
 @dataclass(slots=True)
 class Handlers:
-    """One coroutine per verb."""
+    """The HTTP handlers, one coroutine per verb."""
 
     verbs: Verbs
     binder: Binder
-    #: returns the labels of a namespace as it is now; raises ``NotReady``
+    #: reads the labels of a namespace from the API server; raises ``NotReady``
     labels_of: LabelsOf
     metrics: ExtenderMetrics
     #: returns whether this replica leads
     leads: Callable[[], bool]
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the four routes, each with the same handling of errors."""
+        """Return the four routes; all handle errors in the same way."""
         return [
             web.post(f"/v1/extender/{verb}", self._guarded(verb, handler))
             for verb, handler in (
@@ -73,7 +73,7 @@ class Handlers:
         else:
             reply = plan_hit(node)
         if reply.answer is None:
-            raise _Told(reply.body)
+            raise _ErrorReply(reply.body)
         self.metrics.answers[reply.answer].inc()
         return reply.body
 
@@ -84,7 +84,7 @@ class Handlers:
         return await self._judged(self.verbs.preempt, await body.read())
 
     async def _judged(self, verb: Callable[[bytes, Labels | None], Answer], body: bytes) -> Answer:
-        """Answer; what the watch has not shown yet of the pod's namespace is read now."""
+        """Answer; if the watch has not shown the pod's namespace yet, read its labels first."""
         try:
             return verb(body, None)
         except NamespaceUnseen as unseen:
@@ -93,7 +93,7 @@ class Handlers:
     async def _bind(self, body: Body) -> bytes:
         error = await self.binder.bind(wire.read_binding(await body.read()))
         if error:
-            raise _Told(wire.binding_result(error))
+            raise _ErrorReply(wire.binding_result(error))
         return wire.binding_result()
 
     def _guarded(self, verb: Verb, answer: Answerer) -> Handler:
@@ -109,8 +109,8 @@ class Handlers:
         return handle
 
 
-class _Told(Exception):
-    """An error that is told in the wire's own field; carries the whole reply."""
+class _ErrorReply(Exception):
+    """An error that is sent in the error field of a reply; it carries the whole reply."""
 
     def __init__(self, reply: bytes) -> None:
         super().__init__()
@@ -120,8 +120,8 @@ class _Told(Exception):
 async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[RequestOutcome, web.Response]:
     try:
         reply = await answer(body)
-    except _Told as told:
-        return RequestOutcome.ERROR, _reply(told.reply)
+    except _ErrorReply as error:
+        return RequestOutcome.ERROR, _reply(error.reply)
     except MalformedCall as error:
         log.warning("request refused", extra={"verb": verb.value, "error": str(error)})
         return RequestOutcome.REFUSED, _reply(_error(str(error)), status=400)

@@ -1,6 +1,7 @@
-"""The labels of a namespace that kube-scheduler's pod is in and that no watch has shown yet.
+"""The labels of the namespace of a called pod, if no watch has shown that namespace yet.
 
-Not kept: the watch will tell, and of a namespace that is gone meanwhile nobody else would.
+They are not stored. The watch will show the namespace soon; and if it is deleted before that, no
+event would remove a stored entry.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from muster.kube.resources import NAMESPACES
 
 
 async def labels_of(client: KubeClient, namespace: str) -> Mapping[str, str]:
-    """Read the labels of a namespace, none of one that is not there; raises ``NotReady``."""
+    """Read the labels of a namespace; {} if it does not exist. Raises ``NotReady``."""
     try:
         found = await client.get(NAMESPACES, namespace)
     except NotFound:

@@ -1,21 +1,20 @@
-"""Finding the planned node in a body while it arrives, without decoding or joining it.
+"""Finds the planned node in a body while it arrives, without decoding or joining it.
 
 kube-scheduler marshals ``ExtenderArgs`` with Go's encoding/json, so the bytes have one
 shape: ``{"Pod":{"metadata":{…,"uid":"U",…}…},"Nodes":null,"NodeNames":["a","b"]}``.
-The search takes that shape and nothing else:
+The search accepts only that shape:
 
-1. The head is matched from byte 0. Everything before ``uid`` (name, generateName,
-   namespace) is a DNS name, so no value a user chooses freely comes before it.
-2. The names begin at the first ``,"Nodes":null,"NodeNames":["``. Inside a JSON string
-   every quote is escaped, so an annotation cannot contain those bytes, and core/v1 has
-   no field of that name.
-3. The planned name is looked for, in quotes, from there on, piece by piece as the body
-   arrives: with 130,000 names the search hides behind the transfer, and the 3 MB are
-   never copied into one buffer, which would cost three times the search.
+1. The head is matched from byte 0. Everything before ``uid`` (name, generateName, namespace) is a
+   DNS name, so no free text of a user comes before it.
+2. The names begin at the first ``,"Nodes":null,"NodeNames":["``. Inside a JSON string every quote
+   is escaped, so an annotation cannot contain those bytes, and core/v1 has no field of that name.
+3. From there on the planned name is searched, in quotes, piece by piece as the body arrives. With
+   130,000 names the search runs during the transfer. The 3 MB are never copied into one buffer,
+   which would cost three times the search.
 4. The body ends with ``"]}``.
 
-A body of any other shape (other key order, other casing, Nodes given, white space) is
-not wrong, only unusual: there is no result and the caller decodes it in full.
+A body of another shape (other key order, other casing, Nodes given, white space) is valid, only
+unusual: there is no result, and the caller decodes it in full.
 """
 
 import re
@@ -30,14 +29,14 @@ _HEAD: Final = re.compile(
 )
 _NAMES: Final = b',"Nodes":null,"NodeNames":["'
 _END: Final = b'"]}'
-LONGEST_POD_BYTES: Final = 2 * 1024 * 1024  # etcd takes 1.5 MiB
+LONGEST_POD_BYTES: Final = 2 * 1024 * 1024  # etcd accepts 1.5 MiB
 
 Planned = Callable[[str], str | None]
-"""UID as sent → the node that the pod is planned on, None when it has no plan."""
+"""Returns, for a UID as sent, the node that the pod is planned on; None if it has no plan."""
 
 
 class PlanSearch:
-    """One body. ``feed`` every piece in order, then ask for the ``result``."""
+    """The search in one body: ``feed`` every piece in order, then call ``result``."""
 
     __slots__ = ("_end", "_found", "_open", "_planned", "_quoted", "_start", "node")
 
@@ -64,7 +63,7 @@ class PlanSearch:
         return self.node if self._found and self._end.endswith(_END) else None
 
     def _begin(self, start: bytes) -> None:
-        """Match the head and find where the names begin; both may still be on their way."""
+        """Match the head and find where the names begin; both may not have arrived yet."""
         head = _HEAD.match(start)
         names = start.find(_NAMES, head.end()) if head is not None else -1
         if head is None or names < 0:
@@ -86,5 +85,5 @@ class PlanSearch:
         self._keep_end(piece if len(piece) > len(self._quoted) else self._end + piece)
 
     def _keep_end(self, data: bytes) -> None:
-        """Keep what a name cut in two by the next piece would need, and the last bytes."""
+        """Store the last bytes: a name may continue in the next piece, or the body may end."""
         self._end = data[-max(len(self._quoted) - 1, len(_END)) :]

@@ -1,9 +1,8 @@
 """The answers of ``filter``, ``prioritize`` and ``preempt``: body in, reply out, no effects.
 
-kube-scheduler calls ``filter`` speculatively, twice in a cycle (first with the nominated
-node alone), and for candidate placements that it then reverts; nothing tells us which.
-So these functions only read. The two places where something is committed are the release
-PATCH and the Binding.
+kube-scheduler calls ``filter`` speculatively, twice in a cycle (first with the nominated node
+alone), and for candidate placements that it then reverts. The calls do not show which case it is.
+So these functions only read. Only the release PATCH and the Binding commit something.
 
 ::
 
@@ -12,16 +11,16 @@ PATCH and the Binding.
         │                 offered, but is gone ───────► an error: the two views differ
         │                 else ───────────────────────► none: planned elsewhere
     pod is managed ──── no hold yet ──────────────────► none: the gang waits
-        │                 or its namespace is new ──────► judged by what the API server says of it
+        │                 or its namespace is new ──────► its labels are read from the API server
     pod is not ours ──────────────────────────────────► everything that was offered
 
-A rejection is final until an event that kube-scheduler sees: the gang's plan is one, it is
-written into the pod, and so is whatever makes a planned node feasible there. Where its view
-and ours differ nothing more may come that it would hear of, so it is told an error, after
-which it asks again by itself, at most 10 s later (its longest back-off).
+After a rejection kube-scheduler tries the pod again only after an event that it sees. The gang's
+plan is such an event, since it is written into the pod. So is any change that makes a planned node
+feasible. But if its view and ours differ, there may be no further event. So the answer is an error
+then, and kube-scheduler tries again by itself after 10 s at most (its longest back-off).
 
-One name back also saves the call of ``prioritize``: kube-scheduler does not score a
-single feasible node.
+A reply with one name also saves the call of ``prioritize``: kube-scheduler does not score a single
+feasible node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -49,27 +48,30 @@ Labels = Mapping[str, str]
 
 POD: Final = msgspec.json.Decoder(Pod)
 CHECKED_NAMES_BYTES: Final = 256 * 1024
-"""Names are passed back unread above this size: reading 130,000 takes 6 ms, and
-kube-scheduler refuses by itself whatever it did not offer."""
+"""Above this size names are returned unread: reading 130,000 takes 6 ms, and kube-scheduler
+rejects names that it did not offer."""
 LISTED_SCORES: Final = 1000
-"""A longer priority list names the planned node only; one that is left out counts as 0."""
+"""For more names the reply scores the planned node only; a name that is left out counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterReply:
-    """The bytes to send, and what they say (None: an error)."""
+    """A reply of ``filter``."""
 
+    #: the bytes to send
     body: bytes
+    #: the kind of answer, for the metrics; None for an error
     answer: FilterAnswer | None
 
 
 @dataclass(slots=True)
 class Verbs:
-    """The answers, from the state.
+    """The answers, computed from the state.
 
-    A verb raises ``NamespaceUnseen`` where the labels of a namespace decide and are not known:
-    kube-scheduler is ahead of our watch, gets no events of namespaces, and would not ask again for
-    minutes after a wrong no. It is called again with the ``labels`` then.
+    A verb raises ``NamespaceUnseen`` if the labels of a namespace decide and are not known, since
+    kube-scheduler may be ahead of our watch. The caller then calls the verb again with the
+    ``labels``. A wrong rejection would last for minutes, because kube-scheduler gets no events of
+    namespaces.
     """
 
     state: ClusterState
@@ -78,7 +80,7 @@ class Verbs:
     is_managed: IsManaged
     #: returns whether the labels of a namespace are known
     has_seen: Callable[[str], bool]
-    #: returns whether answers mean anything
+    #: returns whether the cluster has been listed, so that answers are meaningful
     ready: Callable[[], bool]
 
     def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:
@@ -88,9 +90,9 @@ class Verbs:
         return self._filter_decoded(body, labels)
 
     def planned(self, uid: str) -> str | None:
-        """Return the node a pod is planned on, for the search in a body that still arrives.
+        """Return the node a pod is planned on, for the search in a body that is still arriving.
 
-        None of a broken plan, too: which of its nodes are left is answered from the whole body.
+        Returns None for a broken plan, too: its remaining nodes are checked with the whole body.
         """
         hold = self._hold(pod_uid(uid)) if self.ready() else None
         return None if hold is None or hold.broken else hold.node
@@ -99,7 +101,7 @@ class Verbs:
         args = wire.read_args(body)
         pod = wire.decode(POD, args.pod, "Pod")
         uid = _uid(pod)
-        hold = self._hold(uid) or self._made_with(uid, pod)
+        hold = self._hold(uid) or self._written_plan(uid, pod)
         if hold is not None:
             return self._held(args, uid, hold)
         if self._waits(uid, pod, labels):
@@ -111,15 +113,15 @@ class Verbs:
         hold = self.state.hold(uid)
         return hold if hold is not None and self.holding.counts(hold) else None
 
-    def _made_with(self, uid: PodUid, pod: Pod) -> Hold | None:
-        """Return the plan that a pod was made with, where kube-scheduler is ahead of our watch."""
+    def _written_plan(self, uid: PodUid, pod: Pod) -> Hold | None:
+        """Return the plan that a pod was created with, if our watch has not shown the pod yet."""
         if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
             return None
         note = plan_note(pod.metadata.annotations.get(PLAN, ""))
         return None if note is None else Hold.of_note(note, None)
 
     def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
-        """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""
+        """Return whether a pod without a hold is managed, even if no watch has shown it yet."""
         seen = self.has_seen(pod.metadata.namespace)
         if seen and self.state.pod_row(uid) is not None:
             return self.state.gang_of(uid) is not None
@@ -143,18 +145,19 @@ class Verbs:
         return wire.priorities(names, planned)
 
     def preempt(self, body: bytes, labels: Labels | None = None) -> bytes:
-        """Answer ``preempt``: only ever fewer nodes; raises what ``filter`` does and ``NotReady``.
+        """Answer ``preempt`` with a subset of the nodes.
 
-        A node stays when its victims break no gang (``muster.queueing.gangsurvival``), and, where a
-        choice is left, no disruption budget. A preemptor of ours may only make room
-        where it is planned, and not at all while its gang waits: evictions for one
-        member would be in vain.
+        Raises ``MalformedCall``, ``NamespaceUnseen`` and ``NotReady``.
 
-        Candidates without victims come from kube-scheduler after kubernetes#135486 (the
-        node fits, an extender had refused it); before that a node without victims in
-        the reply was an error. They are passed on for pods that are not ours, so that
-        they are only ever sent to a scheduler that sent them, and dropped for ours:
-        an eviction is not what such a pod lacks.
+        A node stays if its victims break no gang (``muster.queueing.gangsurvival``). If some of
+        these nodes violate no disruption budget, only those stay. A managed
+        preemptor may only evict on its planned nodes. While its gang waits it may not evict at all:
+        evictions for one member would be in vain.
+
+        Since kubernetes#135486 kube-scheduler also sends candidates without victims: the node fits,
+        but an extender had rejected it. Before that, a node without victims in the reply was an
+        error. For pods that are not managed such candidates are returned, so only a scheduler that
+        sent them gets them. For managed pods they are dropped: such a pod does not need evictions.
         """
         self._need_ready()
         args = wire.read_preemption(body)
@@ -207,10 +210,10 @@ class Verbs:
         return None, FilterAnswer.LOST if is_ours else FilterAnswer.ELSEWHERE
 
     def _open_nodes(self, uid: PodUid, hold: Hold) -> Iterator[str]:
-        """Yield the candidates that still take the pod, as far as we know.
+        """Yield the candidates that can still take the pod, by the state.
 
-        kube-scheduler's view of the nodes may be behind ours, and a pod that it binds to a
-        node that is gone is lost for its gang.
+        kube-scheduler's view of the nodes may be older than ours. A pod that it binds to a deleted
+        node would be lost for its gang.
         """
         return (node for node in candidates(hold) if self.state.takes(uid, node))
 
@@ -226,13 +229,13 @@ def _uid(pod: Pod) -> PodUid:
 
 
 def _within_budgets(candidates: Mapping[str, wire.Victims]) -> Mapping[str, wire.Victims]:
-    """Return the nodes whose victims no disruption budget protects; all if there is none.
+    """Return the nodes without violations of a disruption budget; all nodes if there is none.
 
-    kube-scheduler prefers them too, but only after every extender: another one behind
-    this must not be left with a choice of violations.
+    kube-scheduler prefers them, too, but only after all extenders. A later extender must not be
+    left with violations only.
     """
-    kept = {node: victims for node, victims in candidates.items() if not victims.pdb_violations}
-    return kept or candidates
+    within = {node: victims for node, victims in candidates.items() if not victims.pdb_violations}
+    return within or candidates
 
 
 def plan_hit(node: str) -> FilterReply:
@@ -241,10 +244,10 @@ def plan_hit(node: str) -> FilterReply:
 
 
 def candidates(hold: Hold) -> tuple[str, ...]:
-    """Return the nodes a held pod may go to, best first: where its room is, spares, its pin.
+    """Return the nodes a held pod may go to, best first: the planned node, spares, its pin.
 
-    A pin cannot be changed, so its nodes stay allowed when the plan has moved to a spare:
-    kube-scheduler has checked what it offers.
+    A pin cannot be changed. So its nodes stay allowed after the plan has moved to a spare;
+    kube-scheduler has checked the nodes that it offers.
     """
     return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
 
@@ -259,7 +262,7 @@ def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: FilterAnswer) 
 
 
 def _everything(args: wire.ExtenderArgs) -> FilterReply:
-    """Return what was offered, as the bytes that came."""
+    """Return all offered nodes, in the bytes of the request."""
     if args.has_nodes:
         body = wire.filter_nodes(bytes(args.nodes), wire.node_names(args))
     else:

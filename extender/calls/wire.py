@@ -1,12 +1,12 @@
 """The scheduler extender wire: what kube-scheduler sends and what it reads back.
 
 Source: ``k8s.io/kube-scheduler/extender/v1`` (types.go and TestCompatibility). Its Go
-structs carry no json tags, so keys are PascalCase on the wire and are decoded without
-regard to case; here any casing is read and PascalCase is written. Unset pointers and
-maps arrive as ``null``. Embedded pods and nodes are ordinary core/v1 objects.
+structs have no json tags, so keys are PascalCase on the wire and Go ignores their case when it
+decodes. Here any casing is read and PascalCase is written. Unset pointers and maps arrive as
+``null``. Embedded pods and nodes are ordinary core/v1 objects.
 
-Messages are read in layers: the outer object's values stay raw JSON until a verb asks
-for them, so that 130,000 node names are skipped over rather than decoded.
+Messages are read in layers: the values of the outer object stay raw JSON until a verb needs them.
+So 130,000 node names are skipped and not decoded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,11 +26,11 @@ INT32_MAX: Final = 2**31 - 1
 
 
 class Reason(StrEnum):
-    """The fixed vocabulary of rejections.
+    """The fixed set of reasons for rejections, without numbers and names.
 
-    No numbers, no names: kube-scheduler writes the reason into the pod's status, that
-    patch is itself an event that retries the pod, and a reason that changes from call to
-    call would therefore retry it for ever.
+    kube-scheduler writes the reason into the pod's status. If the reason has changed, that PATCH is
+    an event after which kube-scheduler tries the pod again. A reason that changes with every call
+    would thus repeat the calls forever.
     """
 
     WAITING = "muster: the gang waits until all of it can be placed"
@@ -41,13 +41,16 @@ class Reason(StrEnum):
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
-    """Body of ``filter`` and ``prioritize``. Exactly one of ``nodes``, ``node_names`` is set.
+    """Body of ``filter`` and ``prioritize``, in raw JSON.
 
-    All raw JSON: ``pod`` a core/v1 Pod, ``nodes`` a NodeList, ``node_names`` a list of strings.
+    Exactly one of ``nodes`` and ``node_names`` is set.
     """
 
+    #: a core/v1 Pod
     pod: msgspec.Raw
+    #: a NodeList, or null
     nodes: msgspec.Raw
+    #: a list of strings, or null
     node_names: msgspec.Raw
 
     @property
@@ -57,16 +60,20 @@ class ExtenderArgs(msgspec.Struct, frozen=True):
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """Pods to be evicted from one node, by UID, whichever form they came in."""
+    """Pods to be evicted from one node."""
 
+    #: their UIDs, from either form of the message
     uids: tuple[str, ...]
+    #: number of evictions that violate a PodDisruptionBudget
     pdb_violations: int
 
 
 class PreemptionArgs(msgspec.Struct, frozen=True):
-    """Body of ``preempt``: the preemptor as raw JSON and the candidate nodes."""
+    """Body of ``preempt``."""
 
+    #: the preemptor, a core/v1 Pod in raw JSON
     pod: msgspec.Raw
+    #: candidate node → its victims
     victims: Mapping[str, Victims]
 
 
@@ -76,6 +83,7 @@ class BindingArgs(msgspec.Struct, frozen=True):
     pod_name: str
     pod_namespace: str
     pod_uid: str
+    #: the node to which kube-scheduler wants the pod bound
     node: str
 
 
@@ -87,7 +95,7 @@ class _NodeHead(msgspec.Struct, gc=False):
     metadata: _NodeMeta
 
 
-_LOOSE: Final = (b" ", b"\n", b"\t", b"\r", b"\\")  # not in a list of node names as Go writes it
+_LOOSE: Final = (b" ", b"\n", b"\t", b"\r", b"\\")  # never in a list of node names written by Go
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _NAME_LIST: Final = msgspec.json.Decoder(list[str])
@@ -167,13 +175,13 @@ def read_binding(body: bytes) -> BindingArgs:
 
 
 def _is_null(raw: msgspec.Raw) -> bool:
-    """Whether ``raw`` is JSON null; the lengths are compared first, nothing is copied."""
+    """Return whether ``raw`` is JSON null; lengths are compared first, so nothing is copied."""
     view = memoryview(raw)
     return len(view) == len(b"null") and bytes(view) == b"null"
 
 
 def _fields(data: bytes | msgspec.Raw, name: str) -> dict[str, msgspec.Raw]:
-    """Read one object under lower-case keys; of two that differ in case the last wins, as in Go."""
+    """Read an object with lower-case keys; of keys that differ in case the last wins, as in Go."""
     return {key.lower(): value for key, value in decode(_FIELDS, data, name).items()}
 
 
@@ -221,10 +229,10 @@ def filter_nodes(nodes: bytes, names: Iterable[str]) -> bytes:
 
 
 def filter_rejection(names: Iterable[str], reason: Reason, *, with_nodes: bool) -> bytes:
-    """Return a filter reply that rejects every name, none of which eviction could help.
+    """Return a filter reply that rejects every name as unresolvable by eviction.
 
-    ``FailedNodes`` would make the nodes candidates of preemption: pods would be evicted
-    for a gang that waits for something else.
+    With ``FailedNodes`` the nodes would be candidates of preemption: pods would be evicted for a
+    gang that waits for something else.
     """
     return orjson.dumps(
         {
@@ -238,16 +246,16 @@ def filter_rejection(names: Iterable[str], reason: Reason, *, with_nodes: bool) 
 
 
 def filter_rejection_raw(names: bytes, reason: Reason) -> bytes | None:
-    """Do the same for a compact raw list of names; None if it is not compact.
+    """Do the same for a compact raw list of names; return None if it is not compact.
 
-    130,000 names become their map by one replacement of the commas, 2 ms instead of 20.
+    One replacement of the commas turns 130,000 names into the map: 2 ms instead of 20.
     """
     if not (names.startswith(b'["') and names.endswith(b'"]')) or any(c in names for c in _LOOSE):
         return None
-    told = b'":"%b"' % reason.value.encode()
+    entry = b'":"%b"' % reason.value.encode()
     return (
         b'{"Nodes":null,"NodeNames":[],"FailedNodes":{},"FailedAndUnresolvableNodes":{%b%b},"Error":""}'
-        % (names[1:-2].replace(b'","', told + b',"'), told)
+        % (names[1:-2].replace(b'","', entry + b',"'), entry)
     )
 
 
@@ -265,9 +273,9 @@ def filter_error(message: str) -> bytes:
 
 
 def priorities(names: Iterable[str], planned: str | None) -> bytes:
-    """Return a HostPriorityList: 10 for the planned node, 0 for the others, integers.
+    """Return a HostPriorityList with integers: 10 for the planned node, 0 for the others.
 
-    A float would make Go drop the whole list without a word.
+    With a float Go would drop the whole list without an error.
     """
     return orjson.dumps(
         [{"Host": name, "Score": MAX_SCORE if name == planned else 0} for name in names]
@@ -275,7 +283,7 @@ def priorities(names: Iterable[str], planned: str | None) -> bytes:
 
 
 def preemption_result(victims: Mapping[str, Victims]) -> bytes:
-    """Return the candidates that are left, always by UID."""
+    """Return the reply of ``preempt``: the nodes that are left, with the victims' UIDs."""
     return orjson.dumps(
         {
             "NodeNameToMetaVictims": {

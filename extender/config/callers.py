@@ -1,15 +1,15 @@
-"""Who may call the extender: the section ``callers``, and what must hold in it.
+"""Who may call the extender: the section ``callers``, and the checks of it.
 
-How a caller shows who it is, and what that alone allows where no list says otherwise::
+The credentials of a caller, and what they allow if the section has no list of names::
 
-    shown                                     schedule, reserve     read
+    credentials                               schedule, reserve     read
     ────────────────────────────────────────  ────────────────────  ─────────────────────
     nothing, at a listener that identifies    no                    no
     certificate signed by tls.clientCaFile    yes                   yes
     bearer token (callers.tokens)             no                    whom RBAC lets `get`
 
-A listener on a loopback address with neither ``clientCaFile`` nor ``tokens`` identifies
-nobody: whoever is on that machine may do everything.
+A listener on a loopback address with neither ``clientCaFile`` nor ``tokens`` does not identify
+callers: every process on that machine may do everything.
 """
 
 import ipaddress
@@ -35,56 +35,62 @@ _ASKED_FOR: Final = {
 
 
 class Tokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Bearer tokens are accepted; the API server is asked for their owners (TokenReview)."""
+    """Settings for bearer tokens; the API server is asked for their owners (TokenReview)."""
 
-    #: a token must have been made for one of them; empty: for the API server, as the token that
-    #: every pod has. One made for ``muster.dev/extender`` alone is of no use to a thief elsewhere
+    #: a token must be for one of these audiences; empty: for the API server, like the token that
+    #: every pod has. A stolen token for ``muster.dev/extender`` only is useless elsewhere
     audiences: tuple[str, ...] = ()
-    #: how long an answer is believed
+    #: how long an answer is cached
     cache_seconds: float = 60.0
 
 
 class NamedCallers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Certificates by common name and organization, owners of tokens by user and group.
+    """Names of callers.
 
-    The two are kept apart: an authority and an identity provider may give out the same name.
+    Certificates and tokens have separate lists, because a certificate authority and an identity
+    provider may issue the same name.
     """
 
+    #: common names of certificates
     certificates: tuple[str, ...] = ()
+    #: organizations of certificates
     organizations: tuple[str, ...] = ()
+    #: names of token owners
     users: tuple[str, ...] = ()
+    #: groups of token owners
     groups: tuple[str, ...] = ()
 
 
 class Readers(NamedCallers, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Who may read."""
 
-    #: whether owners of tokens may read, too, if the cluster's RBAC lets them ``get`` the path as a
-    #: nonResourceURL, as for other components' metrics
+    #: whether owners of tokens may also read if RBAC permits them to ``get`` the path as a
+    #: nonResourceURL, as for the metrics of other components
     rbac: bool = True
 
 
 class CallersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Who may call."""
 
+    #: null: tokens are not accepted
     tokens: Tokens | None = None
-    #: filter, prioritize, preempt, bind
+    #: who may call filter, prioritize, preempt and bind
     schedule: NamedCallers | None = None
-    #: all else but health
+    #: who may call all other routes but health
     read: Readers | None = None
-    #: true lets every caller do everything, at an address that others can reach
+    #: whether every caller may do everything, even at an address that other machines can reach
     anybody: bool = False
-    #: reservations, which the webhook asks for
+    #: who may ask for reservations: the webhook
     reserve: NamedCallers | None = None
 
 
 def identifies(callers: CallersSettings, *, certificates: bool) -> bool:
-    """Return whether a caller has to show who it is. ``certificates``: a clientCaFile is set."""
+    """Return whether callers need credentials. ``certificates``: whether clientCaFile is set."""
     return certificates or callers.tokens is not None
 
 
 def problems(callers: CallersSettings, host: str, *, tls: bool, certificates: bool) -> list[str]:
-    """Return one line per value that makes no sense. ``host``: listen.host."""
+    """Return one line per invalid value. ``host``: listen.host."""
     return [
         *_exposure(callers, host, tls=tls, certificates=certificates),
         *_lists(callers, certificates=certificates),
@@ -93,7 +99,7 @@ def problems(callers: CallersSettings, host: str, *, tls: bool, certificates: bo
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address to listen on is of this machine alone."""
+    """Return whether an address to listen on can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
@@ -115,15 +121,15 @@ def _exposure(
         return
     if not identified and not callers.anybody:
         yield (
-            f"listen.host: {host!r} can be reached from elsewhere and nobody would be asked who "
-            "they are: anybody could call bind. Set tls.clientCaFile (certificates) or "
+            f"listen.host: {host!r} can be reached from other machines and callers would not be "
+            "identified: every caller could call bind. Set tls.clientCaFile (certificates) or "
             "callers.tokens (bearer tokens), or listen on 127.0.0.1; callers.anybody: true "
-            "allows it all the same"
+            "allows it nevertheless"
         )
     if callers.tokens is not None and not tls:
         yield (
             f"callers.tokens: needs tls.certFile and tls.keyFile at listen.host {host!r}: a token "
-            "that travels in the clear is everybody's"
+            "without TLS can be read by others on its way"
         )
 
 
@@ -136,7 +142,7 @@ def _lists(callers: CallersSettings, *, certificates: bool) -> Iterator[str]:
                 yield from _names(section, named, shown)
     elif any(named for _, named in _sections(callers)) and not callers.anybody:
         yield (
-            "callers.schedule, callers.reserve and callers.read: nobody is asked who they are; set "
+            "callers.schedule, callers.reserve and callers.read: callers are not identified; set "
             "tls.clientCaFile or callers.tokens, or remove them"
         )
     yield from _everybody("schedule", callers.schedule, "who runs a scheduler")
@@ -150,11 +156,11 @@ def _sections(callers: CallersSettings) -> tuple[tuple[str, NamedCallers | None]
 
 def _everybody(section: str, named: NamedCallers | None, whom: str) -> Iterator[str]:
     for group in sorted(EVERYBODY.intersection(named.groups if named else ())):
-        yield f"callers.{section}.groups: {group!r} is everybody; name {whom}"
+        yield f"callers.{section}.groups: {group!r} includes every caller; name {whom}"
 
 
 def _names(section: str, named: NamedCallers, shown: Mapping[str, bool]) -> Iterator[str]:
-    """Look at one section; ``shown``: whether what a field names can be shown at all."""
+    """Check one section; ``shown``: by field, whether its kind of credentials is accepted."""
     for field, possible in shown.items():
         listed: tuple[str, ...] = getattr(named, field)
         where = f"callers.{section}.{field}"

@@ -1,14 +1,14 @@
-"""How replicas agree on a leader: the section ``leaderElection``, and what must hold in it.
+"""How replicas agree on a leader: the section ``leaderElection``, and the checks of it.
 
-The four times, with the defaults of kube-scheduler (component-base LeaderElectionConfiguration)
-and the time-out of a leader's writes::
+The four times. Three have the defaults of kube-scheduler (component-base
+LeaderElectionConfiguration); the fourth is the time-out of a leader's writes::
 
     renewal sent    2 s: the next      10 s: stops writing      14 s: all it sent   15 s: others
     │               │                  │                        │ has ended         │ may lead
     ├───────────────┼──────────────────┼────────────────────────┼───────────────────┤
     0         retryPeriod        renewDeadline      + writeTimeout            leaseDuration
 
-What is left at the end is for clocks that do not run equally fast.
+The rest, up to leaseDuration, allows for clocks that do not run equally fast.
 """
 
 from typing import Final
@@ -17,21 +17,19 @@ import msgspec
 
 from muster.observability.configfile import out_of_range
 
-JITTER: Final = (
-    1.2  # muster.kube.leading.elector.JITTER, as client-go checks it: an attempt must fit twice
-)
+JITTER: Final = 1.2  # muster.kube.leading.elector.JITTER; client-go has the same check
 
 
 class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Leader election; names and defaults as kube-scheduler has them, times in seconds."""
+    """Leader election; names and defaults are those of kube-scheduler, times are in seconds."""
 
-    #: whether there is an election; without one a second replica would plan and write, too
+    #: whether there is an election; without one every replica would plan and write
     leader_elect: bool = True
     #: how long a standby waits after the leader's last renewal
     lease_duration_seconds: int = 15
     #: how long a leader writes after its last renewal
     renew_deadline_seconds: float = 10.0
-    #: between renewals, and between looks of a standby
+    #: time between renewals of the leader, and between checks of a standby
     retry_period_seconds: float = 2.0
     #: how long one write of the leader may take
     write_timeout_seconds: float = 4.0
@@ -42,7 +40,7 @@ class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 def problems(election: LeaderElection) -> list[str]:
-    """Return one line per value that makes no sense; nothing is asked where none is held."""
+    """Return one line per invalid value; there are none without an election."""
     if not election.leader_elect:
         return []
     return [*_ranges(election), *_order(election), *_names(election)]

@@ -1,8 +1,8 @@
 """The extender's configuration file: versioned YAML, every field checked on load.
 
-A misspelt field or an unknown topology level would otherwise show as gangs that wait
-for ever with nothing to say why, so unknown fields are refused and every message names
-the file, the field, the value and what is allowed.
+Without the checks, a misspelt field or an unknown topology level would show only as gangs that wait
+forever without a reason. So unknown fields are rejected, and every message names the file, the
+field, the value and what is allowed.
 """
 
 import re
@@ -28,7 +28,7 @@ KIND: Final = "ExtenderConfiguration"
 MIB: Final = 1024 * 1024
 LONGEST_NAME_BYTES: Final = 256  # a DNS subdomain of 253 characters, quotes and a comma
 _PART: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_CLASS_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")  # as the CRD wants it
+_CLASS_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")  # as in the CRD
 LARGEST_CLUSTER: Final = 130_000  # nodes that the design is sized for
 
 
@@ -48,9 +48,11 @@ class FirstList(StrEnum):
 
 
 class ListenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Where to listen. Port 0 lets the operating system choose."""
+    """The address of the listener."""
 
+    #: an IP address or a host name
     host: str = "127.0.0.1"
+    #: 0: the operating system chooses one
     port: int = 0
     #: at a time; beyond it those that have shown nothing are closed first
     connections: int = 1024
@@ -61,91 +63,102 @@ class ListenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate."""
 
+    #: the certificate chain (PEM)
     cert_file: str
+    #: the private key (PEM)
     key_file: str
-    #: makes client certificates mandatory; with ``callers.tokens`` a token will do instead
+    #: makes client certificates mandatory; with ``callers.tokens`` a token is enough instead
     client_ca_file: str | None = None
-    #: between looks at the files, to serve what replaced them
+    #: time between checks whether the files were replaced
     check_seconds: float = 10.0
 
 
 class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How the API server is talked to."""
+    """Requests to the API server."""
 
+    #: the time-out of one request
     request_timeout_seconds: float = 30.0
 
 
 class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How nodes are asked for that a gang lacks; by default they are not."""
+    """How an autoscaler is asked for nodes that gangs lack; by default it is not asked."""
 
     #: class of the ProvisioningRequests, for instance
     #: ``check-capacity.autoscaling.x-k8s.io``; null: none are made
     provisioning_class: str | None = None
-    #: what the class understands
+    #: parameters of the requests; the class defines their names
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    #: for gangs that not even the empty cluster could hold, or for all that do not fit
+    #: for which gangs: those that do not fit even into the empty cluster, or all that do not fit
     ask: NodeNeed = NodeNeed.BEYOND_CLUSTER
-    #: whether gates are lifted without a plan where that API is not served, or no class is set
+    #: whether gates are removed without a plan if the API is not served, or no class is set
     release_unpinned: bool = False
-    #: how long a gang lacks nodes first
+    #: how long a gang must lack nodes before they are requested
     after_seconds: float = 30.0
-    #: after a request that failed or expired
+    #: time until the next request after one that failed or expired
     retry_seconds: float = 300.0
 
 
 class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """When conditions say why a gang waits."""
 
-    #: how long a gang waits for the same cause first
+    #: how long a gang must wait for the same cause before that is written
     after_seconds: float = 10.0
-    #: to waiting pods, at most; 0: none, those of PodGroups are written all the same
+    #: the most PATCHes to waiting pods; 0: none, but conditions of PodGroups are still written
     patches_per_second: int = 10
 
 
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What SIGUSR2 writes, and where (docs/replay.md)."""
 
-    #: null: a signal is answered with a line in the log
+    #: null: no dump is written, and a signal only causes a line in the log
     directory: str | None = None
-    #: older ones are deleted
+    #: number of files to keep; older ones are deleted
     keep_files: int = 3
-    #: so many of the last plans and of the last refusals, each with the cluster as it was then;
-    #: one takes about 8 MiB of memory at 130,000 nodes
+    #: number of the last plans, and of the last refusals, that are stored with the cluster as it
+    #: was then; each takes about 8 MiB of memory at 130,000 nodes
     keep_decisions: int = 8
-    #: how long open gangs are asked for a dump; later ones are recorded without an answer
+    #: how long a dump may take to plan open gangs; the others are recorded without an answer
     answer_seconds: float = 10.0
 
 
 class StoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What is kept for ``muster story`` (docs/story.md)."""
+    """What is stored for ``muster story`` (docs/story.md)."""
 
-    #: events, looks and decisions, the last ones, some 0.4 KiB of memory each; 0: none
+    #: number of the last events, looks and decisions, about 0.4 KiB of memory each; 0: none
     entries: int = 50_000
 
 
 class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Which node a pod that comes alone prefers.
+    """Which node a lone pod prefers.
 
-    The weights are those of the profile weighted, in the spelling of the arguments of Volcano's
-    plugins nodeorder and binpack (``muster.placement.scoring.profiles`` has what they weigh).
+    The weights are for the profile ``weighted``. They are spelled like the arguments of Volcano's
+    plugins nodeorder and binpack; ``muster.placement.scoring.profiles`` explains each.
     """
 
     #: least-stranded (by the requests seen so far), binpack, spread or weighted
     profile: Profile = Profile.LEAST_STRANDED
+    #: of the share of the node's GPU memory that is used afterwards
     gpu_memory_weight: float = msgspec.field(default=1.0, name="gpuMemoryWeight")
+    #: of the share of the node's devices that are used afterwards
     gpu_compute_weight: float = msgspec.field(default=0.8, name="gpuComputeWeight")
+    #: of the share of the node's free devices that the request takes
     inter_gpu_comms_weight: float = msgspec.field(default=0.5, name="interGPUCommsWeight")
 
+    #: of the used share of the resources that the pod requests
     binpack: float = msgspec.field(default=0.0, name="binpack.weight")
+    #: of the used share of CPU and memory
     most_requested: float = msgspec.field(default=0.0, name="mostrequested.weight")
+    #: of the free share of CPU and memory
     least_requested: float = msgspec.field(default=0.0, name="leastrequested.weight")
+    #: of how equally CPU, memory and GPUs are used
     balanced: float = msgspec.field(default=0.0, name="balancedresource.weight")
+    # the weights of the resources within ``binpack``
     binpack_cpu: float = msgspec.field(default=1.0, name="binpack.cpu")
     binpack_memory: float = msgspec.field(default=1.0, name="binpack.memory")
     binpack_gpu: float = msgspec.field(default=1.0, name="binpack.resources.nvidia.com/gpu")
 
     def as_scoring(self) -> Scoring:
-        """Return it in placement's words."""
+        """Return the settings as the type that placement uses."""
         return Scoring(
             self.profile,
             Weights(
@@ -163,7 +176,7 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         )
 
     def bounds(self) -> tuple[tuple[str, float, float, float], ...]:
-        """Return every weight by its key, with the least and the most that is allowed."""
+        """Return every weight: its key, its value, and the allowed minimum and maximum."""
         return tuple(
             (f"scoring.{each.encode_name}", getattr(self, each.name), 0, 1000)
             for each in msgspec.structs.fields(self)
@@ -172,20 +185,20 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class Admission(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The webhook, and what it gives, for pods that slipped past it to be found."""
+    """The webhook and what it adds to pods, so that pods which slipped past it are found."""
 
-    #: name of its MutatingWebhookConfiguration; while there is none, no pod slips past
+    #: name of its MutatingWebhookConfiguration; while it does not exist, no pod slips past
     webhook: str = "muster-webhook"
-    #: false where the webhook has no section ``injection``, or its mode is shadow
+    #: whether the webhook injects: it has a section ``injection``, with a mode other than shadow
     injects: bool = True
-    #: the file of that section; without it the ClusterProfile of the cluster counts, if it exists
+    #: ``clusterProfile`` of that section; null: the ClusterProfile object counts, if it exists
     cluster_profile: str | None = None
-    #: the files of that section; without ``cluster_profile`` the cluster's FabricProfiles count
+    #: ``fabrics`` of that section; without ``cluster_profile`` the FabricProfile objects count
     fabrics: tuple[str, ...] = ()
 
 
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Everything that can be set; the defaults suit a cluster of any size."""
+    """All settings; the defaults suit a cluster of any size."""
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
         default="muster.dev/v1alpha1", name="apiVersion"
@@ -194,6 +207,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     #: name in logs and metrics
     cluster: str = "default"
     listen: ListenSettings = ListenSettings()
+    #: null: plain HTTP
     tls: TlsFiles | None = None
     #: who may call (``extender.config.callers``)
     callers: CallersSettings = CallersSettings()
@@ -202,52 +216,51 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     leader_election: LeaderElection = LeaderElection()
     #: node label keys, widest first, the host key last
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
-    #: which pods are Muster's; must be the same as the webhook's section of this name
+    #: which pods are managed; must be equal to the webhook's section of this name
     managed: ManagedConfig = ManagedConfig()
-    #: how nodes are asked for that are missing
+    #: how an autoscaler is asked for missing nodes
     autoscaler: Autoscaler = Autoscaler()
     #: when conditions say why gangs wait
     conditions: ConditionsConfig = ConditionsConfig()
-    #: what the webhook gives, so that pods which slipped past it are found
+    #: what the webhook adds to pods, so that pods which slipped past it are found
     admission: Admission = Admission()
     #: what SIGUSR2 writes
     dump: Dumps = Dumps()
-    #: which node a pod that comes alone prefers
+    #: which node a lone pod prefers
     scoring: ScoringConfig = ScoringConfig()
-    #: what is kept for ``muster story``
+    #: what is stored for ``muster story``
     story: StoryConfig = StoryConfig()
-    #: How the lists of nodes and pods are read with which a start, and a watch that broke, begins.
-    #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
+    #: how lists of nodes and pods are read at a start and after a watch broke; use ``plain`` if a
+    #: start fails and ``columns`` may be the reason
     first_list: FirstList = FirstList.COLUMNS
     #: how a released pod is tied to its node
     pin: PinSetting = PinSetting.AUTO
     #: further nodes that each released pod may go to
     spare_count: int = 1
-    #: how long planned room is kept for a pod that is not released yet
+    #: how long planned room is held for a pod that is not released yet
     hold_seconds: float = 60.0
-    #: how long a gang of unknown size is given for more members
+    #: how long to wait for more members of a gang of unknown size
     assembly_window_seconds: float = 0.2
-    #: PATCHes in flight
+    #: number of release PATCHes in flight
     release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
     #: how long a pod pinned to a node that has filled up waits before it is evicted
     evict_after_seconds: float = 300.0
-    #: how long kube-scheduler may turn a released pod away, for a reason of its own, before the pod
-    #: is planned elsewhere
+    #: how long kube-scheduler must reject a released pod, by a filter that is not in the model,
+    #: before the pod is planned elsewhere
     refused_after_seconds: float = 60.0
     #: how long the node of a gang's lost member is kept for its successor
     keep_vacancy_seconds: float = 15.0
     #: how long a gang may have some but too few members bound before it is reported
     partial_after_seconds: float = 60.0
-    #: how long before such a gang, if it never ran whole, is evicted to be planned anew; null:
-    #: never
+    #: after how long such a gang is evicted and planned again, if it was never whole; null: never
     roll_back_after_seconds: float | None = 600.0
-    #: events that come within it share one planning cycle
+    #: events that arrive within this time share one planning cycle
     debounce_seconds: float = 0.005
-    #: planning time after which the list of waiting gangs is read anew
+    #: planning time after which the waiting gangs are ordered again
     cycle_seconds: float = 0.1
-    #: largest request; more is answered 413
+    #: largest body of a request; a larger one is answered with 413
     body_limit_bytes: int = 64 * MIB
-    #: time for calls and releases in flight after SIGTERM
+    #: how long calls and releases in flight may take after SIGTERM
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -258,17 +271,17 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 def load(path: Path) -> ExtenderConfig:
-    """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
+    """Read ``path``. Raises ``ConfigError``; its text names each problem and what is allowed."""
     return configfile.load(path, ExtenderConfig, _problems)
 
 
 def parse(data: bytes, *, source: str) -> ExtenderConfig:
-    """Read YAML ``data``; ``source`` is what messages call it."""
+    """Read YAML ``data``; messages call it ``source``."""
     return configfile.parse(data, ExtenderConfig, _problems, source=source)
 
 
 def _problems(config: ExtenderConfig) -> list[str]:
-    """Return one line per value that has the right type and makes no sense."""
+    """Return one line per value that has the right type but is invalid."""
     return [
         *_level_problems(config.levels),
         *_number_problems(config),
@@ -298,7 +311,7 @@ def _level_problems(levels: tuple[str, ...]) -> list[str]:
 
 
 def _number_problems(config: ExtenderConfig) -> list[str]:
-    smallest_body = LARGEST_CLUSTER * 8  # even the shortest names of a full-size cluster
+    smallest_body = LARGEST_CLUSTER * 8  # for a full-size cluster with the shortest names
     bounds: tuple[tuple[str, float, float, float], ...] = (
         ("listen.port", config.listen.port, 0, 65535),
         ("listen.connections", config.listen.connections, 16, 65536),
@@ -335,7 +348,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
 def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
-        problems.append("cluster: is empty; any name that tells this cluster from others")
+        problems.append("cluster: is empty; allowed is any name, different for each cluster")
     if not config.scoring.as_scoring().weights.total:
         problems.append(
             "scoring: gpuMemoryWeight, gpuComputeWeight, interGPUCommsWeight and all keys that end "

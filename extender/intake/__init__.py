@@ -1,14 +1,14 @@
 """From watched objects to events of the cluster model.
 
-``sync``                watches in, events out: the inbox and the one writer
-``sources``             which kinds are watched, and what takes their changes over
+``sync``                reads watches, applies events: the inbox and the one writer
+``sources``             which kinds are watched, and which function applies their changes
 ``objects``             the ``Feed``: from one object to the events of the model
 ``nodes``               the same for nodes, one by one or a list at a time
-``podwatchers``         the parts beside the model that the feed tells of pods
+``podwatchers``         the parts beside the model that get the pods from the feed
 ``memberships``         the gang, role and rank of pods that were read before
-``statedspecs``         what gangs ask for, where their pods state it
-``foreignmembers``      pending members that another scheduler has
+``statedspecs``         the specs of gangs that are written on their pods
+``foreignmembers``      pending members of our gangs that belong to another scheduler
 ``volumeclaims``        pending pods by the volume claims they use
 ``reopenednamespaces``  namespaces with changed labels: their pods are judged again
-``firstlist/``          the first list of pods, taken over page by page
+``firstlist/``          the first list of pods, applied page by page
 """

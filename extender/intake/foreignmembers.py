@@ -1,8 +1,8 @@
-"""Pending pods that belong to a gang of ours but whom another scheduler has.
+"""Pending pods that belong to one of our gangs but name another scheduler.
 
-A gang that waits for such a member waits for ever, and neither scheduler can tell why:
-each sees only its own pods. Whichever comes first, the member or the gang, the other is
-then there to be told of.
+A gang that waits for such a member waits forever. Neither scheduler can report why, because each
+sees only its own pods. The pods are stored here, so that the problem is found in either order: the
+pod before the gang, or the gang before the pod.
 """
 
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from muster.kube.wire import Pod
 
 
 @dataclass(slots=True)
-class Outsiders:
-    """By UID, to be dropped, and by gang, to be found. Bound ones are nobody's concern."""
+class ForeignMembers:
+    """Pending pods of other schedulers, by UID and by gang. Bound pods are not stored."""
 
     _gangs: dict[PodUid, GangKey] = field(default_factory=dict)
     #: the pods that each gang lacks
     pods: dict[GangKey, dict[PodUid, Pod]] = field(default_factory=dict)
 
     def put(self, uid: PodUid, gang: GangKey, pod: Pod) -> None:
-        """Remember a pod."""
+        """Store a pod."""
         self.drop(uid)
         self._gangs[uid] = gang
         self.pods.setdefault(gang, {})[uid] = pod

@@ -1,4 +1,4 @@
-"""From nodes on the wire to events of the model, one by one or, from the first list, many."""
+"""From nodes on the wire to events of the model: one by one, or many from the first list."""
 
 from array import array
 from collections.abc import Callable, Hashable, Sequence
@@ -19,7 +19,7 @@ _Read = Callable[[wire.Node], tuple[NodeUpserted, Sequence[str]]]
 
 
 class NodeFeed:
-    """Applies nodes to the engine; what of one cannot be read is reported and left out."""
+    """Applies nodes to the engine; a part of a node that cannot be read is reported and ignored."""
 
     def __init__(
         self,
@@ -28,33 +28,33 @@ class NodeFeed:
         names: DeviceNames,
         changed: Callable[[str], None],
     ) -> None:
-        """Call ``changed`` with the name of each node that came, went or differs from before."""
+        """Have ``changed`` called with the name of each node that was added, deleted or changed."""
         self._engine = engine
         self._reporter = reporter
         self._devices = NodeDevices(names, mig.load())
-        self._said = array("q")  # by row: a digest of what a node said last, 0 for unknown
+        self._digests = array("q")  # by row: digest of the node that was applied last, 0: unknown
         self._changed = changed
 
     def take(self, node: wire.Node) -> None:
-        """Take a node over. Most say what they said before, at another time: a heartbeat."""
+        """Apply a node. Most updates are heartbeats, which change nothing but times."""
         name, digest = node.metadata.name, self._digest(node)
         row = self._engine.state.node_row(name)
-        if row is not None and row < len(self._said) and self._said[row] == digest:
+        if row is not None and row < len(self._digests) and self._digests[row] == digest:
             return
         event, problems = self._read(node)
-        self._tell(problems)
+        self._report(problems)
         self._apply(event, [name])
-        self._note(name, 0 if problems else digest)  # what cannot be read is reported each time
+        self._note(name, 0 if problems else digest)  # problems are reported with each update
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
-        """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
+        """Apply nodes of the first list. If one is invalid, raise ``ValueError`` and apply none."""
         found = self._kinds(nodes)
         names = [node.metadata.name for node in nodes]
         labels = [node.metadata.labels for node in nodes]
         kind = np.array(found.kind, dtype=np.intp)
-        self._said = array("q")
+        self._digests = array("q")
         self._apply(NodesListed(tuple(found.kinds), kind, names, labels), names)
-        self._tell(found.problems)
+        self._report(found.problems)
 
     def gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
@@ -62,7 +62,7 @@ class NodeFeed:
         self._apply(translate.node_gone(meta), [meta.name])
 
     def _digest(self, node: wire.Node) -> int:
-        """Return a digest that differs from that of a node that differs in anything."""
+        """Return a digest of everything that is read of a node."""
         own = translate.node_kind(node, self._devices.says(node))
         return hash((own, tuple(node.metadata.labels.items()))) or 1
 
@@ -70,18 +70,18 @@ class NodeFeed:
         row = self._engine.state.node_row(name)
         if row is None:
             return
-        if row >= len(self._said):
-            self._said.extend([0] * (row + 1 - len(self._said)))
-        self._said[row] = digest
+        if row >= len(self._digests):
+            self._digests.extend([0] * (row + 1 - len(self._digests)))
+        self._digests[row] = digest
 
     def _read(self, node: wire.Node) -> tuple[NodeUpserted, Sequence[str]]:
         return translate.read_node(node, self._devices.of)
 
     def _kinds(self, nodes: Sequence[wire.Node]) -> "_Kinds":
-        """Return of which kind each node is, and what could not be read.
+        """Return the kind of each node, and what could not be read.
 
-        What nodes of a page in protobuf have in common is the very same object in each of them
-        (``muster.kube.firstlist.nodelayouts``), so most are of a known kind by identity.
+        Nodes of a protobuf page share the objects of the parts in which they are equal
+        (``muster.kube.firstlist.nodelayouts``). So the kind of most nodes is found by identity.
         """
         found = _Kinds()
         alike: dict[Hashable, int] = {}
@@ -92,12 +92,12 @@ class NodeFeed:
             number = alike.get(shared)
             if number is None:
                 number = found.number(node, self._devices.says(node), self._read)
-                if not found.problems:  # those of each node are reported, by its name
+                if not found.problems:  # problems are reported for each node, with its name
                     alike[shared] = number
             found.kind.append(number)
         return found
 
-    def _tell(self, problems: Sequence[str]) -> None:
+    def _report(self, problems: Sequence[str]) -> None:
         for problem in problems:
             self._reporter.unreadable("nodes", problem)
 
@@ -111,18 +111,18 @@ class NodeFeed:
 
 @dataclass(slots=True)
 class _Kinds:
-    """Nodes by everything but their names and labels."""
+    """The kinds of nodes: nodes of a kind are equal in all but their names and labels."""
 
     #: one node of each kind
     kinds: list[NodeUpserted] = field(default_factory=list)
     #: the number of the kind of each node
     kind: list[int] = field(default_factory=list)
-    #: what of the kinds could not be read
+    #: what could not be read, one text each
     problems: list[str] = field(default_factory=list)
     _known: dict[Hashable, int] = field(default_factory=dict)
 
     def number(self, node: wire.Node, devices: Said, read: _Read) -> int:
-        """Return the number of a node's kind, a new one if it is the first of it."""
+        """Return the number of a node's kind; add the kind if it is new."""
         own = translate.node_kind(node, devices)
         number = self._known.get(own)
         if number is not None:

@@ -1,7 +1,8 @@
-"""From wire objects to events: which gang, managed or not, which volumes; then the engine.
+"""The ``Feed``: from a wire object to the events of the model, which are applied to the engine.
 
-One method per kind and direction. Each is total: an object that cannot be read is counted
-and logged, and the rest of the cluster goes on.
+It finds out the gang of a pod, whether the pod is managed, and its volumes. There is one method
+for each kind and each direction (upserted, gone). An object that cannot be read is counted and
+logged; it does not stop the others.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,13 +10,13 @@ from collections.abc import Set as AbstractSet
 
 from extender.engine import Engine
 from extender.intake.firstlist.siblings import Siblings
-from extender.intake.foreignmembers import Outsiders
-from extender.intake.memberships import Places, said
+from extender.intake.foreignmembers import ForeignMembers
+from extender.intake.memberships import Memberships, digest_of
 from extender.intake.nodes import NodeFeed
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
-from extender.intake.volumeclaims import Claim, Claimants
+from extender.intake.volumeclaims import Claim, ClaimUsers
 from extender.pendingpods import PendingPods, pending, suffers_from_pin
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
@@ -44,7 +45,7 @@ Newcomers = Callable[[GangKey, Sequence[int]], None]
 
 
 class Feed:
-    """Applies objects to the engine and keeps what releases and answers need beside it."""
+    """Applies objects to the engine, and stores what releases and answers need beside the model."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Feed:
     ) -> None:
         """``levels``: the cluster's node label keys, widest first.
 
-        ``namespaces``: labels by name, kept up to date here and read by others.
+        ``namespaces``: labels by name; the feed updates them, other parts read them.
         """
         self._engine = engine
         self._policy = policy
@@ -68,35 +69,35 @@ class Feed:
         self._translator = translate.Translator(policy.devices)
         self.nodes = NodeFeed(engine, reporter, policy.device_names, watchers.node_changed)
         self._volumes = VolumeIndex()
-        self._claimants = Claimants()
+        self._claim_users = ClaimUsers()
         self._objects = GangObjects()
         self._book = GangBook()
-        self._outsiders = Outsiders()
+        self._foreign = ForeignMembers()
         self._specs = SpecBook()
-        self._places = Places()
+        self._memberships = Memberships()
         self._watchers = watchers
         self._listeners: list[Newcomers] = []
         self.namespaces = namespaces
         self.rejudging = Rejudging()
-        self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
+        self.siblings = Siblings(self._translator, self._volumes, self._book, self._foreign)
 
     def listen(self, listener: Newcomers) -> None:
         """Have ``listener`` called with a gang and the ranks of its new members.
 
-        That is before the state knows them: room may be reserved for them.
+        It is called before the members are in the state, since room may be reserved for them.
         """
         self._listeners.append(listener)
 
     def is_managed(self, pod: wire.Pod) -> bool:
-        """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
+        """Return whether a pod is managed; also for pods that the watch has not shown yet."""
         return self._policy.is_managed(pod, self.namespaces.get(pod.metadata.namespace, {}))
 
     def covers(self, namespace: str) -> bool:
-        """Whether pods of a namespace can be Muster's at all."""
+        """Return whether pods of a namespace can be managed at all."""
         return self._policy.covers(namespace, self.namespaces.get(namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
-        """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
+        """Apply a namespace. If ``muster.dev/managed`` changed, its pods are judged again."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
         if takes(labels) != takes(self.namespaces.get(name, {})):
             self.rejudging.due(name)
@@ -110,7 +111,7 @@ class Feed:
         self._engine.apply(translate.namespace_gone(meta))
 
     def node(self, node: wire.Node) -> None:
-        """Take a node over."""
+        """Apply a node."""
         self.nodes.take(node)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
@@ -118,7 +119,7 @@ class Feed:
         self.nodes.gone(meta)
 
     def claim(self, claim: wirestorage.PersistentVolumeClaim) -> None:
-        """Take a claim over, and read the pods again that wait for it to be bound."""
+        """Apply a claim, and read the pending pods again that use it."""
         self._volumes.claim_upserted(claim)
         self._read_again((claim.metadata.namespace, claim.metadata.name))
 
@@ -128,11 +129,11 @@ class Feed:
         self._read_again((meta.namespace, meta.name))
 
     def _read_again(self, claim: Claim) -> None:
-        for pod in self._claimants.of(claim):
+        for pod in self._claim_users.of(claim):
             self.pod(pod)
 
     def volume(self, volume: wirestorage.PersistentVolume) -> None:
-        """Take a volume over; the claim that is bound to it changes after it."""
+        """Apply a volume. The claim that is bound to it changes later, with an event of its own."""
         self._volumes.volume_upserted(volume)
 
     def volume_gone(self, meta: wire.ObjectMeta) -> None:
@@ -140,7 +141,7 @@ class Feed:
         self._volumes.volume_gone(meta.name)
 
     def csi_node(self, node: wirestorage.CsiNode) -> None:
-        """Take over a node's attach limits."""
+        """Apply a node's attach limits."""
         self._volumes.csi_node_upserted(node)
 
     def csi_node_gone(self, meta: wire.ObjectMeta) -> None:
@@ -148,15 +149,15 @@ class Feed:
         self._volumes.csi_node_gone(meta.name)
 
     def gang_object(self, uid: str, specs: Specs) -> None:
-        """Take over what an object says of gangs; None: it describes none (any more)."""
-        self._describe(self._objects.upserted(uid, specs))
+        """Apply the gang specs in an object; None: it describes no gang (any more)."""
+        self._apply_specs(self._objects.upserted(uid, specs))
 
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
-        """Forget what a deleted object said of a gang."""
-        self._describe(self._objects.gone(meta.uid))
+        """Forget the gang specs in a deleted object."""
+        self._apply_specs(self._objects.gone(meta.uid))
 
-    def _describe(self, events: Iterable[Event]) -> None:
-        """Apply what is said of gangs to the gangs that the model keeps."""
+    def _apply_specs(self, events: Iterable[Event]) -> None:
+        """Apply events about the specs of gangs to the gangs in the model."""
         for event in events:
             if isinstance(event, GangUpserted):
                 self._apply(self._book.told(resolve(event.spec, self._levels)))
@@ -168,11 +169,11 @@ class Feed:
             self._engine.apply(event)
 
     def is_echo(self, pod: wire.Pod) -> bool:
-        """Whether a watched version of a pod is the one that its release made.
+        """Return whether a watched version of a pod is the one that its release made.
 
-        Only for what a watch shows: it leaves no version out, so there is nothing in it but
-        the release, and that was applied when its reply came. Not while the namespace is
-        judged again, which counts every event.
+        It is for watches only. A watch leaves no version out, so this version has no other change
+        than the release, which was applied when its reply arrived. The result is False while the
+        pod's namespace is judged again, since that must see every event.
         """
         if not self._pending.echoes:
             return False
@@ -183,14 +184,14 @@ class Feed:
         return known.released_as == meta.resource_version and meta.namespace not in self.rejudging
 
     def echoes(self) -> AbstractSet[bytes]:
-        """Return the versions of such pods; none while a namespace is judged again."""
+        """Return the versions that releases made; none while a namespace is judged again."""
         return frozenset() if self.rejudging.seen else self._pending.echoes
 
     def judge_again(self, pod: wire.Pod) -> None:
-        """Take over a pod of a namespace that was listed again, unless the watch knows better.
+        """Apply a pod of a namespace that was listed again, unless the watch has shown it since.
 
-        A list may be older than what the watch has shown since: a pod that had an event is
-        judged already, and one that is not known is gone or will be told.
+        A list may be older than what the watch has shown. A pod that had an event is judged
+        already. An unknown pod is either deleted or will be shown by the watch.
         """
         uid = translate.pod_uid(pod.metadata.uid)
         known = self._engine.state.pod_row(uid) is not None
@@ -198,7 +199,7 @@ class Feed:
             self.pod(pod)
 
     def pod(self, pod: wire.Pod) -> None:
-        """Take a pod over."""
+        """Apply a pod."""
         uid = translate.pod_uid(pod.metadata.uid)
         if self.rejudging.seen:
             self.rejudging.saw(pod.metadata.namespace, uid)
@@ -215,15 +216,15 @@ class Feed:
             self._watchers.slipped.see(uid, pod, None)
             self._watchers.devices.arrived(pod)
         elif placed is not None and explicit:
-            self._outside(uid, pod, placed.member, new=new)
+            self._note_foreign(uid, pod, placed.member, new=new)
         self._leave(uid, None)
-        self._drop(uid)
+        self._drop_pending(uid)
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
-    def stranger(self, pod: wire.Pod) -> PodUpserted | None:
-        """Return the event of a bound pod that is neither ours nor worth a word, else ``None``.
+    def unmanaged_event(self, pod: wire.Pod) -> PodUpserted | None:
+        """Return the event of a bound pod that is not managed and needs no report, else ``None``.
 
-        It depends on nothing but the pod and on whether its namespace ``takes`` part.
+        The result depends only on the pod and on whether its namespace ``takes`` part.
         """
         if not pod.spec.node_name or is_ours(pod) or names_a_group(pod):
             return None
@@ -234,15 +235,15 @@ class Feed:
             return None
         return self._translator.pod_event(pod, volumes=self._volumes)
 
-    def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
-        """Take note of a pod that another scheduler keeps from the gang it belongs to."""
+    def _note_foreign(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
+        """Note a member of a gang that names another scheduler."""
         key = self._book.resolve(member).key
         if pod.spec.node_name:
-            self._outsiders.drop(uid)
+            self._foreign.drop(uid)
             return
-        self._outsiders.put(uid, key, pod)
+        self._foreign.put(uid, key, pod)
         if new and self._waits(key):
-            self._reporter.outside(pod, key)
+            self._reporter.foreign_member(pod, key)
 
     def _waits(self, key: GangKey) -> bool:
         gang = self._engine.state.gang(key)
@@ -253,54 +254,54 @@ class Feed:
     ) -> None:
         member = self._member(uid, pod, placed, new=new)
         if new:
-            self._expect(member.key, (member.rank,))
+            self._call_listeners(member.key, (member.rank,))
             self._watchers.slipped.see(uid, pod, member.key)
             self._watchers.devices.arrived(pod)
         event = self.siblings.event(pod, member)
-        # Before the event: its effects may lead straight to the release, which reads this.
+        # Before the event: its effects may start the release, which reads all of this.
         if event.finished and not event.succeeded:
-            self._tell_lost(uid, self._engine.state.gang_of(uid))
+            self._report_lost(uid, self._engine.state.gang_of(uid))
         self._watchers.networks.see(uid, pod.metadata, event.finished)
         if event.finished:
             self._watchers.slipped.drop(uid)
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
-            self._keep(uid, pod, event.pod_class)
-            self._reporter.came(uid, member.key)
+            self._store_pending(uid, pod, event.pod_class)
+            self._reporter.pod_created(uid, member.key)
         else:
-            self._drop(uid)
+            self._drop_pending(uid)
         self._engine.apply(event)
         if carried is not None and carried.plan_id and not carried.pinned:
             self._note_taken_back(uid, carried.plan_id)
 
-    def runs(
+    def listed_running(
         self, uid: PodUid, meta: wire.ObjectMeta, placed: PodMembership, member: Member
     ) -> None:
-        """Take note of a new member that was listed running, before the state knows it.
+        """Note a new member that was listed running, before it is in the state.
 
-        ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
+        ``placed``: the membership that is written on it. The pod must be quiet (``is_quiet``).
         """
         self._join(uid, placed)
-        self._expect(member.key, (member.rank,))
+        self._call_listeners(member.key, (member.rank,))
         self._watchers.networks.see(uid, meta, False)
 
-    def run_together(
+    def listed_running_together(
         self, uids: Sequence[PodUid], placed: PodMembership, ranks: Sequence[int]
     ) -> None:
-        """Take note of such members of one gang, all without a network of their own (``runs``).
+        """Note such members of one gang (``listed_running``) that are in no isolated network.
 
-        ``placed``: what one of them says; the others say the same but for their ranks (``Ranked``).
+        ``placed``: the membership on one of them. The others' differ only by rank (``Ranked``).
         """
         if placed.spec is not None:
-            self._describe(list(self._specs.seen_all(uids, placed.spec)))
-        self._expect(self._book.resolve(placed.member).key, ranks)
+            self._apply_specs(list(self._specs.seen_all(uids, placed.spec)))
+        self._call_listeners(self._book.resolve(placed.member).key, ranks)
 
-    def _expect(self, gang: GangKey, ranks: Sequence[int]) -> None:
+    def _call_listeners(self, gang: GangKey, ranks: Sequence[int]) -> None:
         for listener in self._listeners:
             listener(gang, ranks)
 
     def expect(self, uid: PodUid, pod: wire.Pod, placed: PodMembership) -> PodUpserted:
-        """Take note of what a pod that is about to be made says of its gang; return its event."""
+        """Note the membership of a pod that is about to be created; return the pod's event."""
         member = self._book.resolve(placed.member)
         self._join(uid, placed)
         return self._translator.pod_event(
@@ -308,19 +309,19 @@ class Feed:
         )
 
     def class_of(self, pod: wire.Pod) -> PodClass:
-        """Return what a pod asks for."""
+        """Return the requests and constraints of a pod."""
         return self._translator.pod_event(pod, managed=True, volumes=self._volumes).pod_class
 
-    def expect_no_more(self, uid: PodUid, key: GangKey) -> None:
-        """Forget what a pod that was expected said of its gang."""
+    def drop_expected(self, uid: PodUid, key: GangKey) -> None:
+        """Forget the membership of an expected pod."""
         self._end_membership(uid, key)
 
     def _note_taken_back(self, uid: PodUid, plan_id: str) -> None:
-        """Forget a plan that the pod carried and does not carry any more.
+        """Forget a plan whose annotation was removed from a nominated pod.
 
-        The leader takes plans of nominated pods back (``extender.releases.repairer``); a standby,
-        and a leader whose answer was lost, find it out here. What is pinned stays, even if its
-        annotation is taken away.
+        The leader takes plans of nominated pods back (``extender.releases.repairer``). A standby
+        notices it here, and so does a leader that lost the reply to its PATCH. The plan of a pinned
+        pod stays, even if its annotation is removed.
         """
         pod, hold = self._pending.get(uid), self._engine.state.hold(uid)
         if pod is None or pod.gated or pod.plan_id or hold is None:
@@ -331,49 +332,49 @@ class Feed:
     def _member(
         self, uid: PodUid, pod: wire.Pod, placed: PodMembership | None, *, new: bool
     ) -> Member:
-        """Return the pod's place in the gang it belongs to, and note what it says of that gang.
+        """Return the pod's membership, and note the spec of the gang that is written on the pod.
 
         A pod's keys are read once; its status changes more often than its keys do.
         """
-        digest = said(pod)
-        known = self._places.get(uid, digest)
+        digest = digest_of(pod)
+        known = self._memberships.get(uid, digest)
         if known is not None:
             return self._book.resolve(known)
         placed = placed or place_or_single(pod)
         key = self._book.resolve(placed.member).key
         if new:
-            self._tell(pod, placed, key)
+            self._report_conflicts(pod, placed, key)
         else:
             self._leave(uid, key)
         self._join(uid, placed)
-        self._places.put(uid, digest, placed.member)
+        self._memberships.put(uid, digest, placed.member)
         return self._book.resolve(placed.member)
 
-    def _tell(self, pod: wire.Pod, placed: PodMembership, key: GangKey) -> None:
-        """Report what is wrong about a new member of a gang, or about its first."""
+    def _report_conflicts(self, pod: wire.Pod, placed: PodMembership, key: GangKey) -> None:
+        """Report contradictory keys of a new member, and foreign members when it is the first."""
         for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
-        outsiders = self._outsiders.of(key) if self._outsiders.pods else []
-        if outsiders and not self._waits(key):
-            for other in outsiders:
-                self._reporter.outside(other, key)
+        foreign = self._foreign.of(key) if self._foreign.pods else []
+        if foreign and not self._waits(key):
+            for other in foreign:
+                self._reporter.foreign_member(other, key)
 
-    def _keep(self, uid: PodUid, pod: wire.Pod, pod_class: PodClass) -> None:
+    def _store_pending(self, uid: PodUid, pod: wire.Pod, pod_class: PodClass) -> None:
         if self._pending.get(uid) is None and pod_class.unmodelled:
             self._reporter.unmodelled(pod, pod_class.unmodelled)
         soft = suffers_from_pin(pod_class)
         maker = self._pending.controller(pod)
         made = pending(pod, soft=soft, controller=maker)
         self._pending.put(uid, made)
-        self._claimants.drop(uid)
-        self._claimants.put(uid, pod)
+        self._claim_users.drop(uid)
+        self._claim_users.put(uid, pod)
 
-    def _drop(self, uid: PodUid) -> None:
+    def _drop_pending(self, uid: PodUid) -> None:
         self._pending.drop(uid)
-        self._claimants.drop(uid)
+        self._claim_users.drop(uid)
 
     def _join(self, uid: PodUid, placed: PodMembership) -> None:
-        """Note what the pod says of its gang. A lone pod has no other to disagree with."""
+        """Note the spec on the pod. The spec of a gang of one needs no comparison with others."""
         spec, template = placed.spec, placed.member.template
         if template is not None:
             described = self._engine.state.gang(template)
@@ -386,30 +387,30 @@ class Feed:
             return
         event = self._specs.seen(uid, spec)
         if event is not None:
-            self._describe([event])
+            self._apply_specs([event])
 
     def _leave(self, uid: PodUid, now: GangKey | None) -> None:
-        """Note that a pod is no longer what it was a member of."""
-        self._places.drop(uid)
+        """Note that a pod has left the gang that it was a member of before."""
+        self._memberships.drop(uid)
         before = self._engine.state.gang_of(uid)
         if before is not None and before != now:
             self._end_membership(uid, before)
 
     def _end_membership(self, uid: PodUid, key: GangKey) -> None:
         if key.startswith(f"{SINGLE.name}/"):
-            return  # such a gang lives with its pod
+            return  # a gang of one ends with its pod
         for part in self._book.parts(key):
             event = self._specs.gone(uid, part)
             if event is not None:
-                self._describe([event])
+                self._apply_specs([event])
         self._apply(self._book.left(uid, key))
 
     def pod_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a deleted pod."""
         self.forget(translate.pod_uid(meta.uid))
 
-    def _tell_lost(self, uid: PodUid, key: GangKey | None) -> None:
-        """Report a bound member that is about to leave its node; called before it does."""
+    def _report_lost(self, uid: PodUid, key: GangKey | None) -> None:
+        """Report a bound member that is about to leave its node."""
         node = None if key is None else self._engine.state.bound_node(uid)
         if key is not None and node is not None:
             self._watchers.lost(key, node)
@@ -417,10 +418,10 @@ class Feed:
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that does not exist any more."""
         key = self._engine.state.gang_of(uid)
-        self._tell_lost(uid, key)
-        self._drop(uid)
-        self._places.drop(uid)
-        self._outsiders.drop(uid)
+        self._report_lost(uid, key)
+        self._drop_pending(uid)
+        self._memberships.drop(uid)
+        self._foreign.drop(uid)
         self._watchers.networks.drop(uid)
         self._watchers.slipped.drop(uid)
         self._engine.apply(PodGone(uid))

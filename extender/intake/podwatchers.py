@@ -1,4 +1,4 @@
-"""Which parts beside the model the feed shows pods to: each at its moment, in this order.
+"""The parts beside the model that get pods from the feed, and the order of the calls.
 
 ::
 
@@ -19,46 +19,44 @@ class SlippedPods(Protocol):
     """Pods that may have slipped past admission."""
 
     def see(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
-        """Take note of a pod at first sight; ``gang``: None where another scheduler has it."""
+        """Note a new pod; ``gang``: None if the pod names another scheduler."""
         ...
 
     def drop(self, uid: PodUid) -> None:
-        """Forget a pod that is gone or has ended."""
+        """Forget a pod that is deleted or has ended."""
         ...
 
 
 class NetworkUsers(Protocol):
-    """Pods with a network of their gang's."""
+    """Pods that are in the isolated network of their gang."""
 
     def see(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
-        """Take over what a managed pod's annotations name; ``ended``: it runs no more."""
+        """Note the network in a managed pod's annotations; ``ended``: the pod has finished."""
         ...
 
     def drop(self, uid: PodUid) -> None:
-        """Forget a pod that is gone."""
+        """Forget a deleted pod."""
         ...
 
 
 class DeviceReports(Protocol):
-    """Pods that may report a bad device of their node's."""
+    """Pods that may report a bad device of their node."""
 
     def arrived(self, pod: wire.Pod) -> None:
-        """Take note of a pod at first sight."""
+        """Note a new pod."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PodWatchers:
-    """The parts that the feed shows pods to.
-
-    ``slipped`` and ``devices`` do not get members that were listed running and are quiet
-    (``is_quiet``): there is nothing about them to look at.
-    """
+    """The parts that get pods from the feed."""
 
     #: called with a gang and the node that a bound member with a controller is about to leave
     lost: Callable[[GangKey, str], None]
+    #: gets no running members of the first list that need no attention (``is_quiet``)
     slipped: SlippedPods
+    #: gets no such members, either
     devices: DeviceReports
     networks: NetworkUsers
-    #: called with the name of a node that came, went or differs from before
+    #: called with the name of a node that was added, deleted or changed
     node_changed: Callable[[str], None]

@@ -1,17 +1,17 @@
-"""Namespaces whose pods must be judged again, because their labels were changed.
+"""Namespaces with changed labels: their pods must be judged again.
 
-Whether an ungated pod is Muster's depends on its namespace (``muster.dev/managed``). The
-model keeps no wire objects (a million pods would be gigabytes), so when that changes the
-namespace's pending pods are listed once more and fed again::
+Whether an ungated pod is managed depends on a label of its namespace (``muster.dev/managed``). The
+model stores no wire objects (a million pods would be gigabytes). So when the label changes the
+namespace's pending pods are listed again and applied again::
 
-            due                   next                    listed, nothing came meanwhile
+            due                   next                    listed, not due again since
     ─────────────────► QUEUED ───────────► BEING LISTED ─────────────────────► forgotten
                          ▲                   │      │
                          └─── due again ─────┘      └─ events note their pods: `was_seen`
 
-A list may be older than the events that the watch delivers while it is read. A pod that
-had an event since the labels changed was judged by the new ones, so the list's word on it
-is not needed, and taking it could undo what the event told.
+A list may be older than the events that the watch delivers while it is read. A pod with an event
+since the change of the labels was judged by the new labels. Applying the list's version of it is
+not needed, and could undo that event.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from muster.cluster.ids import PodUid
 
 @dataclass(slots=True)
 class Rejudging:
-    """Names in order of arrival, and the pods that had events since; nothing before ``begin``."""
+    """A queue of namespaces, and the pods that had events since. It is empty before ``begin``."""
 
     #: by namespace that is queued or being listed: the pods that had events since it became due
     seen: dict[str, set[PodUid]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Rejudging:
     _begun: bool = False
 
     def begin(self) -> None:
-        """Take names from now on: the pods have not been listed before, so none is judged."""
+        """Accept namespaces from now on. Before, no pod was listed, so none was judged."""
         self._begun = True
 
     def due(self, namespace: str) -> None:
@@ -42,7 +42,7 @@ class Rejudging:
             self._wake.set()
 
     def again(self, namespace: str) -> None:
-        """Queue a namespace that could not be listed, unless it is gone."""
+        """Queue a namespace again whose list failed, unless it is deleted."""
         if namespace in self.seen:
             self._queue[namespace] = None
             self._wake.set()
@@ -66,12 +66,12 @@ class Rejudging:
         return uid in self.seen.get(namespace, ())
 
     def listed(self, namespace: str) -> None:
-        """Forget a namespace whose list was applied, unless it became due again meanwhile."""
+        """Forget a namespace whose list was applied, unless it became due again since."""
         if namespace not in self._queue:
             self.seen.pop(namespace, None)
 
     def done(self, namespace: str) -> None:
-        """Forget a namespace that is gone."""
+        """Forget a deleted namespace."""
         self._queue.pop(namespace, None)
         self.seen.pop(namespace, None)
 

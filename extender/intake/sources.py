@@ -1,4 +1,4 @@
-"""The kinds that are watched, and what takes their changes over."""
+"""The kinds that are watched, and the functions that apply their changes."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,22 +20,24 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(slots=True)
 class WatchedKind(Generic[T]):
-    """One kind: its resource, and what its changes mean to the feed."""
+    """One kind: its resource, and the functions that apply its changes."""
 
     resource: Resource[T]
+    #: applies a created or changed object
     upserted: Callable[[T], None]
+    #: applies a deletion
     gone: Callable[[wire.ObjectMeta], None]
-    #: whether the watch remembers every object, to find out what a list has lost
+    #: whether the watch remembers all objects, to find those that a later list lacks
     tracks: bool = True
     #: further versions of the kind, best first
     others: tuple[Resource[T], ...] = ()
-    #: returns whether an object is as a write of ours made it, which is applied already
+    #: returns whether an object is the result of our own write, which is applied already
     is_echo: Callable[[T], bool] | None = None
-    #: what follows the kind, once it does
+    #: the running watch, None before it starts
     watch: ListWatch[T] | None = None
     #: whether the API server does not serve it (a CRD that is not installed)
     absent: bool = False
-    #: changes that the metrics do not have yet: a counter of theirs takes a lock each time
+    #: changes that are not counted in the metrics yet: each call of a counter takes a lock
     applied: int = 0
     #: set when the kind has been listed and applied, or is absent
     synced: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,7 +76,7 @@ def _gang_source(
 
 
 def network_sources(pools: NetPools) -> list[WatchedKind[Any]]:
-    """Return what is watched for isolated networks; nothing but a look where none is installed."""
+    """Return the kinds of isolated networks; where the CRDs are not installed they are absent."""
     return [
         WatchedKind(jobnetworks.POOLS, pools.pool, pools.pool_gone),
         WatchedKind(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),

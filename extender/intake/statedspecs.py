@@ -1,10 +1,9 @@
-"""What gangs ask for, where their pods say it themselves.
+"""The specs of gangs that are written on their pods.
 
-Every member carries the same keys, and each is a witness. The first one's word is taken;
-a member that says something else makes the gang contradictory, and a contradictory gang
-is refused with both values named, because guessing which half of the pods is right would
-place the other half wrongly. Once the dissenters are the only ones left their word is
-taken, so recreating the pods with another size mends it.
+Every member carries the same keys. The spec of the first member counts. A member with another spec
+makes the gang contradictory, and the gang is rejected with both values named: a guess which half of
+the pods is right would place the other half wrongly. When only pods with the other spec are left,
+that spec counts. So recreating the pods with another size resolves the contradiction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,47 +14,50 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 
 _ASIDE = ("submitted_at", "written")
-"""Differ from pod to pod; the gang's are those of its first member."""
+"""Fields that differ from pod to pod. The gang has those of its first member."""
 
 
 @dataclass(slots=True)
 class _Entry:
+    #: the spec that counts
     spec: GangSpec
-    witnesses: set[PodUid]
+    #: members that carry it
+    agreeing: set[PodUid]
+    #: members that carry another spec, and which
     dissent: dict[PodUid, GangSpec] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class SpecBook:
-    """The specs made from pods, per gang; specs from objects never come here."""
+    """The specs read from pods, by gang. Specs read from objects are not stored here."""
 
     _entries: dict[GangKey, _Entry] = field(default_factory=dict)
 
     def seen(self, uid: PodUid, spec: GangSpec) -> GangUpserted | None:
-        """Note what a living member says; return the event if the gang's spec changes."""
+        """Note the spec on a living member; return an event if the gang's spec changes."""
         entry = self._entries.get(spec.key)
         if entry is None:
             self._entries[spec.key] = _Entry(spec, {uid})
             return GangUpserted(spec)
         if _confirms(spec, entry):
-            entry.witnesses.add(uid)  # by far the most frequent case
+            entry.agreeing.add(uid)  # by far the most frequent case
             return None
-        agrees, before = _same(spec, entry.spec), _told(entry)
+        agrees, before = _same(spec, entry.spec), _announced(entry)
         if spec.submitted_at < entry.spec.submitted_at:
             entry.spec = replace(entry.spec, submitted_at=spec.submitted_at)
         entry.dissent.pop(uid, None)
-        entry.witnesses.discard(uid)
+        entry.agreeing.discard(uid)
         if agrees:
-            entry.witnesses.add(uid)
+            entry.agreeing.add(uid)
         else:
             entry.dissent[uid] = spec
         return self._settle(entry, before)
 
     def seen_all(self, uids: Sequence[PodUid], spec: GangSpec) -> Iterator[GangUpserted]:
-        """Note what living members say, all of them the same; yield how the gang's spec changes."""
+        """Note the same spec on several living members; yield the changes of the gang's spec."""
         entry = self._entries.get(spec.key)
         if entry is not None and _confirms(spec, entry):
-            entry.witnesses.update(uids)
+            entry.agreeing.update(uids)
             return
         for uid in uids:
             event = self.seen(uid, spec)
@@ -63,38 +65,38 @@ class SpecBook:
                 yield event
 
     def gone(self, uid: PodUid, key: GangKey) -> GangUpserted | GangGone | None:
-        """Note that a member ended; return the event if the gang's spec changes or ends."""
+        """Note that a member ended; return an event if the gang's spec changes or ends."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        before = _told(entry)
-        entry.witnesses.discard(uid)
+        before = _announced(entry)
+        entry.agreeing.discard(uid)
         entry.dissent.pop(uid, None)
-        if not entry.witnesses and not entry.dissent:
+        if not entry.agreeing and not entry.dissent:
             del self._entries[key]
             return GangGone(key)
         return self._settle(entry, before)
 
     def _settle(self, entry: _Entry, before: GangSpec) -> GangUpserted | None:
-        """Let the dissenters' word stand if nobody is left who says otherwise."""
-        if not entry.witnesses and entry.dissent:
+        """Take the dissenting spec if no member agrees with the old one any more."""
+        if not entry.agreeing and entry.dissent:
             spec = next(iter(entry.dissent.values()))
-            entry.witnesses = {uid for uid, other in entry.dissent.items() if _same(other, spec)}
-            for uid in entry.witnesses:
+            entry.agreeing = {uid for uid, other in entry.dissent.items() if _same(other, spec)}
+            for uid in entry.agreeing:
                 del entry.dissent[uid]
             entry.spec = spec
-        told = _told(entry)
-        return None if told == before else GangUpserted(told)
+        after = _announced(entry)
+        return None if after == before else GangUpserted(after)
 
 
 def _confirms(spec: GangSpec, entry: _Entry) -> bool:
-    """Tell whether a witness says nothing new."""
+    """Return whether a member's spec adds nothing to the entry."""
     if entry.dissent or spec.submitted_at < entry.spec.submitted_at:
         return False
     return _same(spec, entry.spec)
 
 
-def _told(entry: _Entry) -> GangSpec:
+def _announced(entry: _Entry) -> GangSpec:
     """Return the spec as the state gets it, with a problem per field that members disagree on."""
     if not entry.dissent:
         return entry.spec

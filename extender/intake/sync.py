@@ -1,4 +1,4 @@
-"""Keeping the state in step with the API server: watches in, events out, one writer.
+"""Keeps the state up to date with the API server: reads watches, applies events, in one writer.
 
 ::
 
@@ -6,9 +6,9 @@
     (one task     (never        │
      per kind)     waits)       └──► Feed ──► Engine.apply
 
-Pods are listed last: whether a pod is ours depends on its namespace, what it asks on its
-volumes, and its gang on the objects that describe gangs. Until the pods' list is applied
-nothing is answered and nothing is planned.
+Pods are listed last, because they depend on other objects: whether a pod is managed on its
+namespace, its requests on its volumes, its gang on the objects that describe gangs. Until the
+list of pods is applied no call is answered and no gang is planned.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ from muster.kube.watching.listwatch import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
-RETRY_S: Final = 1.0  # the client has retried by itself before
+RETRY_S: Final = 1.0  # on top of the client's own retries
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
-FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
-CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
-MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
-MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
-NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which no call is served
-ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
+FLUSH_STEP_S: Final = 0.01  # between checks of the writer's progress; only at a take-over
+CATCH_UP_STEP_S: Final = 0.1  # between checks of the watch's progress; only at a take-over
+MOST_BEHIND: Final = 1000  # if more changes wait for the writer, no watch reads on
+MOST_PAGES: Final = 2  # pages of pods that wait: one is read while the other is applied
+NODES_PER_STEP: Final = 5000  # one page of the first list: some 20 ms, in which no call is served
+ITEMS_PER_STEP: Final = 64  # measured together; the event loop may run other tasks after each
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PodPage:
     """A page of a list of pods."""
 
     pods: Sequence[wire.Pod]
-    #: whether the list begins with it, or begins again
+    #: whether it is the first page of a list, which may be a repeated list
     begins: bool
 
 
@@ -70,26 +70,26 @@ Item = tuple[WatchedKind[Any], Change[Any] | PodPage]
 
 @dataclass(frozen=True, slots=True)
 class SyncParts:
-    """What the writer hands changes to, and what it asks."""
+    """The parts that the writer calls."""
 
     feed: Feed
     statuses: GroupStatusWriter
-    #: takes lists of pods over, as far as it can
+    #: applies lists of pods by the page, as far as it can
     listed: FirstListReader
     #: returns the UIDs of all pods in the state, for comparison with a list
     known: Callable[[], Uids]
     #: called with the resource and what is wrong with one of its objects
     unreadable: Callable[[str, str], None]
-    #: called with every pod that has been applied
+    #: called with each pod after it was applied by itself
     pod_applied: Callable[[wire.Pod], None] | None
-    #: called when a list of pods that was read again has been applied to its end
+    #: called when a repeated list of pods has been applied completely
     listed_again: Callable[[], None] | None
     #: further kinds that are listed before the pods
     more: Sequence[WatchedKind[Any]]
 
 
 class Sync:
-    """All watches of one cluster and the writer that applies what they show."""
+    """All watches of one cluster, and the writer that applies their changes."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Sync:
         pace: Pace,
         jitter: Callable[[], float],
     ) -> None:
-        """``jitter`` returns a number in [0, 1); the simulation chooses it."""
+        """``jitter`` returns a number in [0, 1); simulations pass a fixed one."""
         self._client = client
         self._parts = parts
         self._feed = feed = parts.feed
@@ -108,8 +108,8 @@ class Sync:
         self._pace = pace
         self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
-        self._applied = 0  # items of the inbox
-        self._pages = 0  # of them, pages that are not applied yet
+        self._applied = 0  # number of items of the inbox that were applied
+        self._pages = 0  # number of pages in the inbox that are not applied yet
         self._has_room = asyncio.Event()
         self._listed = parts.listed
         self._nodes = WatchedKind(resources.NODES, feed.node, feed.node_gone)
@@ -122,25 +122,25 @@ class Sync:
             tracks=False,
             is_echo=feed.is_echo,
         )
-        self._pod_stats = WatchStats()  # those of the watch, once it is there
+        self._pod_stats = WatchStats()  # of the watch of pods, once it runs
         #: set when every kind has been listed and applied
         self.synced = asyncio.Event()
 
     @property
     def backlog(self) -> int:
-        """Number of changes received and not applied yet."""
+        """Number of changes that were received and are not applied yet."""
         watches = (source.watch for source in (*self._first, self._pods))
         return len(self._inbox.items) + sum(watch.waiting for watch in watches if watch is not None)
 
     def problem(self) -> str | None:
-        """Return what is still missing before answers mean anything, for ``/readyz``."""
+        """Return which kinds are not listed yet, None when all are; for ``/readyz``."""
         if self.synced.is_set():
             return None
         missing = [str(s.resource) for s in (*self._first, self._pods) if not s.synced.is_set()]
         return f"not listed yet: {', '.join(missing)}"
 
     async def run(self) -> None:
-        """Watch and apply for ever."""
+        """Watch and apply forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write(), name="writer")
             for source in self._first:
@@ -155,24 +155,24 @@ class Sync:
             self.synced.set()
 
     async def caught_up(self) -> None:
-        """Wait until every pod is applied that the API server has stored by now.
+        """Wait until every change of pods is applied that the API server has stored by now.
 
-        In a quiet cluster that is at the next bookmark, a minute later at most.
+        In a quiet cluster this waits for the next bookmark, a minute at most.
         Raises ``KubeError``.
         """
         stored = await self._client.version(resources.PODS)
-        await _until(lambda: self._has_told(stored), CATCH_UP_STEP_S)
+        await _until(lambda: self._has_reached(stored), CATCH_UP_STEP_S)
         await self.flushed()
 
-    def _has_told(self, version: str) -> bool:
+    def _has_reached(self, version: str) -> bool:
         return self._pods.watch is not None and self._pods.watch.has_told(version)
 
     async def flushed(self) -> None:
-        """Wait until no list of pods is under way, and all that has come in is applied."""
+        """Wait until no list of pods is being read, and everything received is applied."""
         await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
         stats = self._pod_stats
         received, lists = stats.received, stats.lists
-        # A list that is read meanwhile has what the watch will not show any more.
+        # A list that begins in the meantime has the changes that the watch will not show any more.
         await _until(lambda: stats.handed_on >= received or stats.lists > lists)
         await _until(lambda: stats.state is WatchState.WATCHING)
         received = self._inbox.total
@@ -219,7 +219,7 @@ class Sync:
             await self._write_some(await self._inbox.take(most))
 
     async def _write_some(self, items: list[Item]) -> None:
-        """Apply items. A function of its own: a wait for more must not keep a page in memory."""
+        """Apply items. A separate function: waiting for more must not hold a page in memory."""
         began = self._pace.clock()
         for are_nodes, some in groupby(items, self._is_first_node):
             for source, change in self._left_of(list(some)) if are_nodes else some:
@@ -245,7 +245,7 @@ class Sync:
         return isinstance(change, Upserted) and change.listed
 
     def _left_of(self, items: list[Item]) -> list[Item]:
-        """Apply nodes of the first list together if they go together; return what is left."""
+        """Apply nodes of the first list together if that is possible; return the rest."""
         nodes = [change.object for _, change in items if isinstance(change, Upserted)]
         if not self._listed.take_nodes(nodes):
             return items
@@ -254,7 +254,7 @@ class Sync:
         return []
 
     async def _room(self) -> None:
-        """Wait until the writer is not far behind: lists are larger than memory."""
+        """Wait until the writer is not far behind; whole lists would not fit into memory."""
         await self._room_for_events()
         while self._pages > MOST_PAGES:
             self._has_room.clear()
@@ -264,13 +264,13 @@ class Sync:
         return len(self._inbox.items) > MOST_BEHIND
 
     async def _room_for_events(self) -> None:
-        """Do the same, but for pages of pods: events come and are applied between these."""
+        """Do the same without the limit on pages: events are applied between two pages."""
         while self._is_behind():
             self._has_room.clear()
             await self._has_room.wait()
 
     async def _apply_together(self, page: PodPage) -> None:
-        """Apply a page of a list: what cannot be applied together, one by one."""
+        """Apply a page of a list: most pods together, the rest one by one."""
         pods = page.pods
         if page.begins:
             self._listed.begin()
@@ -295,7 +295,10 @@ class Sync:
                 source.applied += 1
                 try:
                     source.upserted(found)
-                except (ValueError, RecursionError) as error:  # one odd object, not the watch
+                except (
+                    ValueError,
+                    RecursionError,
+                ) as error:  # one bad object must not end the watch
                     self._unreadable(str(source.resource), str(error))
             case ObjectGone(meta=meta):
                 source.applied += 1
@@ -303,7 +306,7 @@ class Sync:
             case Synced():
                 if source.absent:
                     source.absent = False
-                    log.info("installed meanwhile", extra={"resource": str(source.resource)})
+                    log.info("now served", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods:
                     await self._forget(self._listed.end(self._parts.known))
@@ -341,15 +344,15 @@ class Sync:
                 await self._pace.breathe()
 
     async def _forget(self, gone: Iterable[PodUid]) -> None:
-        """Drop the pods of the state that a list does not have any more."""
+        """Drop pods from the state that a list does not have any more."""
         for uid in gone:
             self._feed.forget(uid)
             await self._pace.breathe()
 
 
 async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> None:
-    """Look again and again."""
-    while not reached():  # noqa: ASYNC110  a watch sets no Event, and one would cost on every item
+    """Check a condition every ``step_s`` seconds until it holds."""
+    while not reached():  # noqa: ASYNC110  setting an Event would cost time with every item
         await asyncio.sleep(step_s)
 
 

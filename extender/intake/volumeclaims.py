@@ -1,4 +1,4 @@
-"""Pending pods of Muster's by the volume claims they use: read again when one is bound."""
+"""Pending managed pods by the volume claims they use: read again when a claim is bound."""
 
 from dataclasses import dataclass, field
 
@@ -9,14 +9,14 @@ Claim = tuple[str, str]  # namespace, name
 
 
 @dataclass(slots=True)
-class Claimants:
-    """Pending managed pods by the volume claims they use: they are read again when one binds."""
+class ClaimUsers:
+    """Pending managed pods by the volume claims they use."""
 
     _pods: dict[PodUid, wire.Pod] = field(default_factory=dict)
     _users: dict[Claim, set[PodUid]] = field(default_factory=dict)
 
     def put(self, uid: PodUid, pod: wire.Pod) -> None:
-        """Enter a pod, if it uses any claim."""
+        """Store a pod if it uses any claim."""
         claims = _claims(pod)
         if claims:
             self._pods[uid] = pod
@@ -24,7 +24,7 @@ class Claimants:
                 self._users.setdefault(claim, set()).add(uid)
 
     def drop(self, uid: PodUid) -> None:
-        """Strike a pod out."""
+        """Forget a pod."""
         pod = self._pods.pop(uid, None)
         for claim in () if pod is None else _claims(pod):
             users = self._users.get(claim, set())

@@ -1,23 +1,24 @@
-"""One isolated network per gang: given while it is gated, taken back when it has ended.
+"""One isolated network per gang: assigned while the gang is gated, taken back when it has ended.
 
-Only the leader does this, one thing at a time. All it must not forget is in API objects; the book
-(``muster.vni.book``) is read from them when its term begins::
+Only the leader does this, one step at a time. Everything that must survive a restart is in API
+objects. The book (``muster.vni.book``) is read from them when a term begins::
 
-    question ──► no VNI free? no good pool? no Multus? ──► Wait, with the reason; looked at again
+    question ──► no VNI free? no good pool? no Multus? ──► Wait, with the reason; planned again
         │                                                  when that has changed
         │ planned and held
         ▼
-    JobNetwork vni-N created (or the gang's own is put on the new nodes too)
+    JobNetwork vni-N created (or the new nodes are added to the gang's own)
         ▼
     NetworkAttachmentDefinition muster-vni-N, in the gang's namespace
         ▼
     release: ONE PATCH per pod, with the networks annotation   ◄── a refusal: the hold is given up
-        ▼                                                          and the gang looked at later
-    what becomes of it: extender.jobnetworks.reclaim
+        ▼                                                          and the gang planned later
+    afterwards: extender.jobnetworks.reclaim
 
-Killed anywhere, the next leader finds the object: a gang that still waits takes it over, one that
-is gone gives it back. An agent says that it has a VNI, and looks whether the network is still
-there, before it makes a device; so whoever finds nobody naming it may give it away.
+If the leader is killed at any point, the next leader finds the object: a gang that still waits gets
+the network, and the network of a deleted gang is taken back. Before an agent makes a device, it
+reports that it has the VNI and then checks that the network still exists. So a VNI that no agent
+reports can be assigned again.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from typing import Final
 import numpy as np
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
+from extender.jobnetworks.addresses import AttachedPods
 from extender.jobnetworks.members import allowed, hosts, too_large
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.reclaim import NetworkReview
@@ -52,8 +53,8 @@ from muster.vni.book import ChosenVni, Exhausted, Line, VniBook
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
-LIST_S: Final = 60.0  # between lists: what somebody else's hand did
-SETBACK_S: Final = 5.0  # until a gang is planned again whose network could not be made
+LIST_S: Final = 60.0  # between lists, which show changes that others have made
+SETBACK_S: Final = 5.0  # until a gang is planned again after its network could not be made
 NOT_LISTED: Final = "the VNIs in use are not listed yet"
 NOT_INSTALLED: Final = (
     "component job-networks is not installed: its kinds are not served (docs/job-networks.md)"
@@ -76,15 +77,17 @@ class JobNetworks:
     client: KubeClient
     metrics: ExtenderMetrics
     reporter: DecisionReporter
-    #: what is known of networks and of the pods that use them
+    #: what is known about networks and the pods that use them
     known: NetworkRecords
-    #: lets planned pods go
+    #: releases planned pods
     release: Release
-    #: has the planner look at a gang again that waits for its network
+    #: has the planner look again at a gang that waits for its network
     look_again: Look
+    #: follows the networks of gangs and takes them back
     review: NetworkReview = field(init=False)
+    # the parts of ``known``
     pools: NetPools = field(init=False)
-    attached: Attached = field(init=False)
+    attached: AttachedPods = field(init=False)
     book: VniBook = field(init=False)
     writes: NetworkWrites = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,16 +95,16 @@ class JobNetworks:
     _busy: bool = False
     _listed: bool = False
     _list_at: float = 0.0
-    _unlisted: str = ""  # why not
-    _told: str = ""  # in the log, and is so still
-    _attachable: bool = True  # the API server knows Multus' kind
+    _unlisted: str = ""  # why nothing was listed yet
+    _logged: str = ""  # the problem in the log that still exists, "" for none
+    _attachable: bool = True  # whether the API server serves Multus' kind
     _ask_at: float = 0.0
-    _short: set[GangKey] = field(default_factory=set)  # told that there is no network for them
+    _lacking: set[GangKey] = field(default_factory=set)  # gangs for which ``lack`` gave a reason
     _setbacks: dict[GangKey, tuple[str, float]] = field(default_factory=dict)
-    _measured: set[str] = field(default_factory=set)  # pools that metrics have
+    _measured: set[str] = field(default_factory=set)  # pools that have metrics
 
     def __post_init__(self) -> None:
-        """Listen; nothing is written before ``run``."""
+        """Register the listeners; nothing is written before ``run``."""
         known = self.known
         self.pools, self.attached = known.pools, known.attached
         self.book, self.writes = known.book, known.writes
@@ -123,12 +126,12 @@ class JobNetworks:
     # -- what the planner asks -------------------------------------------------------------------
 
     def lack(self, key: GangKey) -> str:
-        """Return why a gang cannot have its network now, "" where it can or needs none."""
+        """Return why a gang cannot have its network now, "" if it can or needs none."""
         why = self._lack(key) if self._wanted else ""
         if why:
-            self._short.add(key)
+            self._lacking.add(key)
         else:
-            self._short.discard(key)
+            self._lacking.discard(key)
         return why
 
     @property
@@ -151,7 +154,7 @@ class JobNetworks:
         return found if isinstance(found, str) else ""
 
     def is_isolated(self, view: GangView) -> bool:
-        """Tell whether a gang has a network, or is selected for one, even by a bad pool."""
+        """Return whether a gang has a network, or is selected for one, even by an unusable pool."""
         if self.book.of(view.key) is not None:
             return True
         return bool(self.pools.selecting(*self._labels(view)) or self._refusal(view))
@@ -175,7 +178,7 @@ class JobNetworks:
         return snapshot, np.unique(snapshot.pods.labels[rows]).tolist()
 
     def notice(self, effect: Effect) -> None:
-        """Take note of a gang with a network that has changed; called by the engine."""
+        """Note a changed gang that has a network; called by the engine."""
         if not self.book.lines or not isinstance(effect, GangChanged):
             return
         if self.book.of(effect.key) is not None:
@@ -184,7 +187,7 @@ class JobNetworks:
     # -- what the release asks -------------------------------------------------------------------
 
     def submit(self, uids: list[PodUid]) -> None:
-        """Let planned pods go: at once, or as soon as their gang has its network."""
+        """Release planned pods: at once, or as soon as their gang has its network."""
         hold = self.engine.state.hold(uids[0]) if uids and self._wanted else None
         view = None if hold is None or hold.gang is None else self.engine.state.gang(hold.gang)
         if view is None or not self.is_isolated(view):
@@ -201,7 +204,7 @@ class JobNetworks:
     # -- the leader's work -----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Give and take back for ever."""
+        """Assign and take back networks, forever."""
         while True:
             await self.look()
             try:
@@ -220,8 +223,8 @@ class JobNetworks:
                 await self._list()
             await self._provide_all()
             await self.review.look()
-            await self.writes.tell_pools(self.pools, self.engine.clock())
-            self._told = ""
+            await self.writes.write_pool_statuses(self.pools, self.engine.clock())
+            self._logged = ""
         except KubeError as error:
             absent = isinstance(error, NotFound) and not self._listed
             self._fails(NOT_INSTALLED if absent else str(error))
@@ -229,7 +232,7 @@ class JobNetworks:
         self._measure()
 
     async def _list(self) -> None:
-        """Read whose VNIs are; what belongs to nobody is given back in the review."""
+        """Read which gang has which VNI; the review takes back networks without a gang."""
         surplus = await self.writes.list(lambda line: self.attached.users[line.vni] > 0)
         for line in surplus:
             await self.review.give_back(line, "the gang has another network")
@@ -240,14 +243,14 @@ class JobNetworks:
             self._changed()
 
     async def _ask_for_multus(self) -> None:
-        """Learn whether attachments are served, before a gang is given what it cannot use."""
+        """Find out whether attachments are served; a network would be useless without them."""
         now = self.engine.clock()
         if not self.pools.pools or now < self._ask_at:
             return
         try:
             there = await self.client.serves(ATTACHMENTS)
         except Forbidden:
-            there = True  # the first attachment tells
+            there = True  # unknown; the first attachment will show it
         self._ask_at = now + (LIST_S if there else SETBACK_S)
         if there != self._attachable:
             self._attachable = there
@@ -263,11 +266,11 @@ class JobNetworks:
                 self._busy = False
 
     async def _provide(self, uids: list[PodUid]) -> None:
-        """See to the network of a gang whose plan is held, then let its pods go."""
+        """Provide the network of a gang with a held plan, then release its pods."""
         holds = [hold for uid in uids if (hold := self._assumed(uid)) is not None]
         view = self.engine.state.gang(holds[0].gang) if holds and holds[0].gang else None
         if view is None:
-            return  # they expired meanwhile, and are planned again
+            return  # the holds have expired, so the pods are planned again
         try:
             await self._network(view, holds)
         except (TryAgain, KubeError) as error:
@@ -276,7 +279,7 @@ class JobNetworks:
             self.release(uids)
 
     def _put_off(self, view: GangView, uids: list[PodUid], why: str) -> None:
-        """Have a gang planned again in a while."""
+        """Give up a plan, and have the gang planned again after ``SETBACK_S``."""
         self._ask_at = 0.0
         self._setbacks[view.key] = why, self.engine.clock() + SETBACK_S
         self.metrics.job_networks.labels("failed").inc()
@@ -286,14 +289,14 @@ class JobNetworks:
                 self.engine.apply(PodForgotten(uid, "no network"))
 
     async def _network(self, view: GangView, holds: list[Hold]) -> None:
-        """Make the gang's network, or put it on its nodes. Raises ``TryAgain``, ``KubeError``."""
+        """Make the gang's network, or add nodes to it. Raises ``TryAgain`` and ``KubeError``."""
         nodes = hosts(self.engine.state, view).union(*map(allowed, holds))
         peers = peers_of(nodes, self.pools.nodes)
         if isinstance(peers, str):
             raise TryAgain(peers)
         line = self.book.of(view.key)
         if line is not None:
-            await self.writes.put_on(line.vni, peers)
+            await self.writes.add_nodes(line.vni, peers)
             await self.writes.attach(line.vni)
             return
         made = await self._make(view, nodes)
@@ -321,19 +324,19 @@ class JobNetworks:
     # -- waking ----------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        """Have those looked at again that may get now what they lacked."""
+        """Have gangs planned again that may get their network now."""
         self._ask_again()
         self._wake.set()
 
     def _ask_again(self) -> None:
-        for key in sorted(self._short):
+        for key in sorted(self._lacking):
             self.look_again(key)
 
     def _fails(self, why: str) -> None:
-        if why != self._told:
+        if why != self._logged:
             level = logging.INFO if why == NOT_INSTALLED else logging.WARNING
-            log.log(level, "job networks cannot be kept", extra={"error": why})
-            self._told = why
+            log.log(level, "job networks cannot be provided", extra={"error": why})
+            self._logged = why
         if not self._listed and why != self._unlisted:
             self._unlisted = why
             self._ask_again()
@@ -345,13 +348,13 @@ class JobNetworks:
             self.look_again(key)
 
     def _measure(self) -> None:
-        living = set(self.engine.state.gangs()) if self._short else set()
-        self._short &= living
-        self.metrics.vni_waiting.set(len(self._short))
+        living = set(self.engine.state.gangs()) if self._lacking else set()
+        self._lacking &= living
+        self.metrics.vni_waiting.set(len(self._lacking))
         for name in self._measured - self.pools.pools.keys():
             self.metrics.vni_pool_size.remove(name)
             self.metrics.vni_pool_used.remove(name)
         self._measured = set(self.pools.pools)
-        for name, kept in self.pools.pools.items():
-            self.metrics.vni_pool_size.labels(name).set(len(kept.pool.range))
-            self.metrics.vni_pool_used.labels(name).set(self.book.used(kept.pool))
+        for name, read in self.pools.pools.items():
+            self.metrics.vni_pool_size.labels(name).set(len(read.pool.range))
+            self.metrics.vni_pool_used.labels(name).set(self.book.used(read.pool))

@@ -11,7 +11,7 @@ from muster.vni.pools import JobNetworkPool
 
 
 def hosts(state: ClusterState, view: GangView) -> set[str]:
-    """Return the nodes of members that stand on one, and those that pins of others allow."""
+    """Return the nodes of bound members, and the nodes that released members may be bound to."""
     snapshot = state.snapshot()
     rows = np.concatenate([view.bound, view.leaving])
     names = snapshot.nodes.names
@@ -28,19 +28,19 @@ def allowed(hold: Hold) -> set[str]:
     return set(hold.pins or (hold.node, *hold.spares))
 
 
-def lives(view: GangView) -> bool:
-    """Tell whether a gang has any member that has not finished."""
+def is_living(view: GangView) -> bool:
+    """Return whether a gang has any member that has not finished."""
     present = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
     return any(len(rows) for rows in present)
 
 
 def is_placed(view: GangView) -> bool:
-    """Tell whether any member holds a place."""
+    """Return whether any member has a node."""
     return any(len(rows) for rows in (view.assumed, view.released, view.bound, view.leaving))
 
 
 def too_large(view: GangView, pool: JobNetworkPool) -> str:
-    """Return why a gang has more members than a pool's subnet has addresses, "" if it has not."""
+    """Return a problem if a gang has more members than a pool's subnet has addresses, else ""."""
     members = sum(map(len, (view.waiting, view.assumed, view.released, view.bound)))
     room = capacity(pool.network())
     if members <= room:
@@ -49,6 +49,6 @@ def too_large(view: GangView, pool: JobNetworkPool) -> str:
 
 
 def is_alive(nodes: NodeView, name: str) -> bool:
-    """Tell whether there is a node of that name."""
+    """Return whether a node of that name exists."""
     row = nodes.row(name)
     return row is not None and bool(nodes.alive[row])

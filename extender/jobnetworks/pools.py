@@ -1,8 +1,7 @@
-"""Pools of VNIs and the nodes' agents, as the watches show them; every replica keeps both.
+"""Pools of VNIs and the nodes' agents, as the watches show them; every replica stores both.
 
-A pool selects pods by their labels and by those of their namespace, with the same code that
-kube-scheduler's pod affinity is read with. Pools that select the same pods are used in the order
-of their names.
+A pool selects pods by their labels and by the labels of their namespace, with the code that also
+evaluates pod affinity. Pools that select the same pods are used in the order of their names.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,11 +16,14 @@ from muster.vni.pools import JobNetworkPool, Range, judge
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A pool as it was read, and in the words of the two parts that use it."""
+class ReadPool:
+    """A pool in three forms."""
 
+    #: as it was read
     found: VniPool
+    #: for the choice of VNIs
     pool: JobNetworkPool
+    #: for the selection of pods
     term: PodAffinityTerm
 
 
@@ -29,19 +31,19 @@ class Kept:
 class NetPools:
     """The pools and the nodes' agents, by name, as they were read last."""
 
-    pools: dict[str, Kept] = field(default_factory=dict)
+    pools: dict[str, ReadPool] = field(default_factory=dict)
     #: pool → why it is not used
     refused: dict[str, str] = field(default_factory=dict)
-    #: node → what its agent says
+    #: node → the status that its agent reports
     nodes: dict[str, NodeNetworkStatus] = field(default_factory=dict)
     #: called when pools have changed
     pool_listeners: list[Callable[[], None]] = field(default_factory=list)
     #: called when agents have changed
     agent_listeners: list[Callable[[], None]] = field(default_factory=list)
-    _usable: tuple[Kept, ...] = ()
+    _usable: tuple[ReadPool, ...] = ()
 
     def pool(self, found: VniPool) -> None:
-        """Take a pool over. Raises ``ValueError`` for a selector that is newer than this code."""
+        """Apply a pool. Raises ``ValueError`` for a selector that is newer than this code."""
         spec = found.spec
         pool = JobNetworkPool(
             name=found.metadata.name,
@@ -63,7 +65,7 @@ class NetPools:
             namespace_selector=label_selector(spec.namespace_selector) or LabelSelector(),
         )
         before = self.pools.get(pool.name)
-        self.pools[pool.name] = Kept(found, pool, term)
+        self.pools[pool.name] = ReadPool(found, pool, term)
         if before is None or (before.pool, before.term) != (pool, term):
             self._judge()
 
@@ -73,7 +75,7 @@ class NetPools:
             self._judge()
 
     def _judge(self) -> None:
-        found = judge(kept.pool for kept in self.pools.values())
+        found = judge(each.pool for each in self.pools.values())
         self.refused = {name: why for name, why in found.items() if why}
         self._usable = tuple(
             self.pools[name] for name in sorted(self.pools) if name not in self.refused
@@ -81,7 +83,7 @@ class NetPools:
         _call(self.pool_listeners)
 
     def node(self, found: NodeNetwork) -> None:
-        """Take over what an agent says."""
+        """Apply the status of an agent."""
         name = found.metadata.name
         if self.nodes.get(name) != found.status:
             self.nodes[name] = found.status
@@ -96,15 +98,15 @@ class NetPools:
         """Return the pools that select pods with any of these labels, in the order of use."""
         ids = tuple(label_ids) if self._usable else ()
         return tuple(
-            kept.pool
-            for kept in self._usable
-            if any(snapshot.matches(kept.term, label_id) for label_id in ids)
+            each.pool
+            for each in self._usable
+            if any(snapshot.matches(each.term, label_id) for label_id in ids)
         )
 
     def refusal(self, snapshot: Snapshot, label_ids: Iterable[int]) -> str:
-        """Return why pools that select such pods are not used, "" where none selects them.
+        """Return why pools that select such pods are not used, "" if no such pool selects them.
 
-        Their pods wait: without the network they would run among all others, and nobody be told.
+        The pods wait then. Without the network they would run without isolation, unnoticed.
         """
         ids = tuple(label_ids) if self.refused else ()
         return "; ".join(
@@ -114,9 +116,9 @@ class NetPools:
         )
 
     def selects(self, name: str, snapshot: Snapshot, label_id: int) -> bool:
-        """Return whether a pool selects pods with these labels; one that is gone keeps them all."""
-        kept = self.pools.get(name)
-        return kept is None or snapshot.matches(kept.term, label_id)
+        """Return whether a pool selects pods with these labels; a deleted pool selects all."""
+        pool = self.pools.get(name)
+        return pool is None or snapshot.matches(pool.term, label_id)
 
 
 def _call(listeners: Iterable[Callable[[], None]]) -> None:

@@ -1,20 +1,20 @@
-"""Networks that were given: they follow their gangs, and are taken back when these have ended.
+"""Assigned networks: they follow their gangs, and are taken back when the gangs have ended.
 
 ::
 
-                    all bound: no node but the members'        a list later: is every node ready?
-                  ┌──────────────────────────────────┐       ┌─ no: told, by node ──► Event, metric
-      given ──────┤ member elsewhere: that node too  ├───────┤
+                    all bound: only the members' nodes         a list later: is every node ready?
+                  ┌──────────────────────────────────┐       ┌─ no: reported ──► Event, metric
+   assigned ──────┤ member elsewhere: that node too  ├───────┤
                   └─────────────┬────────────────────┘       └─ yes
                                 │ no member left, or none placed for LINGER_S
                                 ▼
-      JobNetwork deleted ──► agents take their devices down and say so
-                                │ no NodeNetwork names the VNI (read anew, not from a watch)
+      JobNetwork deleted ──► agents remove their devices and report that
+                                │ no NodeNetwork names the VNI (listed again, not from a watch)
                                 ▼
-      attachment deleted, finalizer off: the VNI is free
+      attachment deleted, finalizer removed: the VNI is free
 
-A write that the API server refuses concerns its own network and no other: it is tried again with
-the next look, after a new list where the object is another one than was thought.
+A write that the API server refuses affects only its own network. It is tried again with the next
+look. If the object has changed unexpectedly, all networks are listed again first.
 """
 
 import logging
@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
-from extender.jobnetworks.members import hosts, is_alive, is_placed, lives
+from extender.jobnetworks.addresses import AttachedPods
+from extender.jobnetworks.members import hosts, is_alive, is_living, is_placed
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.writes import NetworkWrites, peers_of
 from extender.metrics import ExtenderMetrics
@@ -37,17 +37,17 @@ from muster.vni.book import Line, VniBook, VniStanding
 
 log = logging.getLogger(__name__)
 
-LINGER_S: Final = 60.0  # a network of a gang that waits again, and may be what another lacks
-_NAMED: Final = 3  # late nodes that are named; of the others there is a number
+LINGER_S: Final = 60.0  # how long a gang that waits again has its network, which others may lack
+_NAMED: Final = 3  # late nodes that are named; the others are only counted
 
 
 @dataclass(slots=True)
 class NetworkReview:
-    """Looks at networks that were given."""
+    """Looks at assigned networks."""
 
     engine: Engine
     pools: NetPools
-    attached: Attached
+    attached: AttachedPods
     book: VniBook
     writes: NetworkWrites
     metrics: ExtenderMetrics
@@ -56,11 +56,12 @@ class NetworkReview:
     is_idle: Callable[[], bool]
     #: called when a VNI is free again
     freed: Callable[[], None]
+    #: gangs with a network that must be reviewed
     due: set[GangKey] = field(default_factory=set)
     _idle_since: dict[GangKey, float] = field(default_factory=dict)
     _late: dict[int, frozenset[str]] = field(default_factory=dict)  # VNI → nodes, at the last list
-    _told: dict[int, frozenset[str]] = field(default_factory=dict)
-    _gone: set[str] = field(default_factory=set)  # nodes with an agent's word and no Node
+    _reported: dict[int, frozenset[str]] = field(default_factory=dict)  # VNI → late nodes
+    _gone: set[str] = field(default_factory=set)  # NodeNetworks without a Node
 
     async def look(self) -> None:
         """Do everything that is due now."""
@@ -71,9 +72,9 @@ class NetworkReview:
         await self._finish_all()
 
     async def listed(self) -> None:
-        """All networks were read anew: every gang's is due, and agents have had their time."""
+        """Note that all networks were listed: every gang is due, and late agents are reported."""
         self.due |= {line.gang for line in self.book.lines.values()}
-        self._look_for_late()
+        self._check_late()
         await self._drop_agents_of_gone_nodes()
 
     async def give_back(self, line: Line, why: str) -> None:
@@ -85,7 +86,7 @@ class NetworkReview:
     # -- following -------------------------------------------------------------------------------
 
     async def _review(self, key: GangKey) -> bool:
-        """Return whether all is done that can be done now for the gang's network."""
+        """Review a gang's network; return False if that has to be tried again."""
         line = self.book.of(key)
         if line is None or line.standing is not VniStanding.HELD:
             self._idle_since.pop(key, None)
@@ -99,9 +100,9 @@ class NetworkReview:
         return True
 
     async def _judge(self, key: GangKey, line: Line) -> None:
-        """Give a network back that nobody uses; else have it where the gang's members are."""
+        """Give an unused network back; else have it on the nodes of the gang's members."""
         view = self.engine.state.gang(key)
-        if view is None or not lives(view):
+        if view is None or not is_living(view):
             await self.give_back(line, "the gang has ended")
         elif not is_placed(view):
             since = self._idle_since.setdefault(key, self.engine.clock())
@@ -112,7 +113,7 @@ class NetworkReview:
             await self._follow(view, line)
 
     async def _follow(self, view: GangView, line: Line) -> None:
-        """Put the network where members are. It leaves a node only once all members are bound."""
+        """Add the members' nodes to the network; remove others only when all members are bound."""
         nodes = hosts(self.engine.state, view)
         if len(view.released) or len(view.assumed):
             nodes |= {node.name for node in self.writes.objects[line.vni].spec.nodes}
@@ -121,22 +122,22 @@ class NetworkReview:
             self.reporter.network(view, f"gang {view.key}, VNI {line.vni}: {peers}", warning=True)
             peers = peers_of(nodes & self.pools.nodes.keys(), self.pools.nodes)
         if not isinstance(peers, str):
-            await self.writes.put_on(line.vni, peers, alone=True)
+            await self.writes.add_nodes(line.vni, peers, only=True)
 
-    # -- agents that are away --------------------------------------------------------------------
+    # -- late agents -----------------------------------------------------------------------------
 
-    def _look_for_late(self) -> None:
-        """Tell of nodes that were not ready at the list before this one, and still are not."""
+    def _check_late(self) -> None:
+        """Report nodes that were not ready at the list before this one, and still are not."""
         before, self._late = self._late, self._not_ready()
         late = {vni: nodes & before.get(vni, frozenset()) for vni, nodes in self._late.items()}
-        self._told = {vni: nodes for vni, nodes in self._told.items() if late.get(vni)}
+        self._reported = {vni: nodes for vni, nodes in self._reported.items() if late.get(vni)}
         for vni, nodes in late.items():
-            if nodes - self._told.get(vni, frozenset()):
-                self._tell_late(vni, nodes)
+            if nodes - self._reported.get(vni, frozenset()):
+                self._report_late(vni, nodes)
         self.metrics.job_networks_late.set(sum(map(bool, late.values())))
 
     def _not_ready(self) -> dict[int, frozenset[str]]:
-        """Return by VNI the nodes whose agents do not say that everything stands."""
+        """Return, by VNI, the nodes on which the agent does not report the network as ready."""
         ready = {(vni, name) for name, status in self.pools.nodes.items() for vni in status.ready}
         return {
             vni: frozenset(
@@ -148,18 +149,18 @@ class NetworkReview:
             if line.standing is VniStanding.HELD
         }
 
-    def _tell_late(self, vni: int, nodes: frozenset[str]) -> None:
-        """Tell a member on one of the nodes; where there is none yet, nobody is cut off."""
+    def _report_late(self, vni: int, nodes: frozenset[str]) -> None:
+        """Report on a member on one of the nodes; without one there, no pod is affected."""
         line = self.book.lines[vni]
         pod = self._member_on(line.gang, nodes)
         if pod is None:
             return
-        self._told[vni] = nodes
+        self._reported[vni] = nodes
         named = ", ".join(sorted(nodes)[:_NAMED])
         more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
         text = (
             f"gang {line.gang}: VNI {vni} has no devices yet on {named}{more}, so members there "
-            "reach nobody: look at muster vni-agent on these nodes"
+            "cannot reach the others: look at muster vni-agent on these nodes"
         )
         self.reporter.unreachable(pod, text)
 
@@ -173,7 +174,7 @@ class NetworkReview:
         return None
 
     async def _drop_agents_of_gone_nodes(self) -> None:
-        """Delete what they have left, a list later: the watch of nodes may be behind."""
+        """Delete NodeNetworks without a Node at two lists: the watch of nodes may be late."""
         nodes = self.engine.state.snapshot().nodes
         gone = {name for name in self.pools.nodes if not is_alive(nodes, name)}
         await self.writes.drop_nodes(sorted(gone & self._gone))
@@ -182,11 +183,11 @@ class NetworkReview:
     # -- taking back -----------------------------------------------------------------------------
 
     async def _finish_all(self) -> None:
-        """Free the VNIs of deleted networks that no living node has devices of."""
+        """Free the VNIs of deleted networks that have no devices left on any existing node."""
         leaving = [v for v, line in self.book.lines.items() if line.standing is VniStanding.LEAVING]
         if not any(self._is_clean(vni) for vni in leaving):
             return
-        await self.writes.read_nodes(self.pools)  # as they are now; a watch may be late
+        await self.writes.read_nodes(self.pools)  # listed now; a watch may be late
         for vni in [vni for vni in leaving if self._is_clean(vni)]:
             await self._free(vni)
 

@@ -1,4 +1,4 @@
-"""What is known of jobs' networks, and what of it a release writes into a pod.
+"""What is known about jobs' networks, and what a release writes into a pod from it.
 
 ::
 
@@ -6,12 +6,12 @@
                                  ├──► extra: the annotation of one pod, in its release
     JobNetworks ──► book, writes ┘
 
-The leader's work (``extender.jobnetworks.assignment``) keeps the book and the objects; every
+The leader's work (``extender.jobnetworks.assignment``) updates the book and the objects; every
 release reads them.
 """
 
 from extender.engine import Engine
-from extender.jobnetworks.addresses import Attached
+from extender.jobnetworks.addresses import AttachedPods
 from extender.jobnetworks.pools import NetPools
 from extender.jobnetworks.writes import NetworkWrites
 from extender.pendingpods import PendingPod
@@ -34,14 +34,17 @@ class NetworkRecords:
         #: the pools and the nodes' agents, as the watches show them
         self.pools = NetPools()
         #: the pods that carry a network
-        self.attached = Attached()
+        self.attached = AttachedPods()
         #: the VNI of each gang
         self.book = VniBook()
         #: the objects of the networks
         self.writes = NetworkWrites(client, self.book)
 
     def extra(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseExtra:
-        """Return the annotation that a release writes. Raises ``ValueError`` as ``merged``."""
+        """Return the annotation that a release writes.
+
+        Raises ``ValueError`` if the subnet is full, or the pod's own annotation cannot be merged.
+        """
         if not self.book.lines:
             return NOTHING
         line = None if hold.gang is None else self.book.of(hold.gang)

@@ -1,7 +1,7 @@
-"""What the leader writes for jobs' networks, and what it then knows of each object.
+"""The leader's writes for jobs' networks, and the objects as they are after them.
 
-Every method leaves the book right whatever the answer was. Where there was none, the object may be
-there or not: ``unsure`` is set, and the next thing done is a list::
+Every method leaves the book correct, whatever the answer was. Without an answer the object may
+exist or not. Then ``unsure`` is set, and the next step is a list::
 
     create ── 201 ──────────────► HELD          delete ── 200, 202 ──► LEAVING
       │ not sent, refused ──────► FREE            │ 404, 409 ────────► unsure
@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from extender.jobnetworks.pools import Kept, NetPools
+from extender.jobnetworks.pools import NetPools, ReadPool
 from muster.cluster.ids import GangKey
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import (
@@ -54,7 +54,7 @@ from muster.vni.pools import SMALLEST_MTU, JobNetworkPool, Range, inner_mtu
 
 FEDERATION_FREE: Final = "FederationFree"
 STATUS_S: Final = 5.0  # between two statuses of a pool
-_NAMED: Final = 3  # VNIs that a condition names; of the others there is a number
+_NAMED: Final = 3  # VNIs that a condition names; the others are only counted
 IPV4: Final = 4
 IPV6: Final = 6
 
@@ -62,11 +62,11 @@ Agents = Mapping[str, NodeNetworkStatus]
 
 
 class TryAgain(Exception):
-    """It is not known, or not yet so, whether the network is there; a list will tell."""
+    """The network cannot be made now, or it is unknown whether it exists; try again later."""
 
 
 def peers_of(nodes: set[str], agents: Agents) -> tuple[Peer, ...] | str:
-    """Return the nodes with their addresses, by name, or say which has no agent, or a wrong one."""
+    """Return the nodes with their addresses, by name, or the problem with a node's agent."""
     families = {node: _family(agents[node].address) for node in sorted(nodes & agents.keys())}
     missing = sorted(node for node in nodes if not families.get(node))
     if missing:
@@ -85,7 +85,7 @@ def peers_of(nodes: set[str], agents: Agents) -> tuple[Peer, ...] | str:
 
 
 def _family(address: str) -> int:
-    """Return 4 or 6, 0 for what is no address."""
+    """Return 4 or 6; 0 for an invalid address."""
     try:
         return ip_address(address).version
     except ValueError:
@@ -93,7 +93,7 @@ def _family(address: str) -> int:
 
 
 def mtu_of(pool: JobNetworkPool, agents: Agents) -> int | str:
-    """Return the MTU of a network on these nodes, or say which node cannot carry it."""
+    """Return the MTU of a network on these nodes, or which node cannot carry it and why."""
     rooms = {
         name: inner_mtu(agent.mtu, v6=_family(agent.address) == IPV6)
         for name, agent in agents.items()
@@ -109,23 +109,23 @@ def mtu_of(pool: JobNetworkPool, agents: Agents) -> int | str:
 
 @dataclass(slots=True)
 class NetworkWrites:
-    """Writes the objects of networks, and knows each as it is."""
+    """Writes the objects of networks, and stores each as it is."""
 
     client: KubeClient
     book: VniBook
     #: every JobNetwork as it is, by VNI
     objects: dict[int, JobNetwork] = field(default_factory=dict)
-    #: whether a list is due
+    #: whether the networks must be listed again
     unsure: bool = False
-    _attached: set[int] = field(default_factory=set)
-    _told: dict[str, tuple[VniPoolStatus, float]] = field(default_factory=dict)
+    _attached: set[int] = field(default_factory=set)  # VNIs with an attachment
+    _written: dict[str, tuple[VniPoolStatus, float]] = field(default_factory=dict)  # pool → when
 
     def subnet(self, vni: int) -> Subnet:
         """Return the subnet of a network."""
         return ip_network(self.objects[vni].spec.subnet)
 
     async def list(self, keeps: Callable[[Line], bool]) -> list[Line]:
-        """Read all of them into the book; return what is surplus (``VniBook.listed``)."""
+        """Read all networks into the book; return the surplus ones (``VniBook.listed``)."""
         found = {each.spec.vni: each for each in await self.client.list(NETWORKS)}
         self.objects = found
         self._attached &= found.keys()
@@ -154,7 +154,7 @@ class NetworkWrites:
         except AlreadyExists:
             self.book.refused(vni)
             self.unsure = True
-            raise TryAgain(f"VNI {vni} is taken already: the networks are listed anew") from None
+            raise TryAgain(f"VNI {vni} is taken already: the networks are listed again") from None
         except (NotSent, Fenced):
             self.book.refused(vni)
             raise
@@ -170,12 +170,12 @@ class NetworkWrites:
         self.book.made(vni)
         return self.book.lines[vni]
 
-    async def put_on(self, vni: int, peers: Sequence[Peer], *, alone: bool = False) -> None:
-        """Have a network on these nodes too, or on these ``alone``."""
+    async def add_nodes(self, vni: int, peers: Sequence[Peer], *, only: bool = False) -> None:
+        """Add these nodes to a network; with ``only`` remove all others."""
         network = self.objects[vni]
         before = {peer.name: peer for peer in network.spec.nodes}
         wanted = {peer.name: peer for peer in peers}
-        if not alone:
+        if not only:
             wanted = before | wanted
         if wanted == before:
             return
@@ -186,9 +186,9 @@ class NetworkWrites:
         self.objects[vni] = JobNetwork(metadata=done.metadata, spec=spec)
 
     async def attach(self, vni: int) -> None:
-        """Make the NetworkAttachmentDefinition, or put it right.
+        """Create the NetworkAttachmentDefinition, or correct it.
 
-        Raises ``TryAgain`` where there is no such kind or namespace, and ``KubeError``.
+        Raises ``TryAgain`` if the kind or the namespace does not exist, and ``KubeError``.
         """
         if vni in self._attached:
             return
@@ -212,7 +212,7 @@ class NetworkWrites:
         self._attached.add(vni)
 
     async def delete(self, vni: int) -> None:
-        """Ask for a network's deletion: its agents take it down, its name stays for now."""
+        """Delete a network; its finalizer keeps the object until all agents have removed it."""
         meta = self.objects[vni].metadata
         try:
             await self.client.delete(NETWORKS, meta.name, uid=meta.uid)
@@ -225,7 +225,7 @@ class NetworkWrites:
         self.book.leaving(vni)
 
     async def free(self, vni: int) -> None:
-        """Let a deleted network go; its VNI may be given again."""
+        """Remove the finalizer of a deleted network; its VNI may be assigned again."""
         network = self.objects[vni]
         await self._detach(network)
         try:
@@ -233,7 +233,7 @@ class NetworkWrites:
             await self.client.patch(NETWORKS, network.metadata.name, patch, content_type=MERGE)
         except NotFound:
             pass
-        except Conflict:  # the name is another object's: somebody took the finalizer off
+        except Conflict:  # another object has the name now: someone else removed the finalizer
             self.unsure = True
             return
         self.book.gone(vni)
@@ -248,48 +248,48 @@ class NetworkWrites:
             return
 
     async def read_nodes(self, pools: NetPools) -> None:
-        """Read what every agent says, as it is now."""
+        """Read the present status of every agent."""
         found = await self.client.list(NODE_NETWORKS)
         pools.nodes = {each.metadata.name: each.status for each in found}
 
     async def drop_nodes(self, names: Sequence[str]) -> None:
-        """Delete what agents of nodes that are gone have left."""
+        """Delete the NodeNetworks that agents of deleted nodes have left."""
         for name in names:
             try:
                 await self.client.delete(NODE_NETWORKS, name)
             except NotFound:
                 continue
 
-    async def tell_pools(self, pools: NetPools, now: float) -> None:
-        """Write the status of pools where it has changed. ``now``: epoch seconds."""
-        for name, kept in list(pools.pools.items()):  # a watch may change it meanwhile
-            said, at = self._told.get(name, (kept.found.status, 0.0))
-            status = self._status(kept, pools.refused.get(name, ""), said, now)
-            if status == said or now - at < STATUS_S:
+    async def write_pool_statuses(self, pools: NetPools, now: float) -> None:
+        """Write the changed statuses of pools. ``now``: epoch seconds."""
+        for name, read in list(pools.pools.items()):  # a watch may change it meanwhile
+            before, at = self._written.get(name, (read.found.status, 0.0))
+            status = self._status(read, pools.refused.get(name, ""), before, now)
+            if status == before or now - at < STATUS_S:
                 continue
-            patch = {"metadata": {"uid": kept.found.metadata.uid}, "status": _plain(status)}
+            patch = {"metadata": {"uid": read.found.metadata.uid}, "status": _plain(status)}
             try:
                 await self.client.patch(
                     POOLS, name, patch, content_type=MERGE, subresource="status"
                 )
             except (NotFound, Conflict):
-                self._told.pop(name, None)
+                self._written.pop(name, None)
                 continue
-            self._told[name] = status, now
+            self._written[name] = status, now
 
-    def _status(self, kept: Kept, why: str, said: VniPoolStatus, now: float) -> VniPoolStatus:
-        pool = kept.pool
-        accepted = _condition(said, "Accepted", ("Usable", "NotUsable"), why, now)
+    def _status(self, read: ReadPool, why: str, old: VniPoolStatus, now: float) -> VniPoolStatus:
+        pool = read.pool
+        accepted = _condition(old, "Accepted", ("Usable", "NotUsable"), why, now)
         conditions: tuple[PoolCondition, ...] = (accepted,)
         if pool.federation is not None:
             theirs = self._of_jobs(pool.federation)
-            conditions += (_condition(said, FEDERATION_FREE, ("Free", "UsedByJobs"), theirs, now),)
+            conditions += (_condition(old, FEDERATION_FREE, ("Free", "UsedByJobs"), theirs, now),)
         return VniPoolStatus(size=len(pool.range), used=self.book.used(pool), conditions=conditions)
 
     def _of_jobs(self, share: Range) -> str:
-        """Return which VNIs of a federation's share jobs have, "" for none.
+        """Return a text about the VNIs of a federation's range that jobs have, "" if none.
 
-        They were given before it was the federation's, and are free when these jobs have ended.
+        They were assigned before the range was the federation's, and are free when the jobs end.
         """
         found = sorted(vni for vni in self.book.lines if vni in share)
         if not found:
@@ -300,11 +300,11 @@ class NetworkWrites:
 
 
 def _condition(
-    said: VniPoolStatus, kind: str, reasons: tuple[str, str], problem: str, now: float
+    old: VniPoolStatus, kind: str, reasons: tuple[str, str], problem: str, now: float
 ) -> PoolCondition:
-    """Return a condition that is true where there is no problem. ``reasons``: good, bad."""
+    """Return a condition that is true if there is no problem. ``reasons``: good, bad."""
     truth = "False" if problem else "True"
-    before = next((c for c in said.conditions if c.type == kind), PoolCondition())
+    before = next((c for c in old.conditions if c.type == kind), PoolCondition())
     return PoolCondition(
         type=kind,
         status=truth,
@@ -328,7 +328,7 @@ def _labels(body: Mapping[str, object]) -> object:
 
 
 def _plain(status: VniPoolStatus) -> dict[str, object]:
-    """Return a status with its zeros: a merge patch would keep what is left out."""
+    """Return a status with its zeros: a merge patch would not change a field that is left out."""
     conditions = [
         {"message": "", **msgspec.to_builtins(condition)} for condition in status.conditions
     ]

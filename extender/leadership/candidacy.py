@@ -1,4 +1,4 @@
-"""Standing for election: what a replica needs to take part, made from its configuration."""
+"""What a replica needs to take part in the election, made from its configuration."""
 
 import random
 import time
@@ -19,24 +19,27 @@ from muster.kube.leading.lease import LeaseRef
 from muster.observability.configfile import ConfigError
 
 AGENT: Final = "muster-extender"
-CONNECTIONS: Final = 4  # one request at a time, the mark beside it, and a watch
+CONNECTIONS: Final = 4  # one request of the election at a time, the mark, and a watch
 
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
     """What a replica needs to take part in the election."""
 
+    #: the pod of this replica
     pod: PodName
+    #: the name of this process in the Lease
     identity: str
     lease: LeaseRef
     rules: ElectionTimes
-    #: a client of the election's own, which no fence stops
+    #: a client for the election only, without a fence
     free: KubeClient
+    #: stops the writes of a replica that does not lead
     fence: Fence
     mark: Mark
-    #: the fence's, in seconds
+    #: the clock of the fence, in seconds
     clock: Callable[[], float] = monotonic
-    #: for people to read
+    #: epoch seconds, for the times in the Lease
     wall: Callable[[], float] = time.time
     #: a random number in [0, 1)
     jitter: Callable[[], float] = random.random
@@ -45,10 +48,10 @@ class Candidacy:
 async def stand(
     stack: AsyncExitStack, election: LeaderElection, auth: Auth, pod: PodName | None
 ) -> Candidacy | None:
-    """Return what an election needs; None where there is none. Raises ``ConfigError``.
+    """Return what an election needs; None if there is no election. Raises ``ConfigError``.
 
-    The identity is new with every process: one that was killed and came back is somebody
-    else, and waits for its own old lease, under which writes may still be on their way.
+    Every process has a new identity. So a process that was killed and started again waits until its
+    own old lease has expired, since writes under that lease may still be in flight.
     """
     if not election.leader_elect:
         return None
@@ -78,5 +81,5 @@ async def stand(
 
 
 def agent(identity: str) -> str:
-    """Return the User-Agent that tells replicas apart in the API server's audit log."""
+    """Return the User-Agent that distinguishes replicas in the API server's audit log."""
     return f"{AGENT} ({identity})"

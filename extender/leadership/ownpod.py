@@ -1,7 +1,7 @@
-"""What a replica writes on pods of its own kind: its mark, and the label that the Service selects.
+"""What a replica writes on the replicas' pods: its mark, and the label that the Service selects.
 
-The leader alone writes labels: its own on, those of former leaders off. A deposed leader does
-not take its own off, it writes nothing at all any more; whoever follows does it.
+Only the leader writes labels: it adds its own and removes those of former leaders. A deposed leader
+does not remove its own label, since it writes nothing any more. The next leader removes it.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from muster.kube.writing.podwrites import PodRef
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 0.5  # until it is written nobody is routed here, or somebody wrongly elsewhere
+RETRY_S: Final = 0.5  # until the label is written, calls are not routed to the leader
 
 
 @dataclass(frozen=True, slots=True)
 class PodName:
-    """Which pod this process runs in, from the downward API."""
+    """The pod in which this process runs, from the downward API."""
 
     namespace: str
     name: str
@@ -34,16 +34,16 @@ class PodName:
 
 @dataclass(slots=True)
 class Mark:
-    """Finds out when our own pod has come through the watch with ``token`` on it."""
+    """Waits until the watch has shown our own pod with ``token`` on it."""
 
     pod: PodName
-    #: what is looked for, "" while nothing is
+    #: the expected value of the annotation, "" before one is expected
     token: str = ""
-    #: set once it has come
+    #: set once the watch has shown it
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
     def applied(self, pod: Pod) -> None:
-        """Look at a pod that was just applied."""
+        """Check a pod that was just applied."""
         meta = pod.metadata
         if meta.name == self.pod.name and meta.namespace == self.pod.namespace:
             token = meta.annotations.get(TERM, "")
@@ -53,18 +53,19 @@ class Mark:
 
 @dataclass(slots=True)
 class OwnPod:
-    """Writes on our own pod and on those of our kind."""
+    """Writes on our own pod and on the pods of other replicas."""
 
+    #: this replica's pod
     ref: PodRef
     #: the value of the label that all replicas have
     label: str
-    #: a client that no fence stops, for the mark
+    #: a client without a fence, for the mark
     free: KubeClient
-    #: for labels
+    #: the client with the fence, for labels
     fenced: KubeClient
 
     async def mark(self, token: str) -> None:
-        """Write ``token``: it decides nothing, it only has to come back through the watch."""
+        """Write ``token``. It has no effect but to come back through the watch."""
         while True:
             try:
                 await self._patch(self.free, self.ref, {"annotations": {TERM: token}})
@@ -75,7 +76,7 @@ class OwnPod:
                 return
 
     async def lead(self) -> None:
-        """Have the Service lead here, and to no former leader."""
+        """Have the Service route to this pod, and to no former leader."""
         while True:
             try:
                 await self._label(self.ref, self.label)
@@ -90,14 +91,14 @@ class OwnPod:
                 return
 
     async def step_down(self) -> None:
-        """Have the Service lead elsewhere; tried once."""
+        """Have the Service not route to this pod any more; tried once."""
         try:
             await self._label(self.ref, None)
         except KubeError as error:
             _complain(self.ref, error)
 
     async def _labelled(self) -> list[PodRef]:
-        """Return the other pods that carry the label. Read from the API server, not the model."""
+        """Read the other pods with the label, from the API server and not from the model."""
         selector = f"{LEADER}={self.label}"
         pods = await self.fenced.list(PODS, namespace=self.ref.namespace, labelSelector=selector)
         metas = [pod.metadata for pod in pods if pod.metadata.uid != self.ref.uid]

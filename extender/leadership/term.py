@@ -1,4 +1,4 @@
-"""One replica's way into leading, and out of it.
+"""How a replica begins to lead, and how its term ends.
 
 ::
 
@@ -14,15 +14,15 @@
                                                     writes nothing, cuts its      Lease released
                                                     connections, ends
 
-*Catching up.* Whatever the old leader wrote was written before the Lease was taken. The mark is
-written after it, on a pod, and a watch tells of pods in the order of their writing: once the
-mark has come back through our own watch, everything older has, too, and what came through is
-applied in order. (A list that is under way is waited for: it is in order only as a whole.) This
-costs one small PATCH, where listing a million pods anew would cost minutes.
+*Catching up.* All writes of the old leader were made before this replica took the Lease. The mark
+is written on a pod after that, and a watch shows changes of pods in the order of the writes. So
+once our own watch has shown the mark, it has shown all older changes, too. They are applied in the
+same order. (If a list is being read, the replica waits for its end: a list is in order only as a
+whole.) This costs one small PATCH. Listing a million pods again would cost minutes.
 
-*Deposed is the end of the process*, not a way back to standby: holds that were never released,
-queues, requests whose outcome nobody knows are all in memory, and forgetting them one by one is
-where a mistake would hide. The supervisor starts a new process, which lists and stands by.
+*A deposed process ends*; it does not return to standby. Its memory has holds that were never
+released, queues, and requests with unknown outcomes. Code that clears them one by one could easily
+miss one. The supervisor starts a new process, which lists the cluster and becomes a standby.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ FIND_RETRY_S: Final = 1.0
 
 @dataclass(slots=True)
 class Leadership:
-    """Runs the election and opens and shuts the fence."""
+    """Runs the election, and opens and shuts the fence."""
 
     candidacy: Candidacy
     sync: Sync
@@ -59,13 +59,14 @@ class Leadership:
     #: called once, with the reason, when the process must end
     end: Callable[[str], None]
     #: records an Event on this replica's pod
-    told: Callable[[PodRef, str], None]
+    report: Callable[[PodRef, str], None]
     elector: Elector = field(init=False)
+    #: this replica's pod, None before it was read
     own: OwnPod | None = None
     _ended: bool = False
 
     def __post_init__(self) -> None:
-        """Make the candidate; nothing is sent yet."""
+        """Create the elector; nothing is sent yet."""
         it = self.candidacy
         self.elector = Elector(
             it.free,
@@ -82,11 +83,11 @@ class Leadership:
     # -- the election's observer -----------------------------------------------------------------
 
     def renewed(self, until: float) -> None:
-        """Move the fence."""
+        """Extend the time in which the fence lets writes pass."""
         self.candidacy.fence.extend(until)
 
     def requested(self, *, ok: bool) -> None:
-        """Count a request."""
+        """Count a request for the Lease."""
         self.metrics.lease_requests.labels("ok" if ok else "failed").inc()
         record = self.elector.record
         if record is not None:
@@ -98,7 +99,7 @@ class Leadership:
     # -- life ------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part until it is over; a failure to lead ends the process."""
+        """Take part in the election until the term ends, which ends the process."""
         async with asyncio.TaskGroup() as group:
             takeover = group.create_task(self._take_over(), name="take-over")
             reason = await self.elector.run()
@@ -126,13 +127,13 @@ class Leadership:
         self.candidacy.fence.permit()
         log.info("leading", extra={"identity": self.candidacy.identity})
         self.begun.set()
-        self.told(own.ref, f"{self.candidacy.identity} became leader")
+        self.report(own.ref, f"{self.candidacy.identity} became leader")
         await own.lead()
 
     async def _caught_up(self, own: OwnPod) -> bool:
-        """Wait until all that was written before our term is applied, for one lease at most."""
+        """Wait until all writes before our term are applied, for one lease at most."""
         mark = self.candidacy.mark
-        mark.token = self.candidacy.identity  # new with every process, which leads once
+        mark.token = self.candidacy.identity  # unique: a process has a new one, and leads once
         try:
             async with asyncio.timeout(self.candidacy.rules.lease_s):
                 await own.mark(mark.token)
@@ -144,7 +145,7 @@ class Leadership:
         return True
 
     async def _find(self) -> OwnPod | None:
-        """Return our own pod; without one nobody could be routed here."""
+        """Read our own pod; the Service could not route to this replica without it."""
         it = self.candidacy
         while True:
             try:
@@ -161,12 +162,12 @@ class Leadership:
                 return OwnPod(ref, it.lease.name, it.free, self.fenced)
 
     async def step_down(self) -> None:
-        """Be routed to no more; the rest of the work is still done here."""
+        """Have no further calls routed to this replica; it still finishes its work."""
         if self.own is not None and self.candidacy.fence.is_open():
             await self.own.step_down()
 
     async def resign(self) -> None:
-        """Stop writing, and give the Lease up, if it is ours, once nothing is under way."""
+        """Stop writing. Once no write is in flight, release the Lease if it is ours."""
         self.candidacy.fence.shut()
         if await self.candidacy.fence.settled():
             await self.elector.release()

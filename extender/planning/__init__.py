@@ -1,13 +1,13 @@
-"""The loop that decides which gang is planned next, and holds what was planned.
+"""The loop that decides which gang is planned next, and holds its plan.
 
-``planner``       the loop: ordered, assembled, planned, held, handed to the release
-``worklist``      which gangs are still to be looked at, and which are left alone for now
+``planner``       the loop: orders gangs, checks that they are complete, plans, holds, releases
+``worklist``      the gangs that are to be planned, and those that wait for a change
 ``holding``       holds a plan of any size, a few pods at a time
-``hotspares``     takes the hot spares of a gang as soon as it has its place
-``vacancies``     nodes of lost members, left free for their successors for a short while
-``refusednodes``  nodes that kube-scheduler turned members of a gang away from
-``requeue``       when time alone may have cured what a gang waits for
+``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
+``vacancies``     nodes of lost members, kept for their successors for a short while
+``refusednodes``  nodes that kube-scheduler refused for members of a gang
+``requeue``       when a waiting gang is planned again although no event arrived
 ``waitcauses``    the closed set of causes for which gangs wait, and their texts
-``bindtimes``     from a gang's submission until it is bound whole
+``bindtimes``     the time from a gang's submission until all its members are bound
 ``autoscaler``    asks an autoscaler for the nodes that gangs lack
 """

@@ -1,20 +1,20 @@
-"""Gangs and autoscalers: gated pods are invisible to them, so the nodes are asked for.
+"""Asks an autoscaler for the nodes that gangs lack.
 
-Cluster Autoscaler and Karpenter act on pods that kube-scheduler calls unschedulable; ours
-never get so far. For a gang that has waited ``afterSeconds`` for nodes that are not there
-(``muster.placement.reasons.missingnodes``)::
+Cluster Autoscaler and Karpenter act on pods that kube-scheduler marks unschedulable. Gated pods
+never reach kube-scheduler, so the nodes are requested here. For a gang that has waited
+``afterSeconds`` for nodes that do not exist (``muster.placement.reasons.missingnodes``)::
 
     ProvisioningRequest served, a class configured          else, if releaseUnpinned
       │                                                        │
-      ▼ one request for the whole gang                         ▼ gates off, no pin: the pods
-    MADE ─► Accepted ─► Provisioned                         go through ``filter``, which
-      │        │            │ booking expired               turns them away as a waiting gang;
-      │        └► Failed ───┴──► deleted, asked again       every autoscaler sees them
+      ▼ one request for the whole gang                         ▼ gates removed, no pin: ``filter``
+    MADE ─► Accepted ─► Provisioned                         rejects the pods as members of a
+      │        │            │ booking expired               waiting gang, so that every
+      │        └► Failed ───┴──► deleted, made again        autoscaler sees them
       │                          after retrySeconds
-      ▼ planned, gone, or another wish: deleted
+      ▼ planned, gone, or other members: deleted
 
-Requests belong to the gang's controller and go with it. Nothing is remembered but when a
-gang began to lack nodes: which requests there are is read from the API server.
+A request is owned by the gang's controller and is deleted with it. Only the time since when a gang
+lacks nodes is held in memory. The requests are read from the API server at each look.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ T = TypeVar("T", bound=KubeObject)
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 10.0  # nodes take minutes
-ABSENT_S: Final = 60.0  # between questions for an API that is not served
+ABSENT_S: Final = 60.0  # between two checks whether the API server serves the API
 
 UNSEEN: Final = (
     "a member asks for no accelerator: without its gate it would be bound alone, so the gang "
@@ -66,9 +66,12 @@ class _Lack:
     """A gang that lacks nodes. Times in epoch seconds of the engine's clock."""
 
     since: float
+    #: after a failed request: when the next one may be made
     not_before: float = 0.0
+    #: whether the gates of its members were removed
     opened: bool = False
-    told: ProvisioningProgress | None = None
+    #: the progress that was reported last
+    reported: ProvisioningProgress | None = None
 
 
 @dataclass(slots=True)
@@ -83,6 +86,7 @@ class Provisioner:
     reporter: DecisionReporter
     #: the last decision about each gang that waits for room
     decisions: Mapping[GangKey, Decision]
+    #: the resource names that count as devices
     accelerators: Accelerators
     pace: Pace
     _lacks: dict[GangKey, _Lack] = field(default_factory=dict)
@@ -95,17 +99,17 @@ class Provisioner:
         return bool(self.config.provisioning_class) or self.config.release_unpinned
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Look every ``PERIOD_S`` seconds, forever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
     async def look(self) -> None:
-        """Compare who lacks nodes with what is asked for, once."""
+        """Compare the gangs that lack nodes with the requests that exist, once."""
         await self._note_lacks()
         try:
             served = bool(self.config.provisioning_class) and await self._by_request()
-        except KubeError as error:  # the list itself: whether it is served is not known
+        except KubeError as error:  # the list failed: whether the API is served is not known
             log.warning("autoscaler not asked", extra={"error": str(error)})
             return
         if self.config.release_unpinned and not served:
@@ -113,7 +117,7 @@ class Provisioner:
                 await self._try(key, self._open(key, lack))
 
     async def _note_lacks(self) -> None:
-        """Judge every decision once: one that has not changed means what it meant."""
+        """Find the gangs that lack nodes; a decision that has not changed is not judged again."""
         now, before = self.engine.clock(), self._judged
         self._judged = {}
         for key, decision in list(self.decisions.items()):
@@ -142,7 +146,7 @@ class Provisioner:
     # --- by request -----------------------------------------------------------------------
 
     async def _by_request(self) -> bool:
-        """Bring the requests up to date; False while the API is not served."""
+        """Update the requests; return False while the API is not served."""
         if self.engine.clock() < self._absent_until:
             return False
         try:
@@ -164,33 +168,33 @@ class Provisioner:
         return True
 
     async def _try(self, key: GangKey, work: Coroutine[None, None, None]) -> None:
-        """Do one gang's part; what the API server refuses of it is tried again next time."""
+        """Do one gang's part; if the API server rejects it, the next look tries again."""
         try:
             await work
         except KubeError as error:
             log.warning("autoscaler not asked", extra={"gang": key, "error": str(error)})
 
     async def _review(self, request: ProvisioningRequest) -> None:
-        """Delete a request that is answered, outlived or refused; tell how it stands."""
+        """Delete a request that is no longer needed, or has failed; report its progress."""
         key = _gang_of(request)
         lack = self._lacks.get(key)
         if lack is None:
-            if not self._is_open(key):
+            if not self._is_undecided(key):
                 await self._delete(request)
             return
         wanted = await self._wanted(key)
         now = provisioning.standing(request)
         if wanted is not None and wanted.name != request.metadata.name:
-            await self._delete(request)  # its members have changed: the next look asks anew
+            await self._delete(request)  # its members have changed: the next look makes a new one
         elif now.progress in (ProvisioningProgress.FAILED, ProvisioningProgress.EXPIRED):
             lack.not_before = self.engine.clock() + self.config.retry_seconds
-            self._tell(key, lack, now)
+            self._report(key, lack, now)
             await self._delete(request)
         else:
-            self._tell(key, lack, now)
+            self._report(key, lack, now)
 
-    def _is_open(self, key: GangKey) -> bool:
-        """Whether a gang waits and the planner has said nothing of it yet: after a restart."""
+    def _is_undecided(self, key: GangKey) -> bool:
+        """Return whether a gang waits and was not planned yet, as after a restart."""
         view = self.engine.state.gang(key)
         return view is not None and len(view.waiting) > 0 and key not in self.decisions
 
@@ -204,16 +208,16 @@ class Provisioner:
                     provisioning.POD_TEMPLATES, body, namespace=wanted.namespace
                 )
             except AlreadyExists:
-                continue  # from a try that was cut short; its name says what it holds
+                continue  # from an attempt that was interrupted; its name contains a digest
         await self.client.create(
             provisioning.REQUESTS, wanted.request(), namespace=wanted.namespace
         )
-        self._tell(
+        self._report(
             key, self._lacks[key], ProvisioningStanding(ProvisioningProgress.MADE, wanted.name)
         )
 
     async def _wanted(self, key: GangKey) -> WantedNodes | None:
-        """Return what to ask for; None where there is nothing (any more) or too much."""
+        """Return the nodes to ask for; None if the gang needs none, or has too many pod sets."""
         state, view = self.engine.state, self.engine.state.gang(key)
         sets = demand(state.snapshot(), key)
         pods = [self.pods.get(state.pod_uid(each.like)) for each in sets]
@@ -225,7 +229,7 @@ class Provisioner:
         whole = []
         for pod, each in zip(pods, sets, strict=True):
             if pod is None:
-                return None  # bound or gone in this moment
+                return None  # it was bound or deleted just now
             found = await self.client.get(
                 provisioning.WHOLE_PODS, pod.ref.name, namespace=pod.ref.namespace
             )
@@ -252,10 +256,10 @@ class Provisioner:
         except NotFound:
             return
 
-    def _tell(self, key: GangKey, lack: _Lack, now: ProvisioningStanding) -> None:
-        if lack.told is now.progress:
+    def _report(self, key: GangKey, lack: _Lack, now: ProvisioningStanding) -> None:
+        if lack.reported is now.progress:
             return
-        lack.told = now.progress
+        lack.reported = now.progress
         self.metrics.provisioning.labels(now.progress.value.lower()).inc()
         view = self.engine.state.gang(key)
         if view is not None:
@@ -264,10 +268,10 @@ class Provisioner:
     # --- unpinned -------------------------------------------------------------------------
 
     async def _open(self, key: GangKey, lack: _Lack) -> None:
-        """Lift the gates of a gang's members, each once."""
+        """Remove the gates of a gang's members, each once."""
         view = self.engine.state.gang(key)
-        if view is not None and not self._is_shown(view):
-            self._tell(key, lack, ProvisioningStanding(ProvisioningProgress.FAILED, UNSEEN))
+        if view is not None and not self._reaches_filter(view):
+            self._report(key, lack, ProvisioningStanding(ProvisioningProgress.FAILED, UNSEEN))
             return
         gated = [] if view is None else self._gated(view)
         for pod in gated:
@@ -279,10 +283,11 @@ class Provisioner:
             self.metrics.provisioning.labels("unpinned").inc()
             self.reporter.provisioning(view, "Unpinned", f"{len(gated)} pods")
 
-    def _is_shown(self, view: GangView) -> bool:
-        """Whether kube-scheduler asks about every member, so that ``filter`` holds it back.
+    def _reaches_filter(self, view: GangView) -> bool:
+        """Return whether kube-scheduler calls ``filter`` for every member.
 
-        As shipped it asks only about pods that request a device (managedResources).
+        With the shipped configuration it does so only for pods that request a device
+        (managedResources).
         """
         snapshot = self.engine.state.snapshot()
         numbers = np.unique(snapshot.pods.pod_class[view.waiting]).tolist()

@@ -1,14 +1,14 @@
-"""From a gang's submission until it is bound whole: what users call scheduling latency.
+"""The time from a gang's submission until all of it is bound: the scheduling latency users see.
 
 ::
 
-    first plan held ──► so many bindings are awaited ──► none left, and the gang is whole ──► told
-                                    ▲                                │
-                                    └── re-planned, left over: as many as there still are
+    first plan held ──► count of bindings to come ──► 0, and the gang is whole ──► reported
+                                    ▲                        │
+                                    └── members are not bound yet: counted again
 
-The count is a hint, so that a binding costs a subtraction; only when it runs out is the gang
-looked at. Once per gang: what later happens to a member is repair. After a restart gangs that
-were already planned are not measured.
+The count is a hint: a binding costs one subtraction, and the gang's members are counted only when
+it reaches 0. Each gang is measured once; a member that is bound later is a repair. Gangs that were
+planned before a restart are not measured.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,8 @@ from muster.cluster.effects import Effect, PodConfirmed
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 
-Told = Callable[[GangKey, float, int], None]
+Report = Callable[[GangKey, float, int], None]
+"""Gets a gang, its seconds from submission to binding, and its number of bound members."""
 
 
 @dataclass(slots=True)
@@ -30,23 +31,23 @@ class _Span:
 
     #: seconds since the epoch
     submitted_at: float
-    #: bindings still to come, a hint
+    #: bindings still to come; a hint, since a member may be planned again or deleted
     left: int
 
 
 class BindTimes:
     """The gangs between their first plan and their last binding."""
 
-    def __init__(self, engine: Engine, seconds: Histogram, told: Told) -> None:
-        """``told`` is told of each gang, of the seconds, and of how many members are bound."""
-        self._told = told
+    def __init__(self, engine: Engine, seconds: Histogram, report: Report) -> None:
+        """``seconds`` observes the time of each gang, ``report`` is called with it."""
+        self._report = report
         self._engine = engine
         self._seconds = seconds
         self._spans: dict[GangKey, _Span] = {}
         engine.listen(self.notice, PodConfirmed)
 
     def planned(self, gang: GangView, pods: int) -> None:
-        """Begin with a gang whose first plan for ``pods`` members has just been held."""
+        """Start the measurement of a gang: its first plan, for ``pods`` members, was just held."""
         if not len(gang.bound) and not len(gang.finished):
             self._spans.setdefault(gang.key, _Span(gang.submitted_at, pods))
 
@@ -72,9 +73,9 @@ class BindTimes:
             del self._spans[key]
             seconds = max(0.0, self._engine.clock() - span.submitted_at)
             self._seconds.observe(seconds)
-            self._told(key, seconds, len(gang.bound))
+            self._report(key, seconds, len(gang.bound))
 
     def review(self) -> None:
-        """Look at every span: of gangs that are gone, and of those whose hint was too high."""
+        """Check every gang: some are gone, and the hint of some was too high."""
         for key, span in list(self._spans.items()):
             self._look_at(key, span)

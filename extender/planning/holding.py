@@ -7,8 +7,8 @@ pods with other work in between::
       │       │
       └───────┴── stale, or a hold was lost meanwhile ─► forget all parts, plan again
 
-Nothing is released before the last part is held, and until then ``filter`` takes the
-members for waiting: for everybody outside, the plan is held whole or not at all.
+Nothing is released before the last part is held. Until then ``filter`` treats the members as
+waiting. So callers see the plan held whole or not at all.
 """
 
 from collections.abc import Iterator
@@ -36,11 +36,11 @@ class PlanHolder:
         engine.listen(self._notice, HoldExpired)
 
     def counts(self, hold: Hold) -> bool:
-        """Whether a pod's hold means that its whole gang is held."""
+        """Return whether a pod's hold means that its whole gang is held."""
         return hold.state is not HoldState.ASSUMED or hold.gang != self._gang
 
     async def hold(self, plan: PlanHeld, pace: Pace, cause: int = 0) -> bool:
-        """Hold all of ``plan``, or nothing of it and return False.
+        """Hold all of ``plan`` and return True, or hold none of it and return False.
 
         ``cause``: the number of the decision in the story.
         """

@@ -1,11 +1,11 @@
-"""Hot spares: taken as soon as a gang has its place, told where there are too few.
+"""Hot spares: taken as soon as a gang is placed, reported when there are too few.
 
 ::
 
     gang planned, a spare used or given up ─► those it lacks are looked for, before any
                                               other gang is planned
     enough                                ──► done
-    no room for all                       ──► told once; tried again when room appears
+    no room for all                       ──► reported once; tried again when room is freed
 
 Nothing is written to the API server: what a gang wants stands on its pods, where its members
 are too, and the hot spares follow from both. A new leader takes them anew, first of all.
@@ -39,7 +39,8 @@ class SpareKeeper:
         self._engine = engine
         self._metrics = metrics
         self._reporter = reporter
-        self._told: dict[GangKey, int] = {}
+        #: how many hot spares each gang lacked in the last report about it
+        self._reported: dict[GangKey, int] = {}
 
     async def keep(self, question: Question, pace: Pace) -> bool:
         """Take the hot spares that a gang lacks; False when it still lacks some."""
@@ -56,20 +57,20 @@ class SpareKeeper:
                 self._metrics.stale_plans.inc()
         view = self._engine.state.gang(key)
         lacks = 0 if view is None else view.lacks_standby
-        if view is not None and lacks and self._told.get(key) != lacks:
+        if view is not None and lacks and self._reported.get(key) != lacks:
             self._reporter.spares(view, lines(self._engine.state.snapshot(), view))
-        self._told[key] = lacks
+        self._reported[key] = lacks
         if not lacks:
-            del self._told[key]
+            del self._reported[key]
         return not lacks
 
     def forget(self, key: GangKey) -> None:
-        """Forget what was told of a gang."""
-        self._told.pop(key, None)
+        """Forget what was reported about a gang."""
+        self._reported.pop(key, None)
 
 
 def lines(snapshot: Snapshot, view: GangView) -> list[str]:
-    """Return what there is to say of a gang's hot spares, nothing where it wants none."""
+    """Return one line about a gang's hot spares, no line if the gang wants none."""
     wanted = 0 if view.spec is None else hot_spares_wanted(view.spec)
     if view.spec is None or not wanted:
         return []

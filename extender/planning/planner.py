@@ -1,4 +1,4 @@
-"""The planner: whole gangs, one after the other, in the order that ``queueing`` says.
+"""The planner: whole gangs, one after the other, in the order that ``queueing`` computes.
 
 ::
 
@@ -7,8 +7,9 @@
                    │                          not before: timer   │      stale: plan again
                    └──────── parked, until room is freed ◄── does not fit
 
-Planning runs on a snapshot in slices, between which watches are read and ``filter`` answers.
-What the cluster did meanwhile is found out when the plan is held; then it is made again.
+Planning runs on a snapshot, in slices. Between two slices the extender reads watches and answers
+``filter``. If the cluster changed in the meantime so that a plan no longer fits, holding the plan
+fails and the gang is planned again.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.order import order
 from muster.queueing.totals import FreeTotals
 
-PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
+PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
 
@@ -56,28 +57,28 @@ NodesOf = Callable[[GangKey], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """What other parts know of a gang that the model does not, each asked once per plan."""
+    """What other parts know about a gang and the model does not. Each is called once per plan."""
 
-    #: returns the nodes that kube-scheduler turned members of a gang away from
+    #: returns the nodes that kube-scheduler refused for members of a gang
     refused: NodesOf
-    #: returns the nodes that are kept for lost members of other gangs
+    #: returns the nodes that are kept free for lost members of other gangs
     kept: NodesOf
-    #: returns why a gang cannot have its isolated network now, "" where it can or needs none
+    #: returns why a gang cannot have its isolated network now, "" if it can or needs none
     network: Callable[[GangKey], str]
 
 
 @dataclass(slots=True)
 class Cycle:
-    """What one planning cycle shares between the gangs it looks at."""
+    """What one planning cycle shares between the gangs that it plans."""
 
-    #: when the order is made anew, on the planner's clock
+    #: when the cycle ends and the gangs are ordered again, in seconds of the planner's clock
     until: float
-    #: gangs that were found ready when the cycle began, as they were then
+    #: gangs that were ready when the cycle began, as they were then
     ready: dict[GangKey, GangView]
     _totals: FreeTotals | None = None  # of a snapshot since the last hold, if needed
 
     def may_fit(self, view: GangView, state: ClusterState) -> bool:
-        """Return whether the cluster has enough in all for a gang's waiting members."""
+        """Return whether the total free resources suffice for a gang's waiting members."""
         if self._totals is None:
             self._totals = FreeTotals(state.snapshot())
         return self._totals.may_fit(view)
@@ -88,7 +89,7 @@ class Cycle:
 
 
 class Planner:
-    """Looks at the gangs on its list until none is left, then sleeps until something changes."""
+    """Plans the gangs on its list until none is left, then sleeps until something changes."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Planner:
         metrics: ExtenderMetrics,
         pace: Pace,
     ) -> None:
-        """``release`` takes over the pods whose plan was held."""
+        """``release`` is called with the pods of each held plan."""
         self._engine = engine
         self._config = config
         self._scoring = config.scoring.as_scoring()
@@ -131,7 +132,7 @@ class Planner:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is listed that could be planned now; timers may be running."""
+        """Whether no gang can be planned now; timers may be running."""
         return self._resting and not self._list.wake.is_set()
 
     def why(self, gang: GangView) -> str | None:
@@ -139,11 +140,11 @@ class Planner:
         return waitcauses.cause(gang, self.decisions.get(gang.key))
 
     def forget_gone(self) -> None:
-        """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
+        """Drop gangs that are gone. A standby plans none, so its list would only grow."""
         self._list.keep_only(set(self._engine.state.gangs()))
 
     async def run(self) -> None:
-        """Plan for ever."""
+        """Plan forever."""
         while True:
             self._resting = True
             await self._sleep()
@@ -158,7 +159,7 @@ class Planner:
         self._list_due()
         while self._list.open_round():
             await self._cycle()
-        self._list.wake.clear()  # the planner's own holds set it
+        self._list.wake.clear()  # holding the plans has set it
 
     async def _sleep(self) -> None:
         """Wait for an effect, or until the first gang's assembly window is over."""
@@ -178,11 +179,11 @@ class Planner:
             self._list.changed(key)
 
     async def _cycle(self) -> None:
-        """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
+        """Plan listed gangs in order. After ``cycle_seconds`` they must be ordered again."""
         until = self._pace.clock() + self._config.cycle_seconds
         candidates, ready = await self._assembled()
         if not candidates:
-            return  # a snapshot has the next events copy what they write to
+            return  # no snapshot without need: after one, events copy the columns they write to
         await self._pace.drive(self._engine.state.prepare())
         snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
         for key in order(candidates, snapshot, self._engine.clock()):
@@ -193,15 +194,15 @@ class Planner:
                 return
 
     async def _assembled(self) -> tuple[list[GangView], dict[GangKey, GangView]]:
-        """Return the listed gangs to look at, and those that are complete; others leave the list.
+        """Return the gangs to plan, and those of them that are complete; others leave the list.
 
-        A gang that is not complete is looked at if it lacks hot spares.
+        A gang that is not complete is planned if it lacks hot spares.
         """
         found: list[GangView] = []
         ready: dict[GangKey, GangView] = {}
         for key in list(self._list.todo):
-            if self._is_coming(key) or self._engine.state.is_idle(key):
-                self._rest(key)
+            if self._lacks_members(key) or self._engine.state.is_idle(key):
+                self._unlist(key)
                 continue
             view = self._view(key)
             if view is not None and self._is_ready(view):
@@ -216,23 +217,23 @@ class Planner:
             await self._pace.breathe()
         return found, ready
 
-    def _is_coming(self, key: GangKey) -> bool:
-        """Whether members are missing of a gang that nothing was said of: each is a change."""
+    def _lacks_members(self, key: GangKey) -> bool:
+        """Return whether a gang lacks members and was never decided: each new member lists it."""
         lack = self._engine.state.lack_of_members(key)
         if lack is None or key in self.decisions or key in self._list.deferred:
             return False
         self._reporter.incomplete(key, *lack)
         return True
 
-    def _rest(self, key: GangKey) -> None:
-        """Leave a gang until it changes: most changes are of members on their way to a node."""
+    def _unlist(self, key: GangKey) -> None:
+        """Take a gang off the list until it changes; most have members on the way to a node."""
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
         self.decisions.pop(key, None)
 
     def _view(self, key: GangKey) -> GangView | None:
-        """Return a gang, sorted out once per change and not once per look."""
+        """Return the view of a gang; it is computed once per change of the gang."""
         view = self._list.views.get(key)
         if view is None:
             view = self._engine.state.gang(key)
@@ -293,7 +294,7 @@ class Planner:
             snapshot = self._engine.state.snapshot()
             question = self.question(key)  # of the same moment
             if snapshot.gang(key) is None:
-                continue  # it went meanwhile
+                continue  # the gang was deleted in the meantime
             look = self._engine.story.look(
                 key, len(view.waiting), len(view.released) + len(view.bound), question.now
             )
@@ -312,18 +313,18 @@ class Planner:
         self._list.not_before[key] = self._engine.clock() + STALE_RETRY_S
 
     async def _finish(self, key: GangKey) -> None:
-        """Leave a gang whose plan is held, or take its hot spares before any other is planned."""
+        """Finish a gang whose plan is held: take its hot spares before another gang is planned."""
         self._list.views.pop(key, None)
         await self._pace.breathe()
         if self._engine.state.is_idle(key):
-            self._rest(key)
+            self._unlist(key)
             return
         placed = self._view(key)
         if placed is not None:
             await self._keep_spares(placed)
 
     async def _learn(self) -> None:
-        """Have the state know the prices that a pod goes by which comes alone (docs/placement)."""
+        """Update the prices in the state by which a lone pod is placed (docs/placement)."""
         if self._scoring.profile is not Profile.LEAST_STRANDED:
             return
         learned = await self._pace.drive(learned_of(self._engine.state.snapshot()))
@@ -331,13 +332,13 @@ class Planner:
             self._engine.apply(PricesLearned(learned))
 
     async def _keep_spares(self, view: GangView) -> None:
-        """Take the hot spares that a gang lacks; one that has too few waits for room."""
+        """Take the hot spares that a gang lacks; park the gang if there is no room for all."""
         if view.lacks_standby and not await self._spares.keep(self.question(view.key), self._pace):
             self._list.todo.discard(view.key)  # its own hot spares are no reason to look again
             self._list.park(view.key)
 
     def question(self, key: GangKey) -> Question:
-        """Return what is asked about a gang now; with a snapshot it makes the decision."""
+        """Return the question about a gang now; it and a snapshot determine the decision."""
         return Question(
             gang=key,
             now=self._engine.clock(),
@@ -351,7 +352,7 @@ class Planner:
         )
 
     def note(self, key: GangKey) -> Note:
-        """Return how the planner stands to a gang: where it is listed, and what was said last."""
+        """Return where the planner lists a gang, and its last decision about it."""
         listed = "to do" if key in self._list.todo else ""
         said, last = None, self.decisions.get(key)
         if isinstance(last, Wait | Reject):
@@ -373,11 +374,11 @@ class Planner:
     def _set_aside(
         self, view: GangView, asked: AnsweredQuestion, decision: Wait | Reject, look: int
     ) -> None:
-        """Park a gang that does not fit; later ones may go, the skip is counted."""
+        """Park a gang that does not fit, and count the skip; later gangs may go first."""
         changed = view.key in self._list.todo  # while it was being planned
         self._engine.apply(GangSkipped(view.key, decision.reason.value), look)
         if not changed:
-            self._list.todo.discard(view.key)  # counting the skip is no reason to look again
+            self._list.todo.discard(view.key)  # counting the skip has listed it; it need not be
         self._list.park(view.key)
         before = self.decisions.get(view.key)
         self._reporter.set_aside(view, decision, before)
@@ -409,7 +410,7 @@ class Planner:
             return False
         self.decisions.pop(view.key, None)
         self.history.note(AnsweredQuestion(snapshot, question, Planned(plan, chosen)))
-        await self._pace.breathe()  # an older snapshot has gone, with all its arrays
+        await self._pace.breathe()  # the history has just freed an older snapshot, which takes time
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))

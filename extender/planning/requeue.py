@@ -1,6 +1,6 @@
-"""When a gang that was set aside is looked at again although nothing happened: pure.
+"""When a parked gang is planned again although no event arrived. Pure.
 
-Most causes go by an event: room is freed, the gang changes. A few go by time alone.
+Most causes end with an event: room is freed, or the gang changes. A few end with time alone.
 """
 
 from typing import Final
@@ -8,13 +8,13 @@ from typing import Final
 from muster.placement.decision import Decision, Plan, Reject, WaitReason
 from muster.placement.rules.feasibility import KEPT, REFUSED
 
-REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
-FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
-KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
+REFUSED_RETRY_S: Final = 60.0  # a refusal expires without any event
+FAILED_RETRY_S: Final = 60.0  # the cluster may have changed, so that planning does not fail again
+KEPT_RETRY_S: Final = 1.0  # room that is kept for a lost member expires without any event, too
 
 
 def again_at(decision: Decision, now: float) -> float | None:
-    """Return when time alone may have cured what a gang waits for, None when it never does."""
+    """Return when a gang may fit although no event arrived, None if only an event can help."""
     if isinstance(decision, Plan | Reject):
         return None
     if decision.reason is WaitReason.PLANNER_FAILED:

@@ -1,15 +1,15 @@
-"""Why a gang waits, said once for everybody who asks: ``explain``, conditions, metrics, logs.
+"""Why a gang waits: one answer for ``explain``, conditions, metrics and logs.
 
 ::
 
     no member waits ──────────────────────────────► None
     nothing describes the gang ───────────────────► Undescribed
     fewer members here than it needs ─────────────► MembersMissing, or GatesOfOthers
-    looked at and set aside ──────────────────────► what the planner's decision says
-    complete, and not looked at yet ──────────────► ToBePlanned
+    planned without success ──────────────────────► the reason in the planner's decision
+    complete, and not planned yet ────────────────► ToBePlanned
 
-A cause is one CamelCase word of a closed set, fit for a condition's reason and for a metric's
-label. The sentences, with numbers, are rendered only when somebody reads them.
+A cause is one CamelCase word of a closed set. It serves as a condition's reason and as a metric's
+label. The sentences with numbers are made only when they are read.
 """
 
 from enum import Enum
@@ -37,17 +37,17 @@ CAUSES: Final = tuple(
         (TO_BE_PLANNED, UNDESCRIBED, MEMBERS_MISSING, GATES_OF_OTHERS, *_DECIDED.values())
     )
 )
-"""All causes there are."""
+"""All causes."""
 HOPELESS: Final = frozenset(_DECIDED[why] for why in RejectReason if not why.of_the_fleet)
-"""Those that only a change of the gang's own objects can cure."""
+"""Causes that end only with a change of the gang's own objects."""
 OVERSIZE: Final = frozenset(_DECIDED[why] for why in RejectReason if why.of_the_fleet)
-"""Those that only nodes of another kind can cure, or asking for less."""
+"""Causes that end only with nodes of another kind, or with smaller requests."""
 
 
 def cause(gang: GangView, decision: Decision | None) -> str | None:
     """Return why ``gang`` waits, None when no member does.
 
-    ``decision``: what the planner last said of the gang, None before it said anything.
+    ``decision``: the planner's last decision about the gang, None before the first.
     """
     if not len(gang.waiting):
         return None
@@ -62,7 +62,7 @@ def cause(gang: GangView, decision: Decision | None) -> str | None:
 
 
 def lines(gang: GangView, decision: Decision | None, now: float | None = None) -> list[str]:
-    """Return why a gang waits in sentences: the first without numbers, then all that is known."""
+    """Return sentences about why a gang waits: the first without numbers, then all details."""
     if gang.spec is None:
         return [f"gang {gang.key}: the object that describes it was not seen yet"]
     if isinstance(decision, Reject):
@@ -73,7 +73,7 @@ def lines(gang: GangView, decision: Decision | None, now: float | None = None) -
 
 
 def headline(gang: GangView, decision: Decision | None) -> str:
-    """Return one line without numbers: the same as long as the cause is."""
+    """Return one line without numbers; it stays the same as long as the cause does."""
     if isinstance(decision, Reject):
         return explain.render(decision)[0]
     return lines(gang, decision)[0]

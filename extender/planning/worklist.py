@@ -1,4 +1,4 @@
-"""Which gangs are still to be looked at, and which are left alone for now.
+"""The gangs that are to be planned, and those that wait for a change.
 
 ::
 
@@ -7,14 +7,14 @@
                       │ └──────── GangChanged ◄─────────────────┤
                       └── room was freed, and TODO is empty ◄───┘
 
-A parked gang is not looked at again before something that it may lack has changed. Room
-freed in the middle of a round opens the next one: every waiting gang is looked at once
-per round, so that a thousand gangs at the head of the order cannot starve those behind
-them, however often room appears. The price: room freed in the middle of a round is
-offered to the rest of that round first.
+A parked gang is planned again only after something that it may lack has changed. When room is
+freed during a round, the next round begins after this one. Every waiting gang gets one look per
+round. So a thousand gangs at the head of the order cannot starve those behind them, however
+often room is freed. The price: room freed during a round is offered first to the gangs whose
+turn in that round is still to come.
 
-The list follows the effects of the state by itself. The parts that carry plans out write to
-it, too: they ``defer`` a gang, or ask to ``look_again`` at one. The planner reads it.
+The list follows the effects of the state. The parts that carry plans out write to it, too: they
+``defer`` a gang, or ask the planner to ``look_again`` at one. The planner reads it.
 """
 
 import asyncio
@@ -38,20 +38,23 @@ from muster.placement.decision import Decision, Reject, Wait
 
 
 class WorkList:
-    """Keys to do and keys parked, never the same key in both, and what is known of each."""
+    """The gangs to be planned and the parked gangs, and what is known about each.
+
+    No gang is in both ``todo`` and ``parked``.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        #: gangs to be looked at in this round; the planner takes off what it looks at
+        #: gangs to be planned in this round; the planner removes each when its turn comes
         self.todo: set[GangKey] = set()
-        #: gangs that were looked at and wait for room
+        #: gangs that were planned without success and wait for room
         self.parked: set[GangKey] = set()
         #: parked gangs for which the search found no room, and which have not changed since
         self.searched: set[GangKey] = set()
-        #: gangs that are looked at again at a moment (seconds since the epoch), changed or not
+        #: when a gang is planned again, changed or not (seconds since the epoch)
         self.not_before: dict[GangKey, float] = {}
-        #: gangs that are left alone until a moment (seconds since the epoch), changed or not
+        #: until when a gang is not planned, changed or not (seconds since the epoch)
         self.deferred: dict[GangKey, float] = {}
-        #: listed and parked gangs as they are, until they change
+        #: views of listed and parked gangs; each is dropped when its gang changes
         self.views: dict[GangKey, GangView] = {}
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions: dict[GangKey, Decision] = {}
@@ -79,23 +82,23 @@ class WorkList:
     # -- what others ask for ---------------------------------------------------------------------
 
     def defer(self, key: GangKey, seconds: float) -> None:
-        """Leave a gang alone for a while: the API server refuses its releases, for instance.
+        """Do not plan a gang for a while, for example because the API server rejects its releases.
 
-        The latest call counts, also where it shortens the wait.
+        The latest call counts, even if it shortens the wait.
         """
         until = self.deferred[key] = self._engine.clock() + seconds
         if key in self.not_before:
             self.not_before[key] = until
-            self.wake.set()  # the planner's sleep is timed anew
+            self.wake.set()  # the planner computes its sleep again
 
     def look_again(self, key: GangKey) -> None:
-        """Have a gang looked at that waits for something the model does not know."""
+        """List a gang that waited for something the model does not know."""
         self.changed(key)
         self.searched.discard(key)
         self.wake.set()
 
     def reason(self, key: GangKey) -> str | None:
-        """Return why the planner left a gang waiting, ``None`` where it did not."""
+        """Return why a gang waits by the planner's last decision, ``None`` if it does not."""
         decision = self.decisions.get(key)
         return decision.reason.value if isinstance(decision, Wait | Reject) else None
 
@@ -107,14 +110,14 @@ class WorkList:
         self.todo.add(key)
 
     def freed(self) -> None:
-        """Note that room appeared: gangs that are or will be parked get another look.
+        """Note that room was freed: gangs that are parked, or will be in this round, are listed.
 
-        Will be: one may be in the planner's hands, on a snapshot from before the room.
+        "Will be" covers the gang that is being planned now, on a snapshot from before.
         """
         self._freed = True
 
     def park(self, key: GangKey) -> None:
-        """Set a gang aside that does not fit now, unless it has changed meanwhile."""
+        """Park a gang that does not fit now, unless it has changed in the meantime."""
         if key not in self.todo:
             self.parked.add(key)
 
@@ -128,5 +131,5 @@ class WorkList:
         if not self.todo and self._freed:
             self.todo, self.parked = self.parked, set()
         if not self.parked:
-            self._freed = False  # gangs that wait are on the list and will see the room there is
+            self._freed = False  # all waiting gangs are listed, so they will see the freed room
         return bool(self.todo)

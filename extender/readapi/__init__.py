@@ -2,10 +2,10 @@
 
 ``routes``        status, gangs, explain
 ``stories``       what happened to a pod or a gang, and what caused it
-``whatif``        what-if and defrag: the planner asked about a cluster that is not
+``whatif``        what-if and defrag: plans for a supposed cluster
 ``suppositions``  from a question to a supposition about a snapshot
-``membernotes``   lines about members on nodes that have become less
-``answers``       JSON of a type of ``muster.apiwire``, or what is wrong
+``membernotes``   lines about members on nodes that have lost resources
+``answers``       answers as JSON of a type of ``muster.apiwire``, and errors
 ``dump``          SIGUSR2: state and decisions into one file
-``dumpfile``      that file: compressed, private, whole or not there at all
+``dumpfile``      that file: compressed, private, never half written
 """

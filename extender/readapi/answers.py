@@ -1,4 +1,4 @@
-"""HTTP answers of the read API: JSON of a type of ``muster.apiwire``, or what is wrong."""
+"""HTTP answers of the read API: JSON of a type of ``muster.apiwire``, or an error."""
 
 from typing import Any, Final
 
@@ -21,14 +21,14 @@ def answer(body: Any) -> web.Response:
 
 
 def problem(status: int, text: str) -> web.Response:
-    """Return an error; with 503 the caller is asked to come again in a second."""
+    """Return an error; with 503 the caller is asked to try again after a second."""
     headers = {"Retry-After": "1"} if status == _UNAVAILABLE else {}
     body = msgspec.json.encode(Problem(text))
     return web.Response(body=body, status=status, content_type=_JSON, headers=headers)
 
 
 def limit_of(request: web.Request, otherwise: int) -> int:
-    """Return ``?limit=``; raises ``HTTPBadRequest`` for what is not from 1 to ``MAX_ROWS``."""
+    """Return ``?limit=``; raises ``HTTPBadRequest`` unless it is from 1 to ``MAX_ROWS``."""
     text = request.query.get("limit", str(otherwise))
     if not text.isdecimal() or not 0 < int(text) <= MAX_ROWS:
         raise web.HTTPBadRequest(text=f"limit: {text!r} is not a number from 1 to {MAX_ROWS}")
@@ -36,5 +36,5 @@ def limit_of(request: web.Request, otherwise: int) -> int:
 
 
 def as_wire(decision: placement.Decision) -> Decision:
-    """Return a decision as answers carry it."""
+    """Return a decision in the form of the answers."""
     return msgspec.convert(to_dict(decision), Decision)

@@ -1,13 +1,13 @@
-"""SIGUSR2: what the extender knows and decides, in one file, while it goes on.
+"""SIGUSR2: writes the state and the decisions of the extender into one file, while it runs.
 
 ::
 
-    signal ──► state frozen, in one moment ──► open gangs asked, pages written ──► file
+    signal ──► state frozen, at one moment ──► open gangs planned, pages written ──► file
        │                                                        a slice at a time
-       └── while one is written: it counts for both
+       └── while a dump is being written: ignored
 
-Compressing and writing are done in a thread. A dump that fails is a line in the log and
-nothing else. Leaders and standbys alike can be asked; only a leader has decided anything.
+A thread compresses and writes. A dump that fails causes only a line in the log. Leaders and
+standbys write dumps; only those of a leader have decisions.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from muster.decisions.recording import Index, RecordingInput, RecordingSource, r
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES: Final = 256 * 1024  # handed to the thread at once: about 2 ms of its time
+BATCH_BYTES: Final = 256 * 1024  # for one call of the thread: about 2 ms of its time
 
 
 def replica() -> str:
-    """Return what tells this process from others: its pod's name, else the host's."""
+    """Return the name of this replica: its pod's name, else the host's."""
     return os.environ.get("POD_NAME") or socket.gethostname()
 
 
 class StateDumper:
-    """Writes one dump at a time, when asked. ``wall`` tells the time that files are named by."""
+    """Writes dumps on request, one at a time."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class StateDumper:
         pace: Pace,
         wall: Clock = time.time,
     ) -> None:
+        """``wall`` returns epoch seconds; the names of the files contain them."""
         self._engine = engine
         self._planner = planner
         self._config = config
@@ -64,14 +65,14 @@ class StateDumper:
         self._writing = False
 
     def request(self) -> None:
-        """Have a dump written; the signal handler."""
+        """Request a dump; the signal handler."""
         if self._writing:
             log.info("dump is being written already")
             return
         self._asked.set()
 
     async def run(self) -> None:
-        """Write dumps when asked, for ever."""
+        """Write dumps on request, forever."""
         self._check()
         while True:
             await self._asked.wait()
@@ -83,14 +84,14 @@ class StateDumper:
                 self._writing = False
 
     def _check(self) -> None:
-        """Say at the start, and not when the first dump is needed, that none can be written."""
+        """Warn at the start if dumps cannot be written, and not only when one is needed."""
         directory = self._config.dump.directory
         if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
             text = "dump.directory cannot be written to; SIGUSR2 will not help"
             log.warning(text, extra={"directory": directory})
 
     async def dump(self) -> Path | None:
-        """Write one dump and return where it is, ``None`` when it failed."""
+        """Write one dump and return its path, ``None`` if that failed."""
         directory = self._config.dump.directory
         if directory is None:
             log.error("dump not written: dump.directory is not set in the configuration")
@@ -105,7 +106,7 @@ class StateDumper:
         except OSError as error:
             log.error("dump failed", extra={"directory": directory, "error": str(error)})  # noqa: TRY400  its text says it all
             return None
-        except Exception:  # of ours, and a bug; yet gangs are placed without dumps
+        except Exception:  # a bug in the dump must not stop the planner
             log.exception("dump failed", extra={"directory": directory})
             return None
         log.info(
@@ -122,7 +123,7 @@ class StateDumper:
         return file.path
 
     def _taken(self) -> RecordingInput:
-        """Take everything that must be of one moment; only a leader's decisions are made."""
+        """Return everything that must be from the same moment."""
         config = self._config
         until = self._pace.clock() + config.dump.answer_seconds
         return RecordingInput(

@@ -1,11 +1,11 @@
-"""A dump on its way to the disk: compressed, private, whole or not there at all.
+"""The file of a dump: compressed, private, never half written.
 
 ::
 
     .NAME.part, mode 0600 ──► written, flushed to the disk ──► renamed to NAME
-          └── anything goes wrong: deleted
+          └── any error: deleted
 
-Every method blocks; a thread calls them, and zlib and the disk let the others run.
+Every method blocks, so a thread calls them; zlib and disk access release the interpreter lock.
 """
 
 import os
@@ -19,18 +19,18 @@ from muster.cluster.dump.container import Packer
 
 SUFFIX: Final = ".muster"
 _PART: Final = ".part"
-_MODE: Final = 0o600  # names of pods, nodes and gangs are nobody else's business
+_MODE: Final = 0o600  # names of pods, nodes and gangs are private
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def file_name(cluster: str, replica: str, at: float) -> str:
-    """Return the name of a dump taken ``at`` (epoch seconds): it sorts by time per replica."""
+    """Return the name of a dump taken ``at`` (epoch seconds); names of a replica sort by time."""
     when = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     return _ODD.sub("_", f"muster-{cluster}-{replica}-{when}") + SUFFIX
 
 
 class DumpFile:
-    """One file. Opening it raises ``OSError`` like everything else here."""
+    """One file. Every method raises ``OSError``, and so does opening it."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.path = directory / name
@@ -45,7 +45,7 @@ class DumpFile:
         self.size += self._file.write(self._packer.add(data))
 
     def finish(self) -> None:
-        """Put the file where it is looked for."""
+        """Write the rest and rename the file to its final name."""
         self.size += self._file.write(self._packer.end())
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -53,14 +53,14 @@ class DumpFile:
         self._part.rename(self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind; harmless after ``finish``."""
+        """Delete the unfinished file; harmless after ``finish``."""
         with suppress(OSError):  # a full disk fails once more when the buffer is emptied
             self._file.close()
         self._part.unlink(missing_ok=True)
 
 
 def prune(directory: Path, keep: int) -> None:
-    """Delete all but the newest ``keep`` dumps, and what killed processes left half written."""
+    """Delete all but the newest ``keep`` dumps, and unfinished files of killed processes."""
     for part in directory.glob(f".muster-*{SUFFIX}{_PART}"):
         part.unlink(missing_ok=True)
     files = sorted(directory.glob(f"muster-*{SUFFIX}"), key=_written_at)
@@ -71,5 +71,5 @@ def prune(directory: Path, keep: int) -> None:
 def _written_at(path: Path) -> tuple[float, str]:
     try:
         return path.stat().st_mtime, path.name
-    except FileNotFoundError:  # somebody tidies up too
+    except FileNotFoundError:  # another process has deleted it
         return 0.0, path.name

@@ -1,8 +1,8 @@
-"""What to say of members on nodes that have become less, and of gangs that wait to be whole again.
+"""Lines about members on nodes that have lost resources, and about gangs that run in part.
 
-A device that fails is taken off the node's allocatable by the kubelet, while the pods on it
-stay: the node then has less than is used. Nothing is evicted for that: the process may not use
-that device, and whoever supervises it notices first. What follows is left to its controller.
+When a device fails, the kubelet removes it from the node's allocatable, but the pods on the node
+stay. Then more is used than the node has. No pod is evicted for that: a pod may not use the failed
+device, and if it does, its own supervisor notices first. The reaction is left to its controller.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from muster.queueing.order import begun
 
 
 def node_lines(snapshot: Snapshot, hold: Hold) -> list[str]:
-    """Return what is wrong with the node under a pod, as far as devices and room go."""
+    """Return a line for each problem of a pod's node: it is gone, or has too few resources."""
     row = snapshot.nodes.row(hold.node)
     if row is None or not snapshot.nodes.alive[row]:
         return [f"node {hold.node} is gone"] if hold.node else []
@@ -26,7 +26,7 @@ def node_lines(snapshot: Snapshot, hold: Hold) -> list[str]:
 
 
 def device_lines(troubles: Iterable[DeviceTrouble], uid: PodUid) -> list[str]:
-    """Return what is wrong with a pod's devices, a line each."""
+    """Return a line for each problem with a pod's devices."""
     return [_device_line(trouble) for trouble in troubles if trouble.uid == uid]
 
 
@@ -63,16 +63,16 @@ def _short(snapshot: Snapshot, row: int, node: str) -> list[str]:
 
 
 def partial_lines(view: GangView) -> list[str]:
-    """Return what the members that stay mean for those that wait."""
+    """Return how the bound members of a gang restrict the places of the waiting ones."""
     spec = view.spec
     if spec is None or not begun(view) or not len(view.bound):
         return []
     level = spec.slice_level or spec.required_level
     confined = f", in the {level} of those" if level else ", as near to those as there is room"
     end = (
-        "taken down whole if that lasts (muster.dev/repair: restart)"
+        "evicted as a whole if that lasts (muster.dev/repair: restart)"
         if spec.restarts
-        else "kept as it is meanwhile (muster.dev/repair: wait)"
+        else "left as it is meanwhile (muster.dev/repair: wait)"
     )
     return [
         (

@@ -1,7 +1,7 @@
 """The read-only HTTP API: status, gangs, and why one pod waits.
 
-Rows are made a few at a time with the event loop given back in between, so that a list
-of ten thousand gangs never delays ``filter``.
+Rows are made a few at a time, and the event loop runs other tasks in between. So a list of ten
+thousand gangs never delays ``filter``.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ from muster.placement.decision import Wait
 
 @dataclass(slots=True)
 class ReadApi:
-    """Answers from the state and from what the planner last said about each gang."""
+    """Answers from the state and from the planner's last decision about each gang."""
 
     state: ClusterState
     planner: Planner
@@ -45,16 +45,16 @@ class ReadApi:
     census: Census
     whatif: WhatIf
     stories: StoryApi
-    #: returns whether everything was listed and the process does not end
+    #: returns whether the cluster is listed and this replica leads
     ready: Callable[[], bool]
     #: returns how many changes wait for the writer
     backlog: Callable[[], int]
     pace: Pace
     #: returns whether this replica leads
     leads: Callable[[], bool]
-    #: returns since when a gang runs in part, ``None``: it does not
+    #: returns since when a gang has run in part, ``None`` if it does not
     partial_since: Callable[[GangKey], float | None]
-    #: returns why a released pod does not come to its node, "" for no reason
+    #: returns why a released pod cannot bind, "" if it can
     trouble: Callable[[PodUid], str]
     #: returns a line for each pod that slipped past admission
     slipped: Callable[[], list[str]]
@@ -71,7 +71,7 @@ class ReadApi:
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
-        """Return what the extender knows, in numbers."""
+        """Return the state of the extender in numbers."""
         await self.census.take()
         return answer(
             Status(
@@ -90,13 +90,13 @@ class ReadApi:
         )
 
     def _queue(self) -> Queue:
-        """Return what waits: gangs and pods by cause, and since when the oldest gang does."""
+        """Return the waiting gangs and pods by cause, and since when the oldest gang waits."""
         queue = self.census.queue
         waiting = {why: count for why, count in queue.gangs.items() if count}
         return Queue(waiting, {why: queue.pods[why] for why in waiting}, queue.oldest)
 
     def _problems(self) -> list[str]:
-        """Return what somebody has to look at, a line each, with what to do."""
+        """Return one line for each problem that needs a person, with what to do."""
         partial = sum(self.partial_since(key) is not None for key in self.state.gangs())
         waiting = self.census.queue.gangs.items()
         never = sum(count for why, count in waiting if why in HOPELESS)
@@ -113,7 +113,7 @@ class ReadApi:
         return len(self.devices.gangs())
 
     async def gangs(self, request: web.Request) -> web.Response:
-        """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
+        """Return a row per gang; ``?phase=``, ``?namespace=`` and ``?limit=`` restrict them."""
         wanted = request.query.get("phase", "").lower()
         namespace = request.query.get("namespace", "")
         limit = limit_of(request, MAX_ROWS)
@@ -128,7 +128,7 @@ class ReadApi:
         return answer(rows)
 
     async def explain(self, request: web.Request) -> web.Response:
-        """Return why a pod waits, or where it goes."""
+        """Return why a pod waits, or on which node it is planned."""
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         uid, asked = self.state.find_pod(namespace, name), Explanation(f"{namespace}/{name}")
         if uid is not None:
@@ -146,7 +146,7 @@ class ReadApi:
         return answer(replace(asked, lines=(text,)))
 
     async def _explained(self, asked: Explanation, uid: PodUid) -> Explanation:
-        """Return what is known, and for a gang that waits for room what would make it fit."""
+        """Explain a pod; for a gang that waits for room, add what would make it fit."""
         found, key = self._of(asked, uid), self.state.gang_of(uid)
         decision = None if key is None else self.planner.decisions.get(key)
         if found.decision is UNSET or not isinstance(decision, Wait):

@@ -35,18 +35,18 @@ class _Asked:
 
 @dataclass(slots=True)
 class StoryApi:
-    """The one route. Entries are looked through a few at a time, as every list here is."""
+    """The one route. Entries are read a few at a time, like every list of the read API."""
 
     engine: Engine
     client: KubeClient
     pace: Pace
 
     def routes(self) -> list[web.RouteDef]:
-        """Return it."""
+        """Return the route."""
         return [web.get(f"{story.PATH}/{{kind}}/{{namespace}}/{{name}}", self.story)]
 
     async def story(self, request: web.Request) -> web.Response:
-        """Return the entries about a pod or a gang, with all that led to them and followed."""
+        """Return the entries about a pod or a gang, with their causes and what followed."""
         asked, limit = _Asked(**request.match_info), limit_of(request, story.MOST)
         if asked.kind not in KINDS:
             return problem(404, f"{asked.kind}: there are stories of pods and of gangs")
@@ -70,7 +70,7 @@ class StoryApi:
         )
 
     async def _about(self, entries: Sequence[Entry], asked: _Asked) -> tuple[About, bool]:
-        """Return which entries are asked for, and whether there is such a pod or gang now.
+        """Return a filter for the entries, and whether there is such a pod or gang now.
 
         Raises ``KubeError``.
         """
@@ -83,7 +83,7 @@ class StoryApi:
         return of_gang(namespace, name), is_there
 
     async def _uids(self, entries: Sequence[Entry], namespace: str, name: str) -> frozenset[PodUid]:
-        """Return the pods of a name that entries have, else the one there is now.
+        """Return the UIDs that entries have for a pod's name, else that of the present pod.
 
         Raises ``KubeError``.
         """
@@ -106,7 +106,7 @@ class StoryApi:
     async def _shown(
         self, entries: Sequence[Entry], found: Sequence[Entry]
     ) -> tuple[StoryEntry, ...]:
-        """Return entries as they go over the wire; names come from the entries that have them."""
+        """Return entries in the wire format; the name of a pod may come from another entry."""
         names = await self._names(entries)
         shown = []
         for entry in found:

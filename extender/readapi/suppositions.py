@@ -1,6 +1,6 @@
-"""From a question over the wire to a supposition about a snapshot: names found, pods read.
+"""From a question on the wire to a supposition about a snapshot: finds names, reads pods.
 
-Raises ``ValueError`` whose text names what is not there, or cannot be read, and what is.
+Raises ``ValueError``; its text names what does not exist or cannot be read, and what to write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,19 +28,22 @@ _DIALECT = "muster"
 
 @dataclass(frozen=True, slots=True)
 class SupposedQuestion:
-    """About which gang, what is supposed, and the same in words, a line each."""
+    """A question about a supposed cluster."""
 
+    #: the gang that it is about
     gang: GangKey
     supposition: Supposition
+    #: the supposition as text
     lines: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Supposer:
-    """Reads questions about one snapshot. ``rows``: "namespace/name" → pod row, those asked for."""
+    """Reads questions about one snapshot."""
 
     snapshot: Snapshot
     policy: ManagedPolicy
+    #: "namespace/name" → pod row, for the pods in the question
     rows: Mapping[str, int]
     _facts: list[Fact] = field(default_factory=list)
     _pods: list[int] = field(default_factory=list)
@@ -61,7 +64,7 @@ class Supposer:
         return SupposedQuestion(key, supposition, tuple(self._lines))
 
     def key(self, text: str) -> GangKey:
-        """Return the gang that is meant: a whole key, namespace/name, or a name of its own."""
+        """Return the gang for a text: a whole key, namespace/name, or a name in ``default``."""
         tails = (text, f"default/{text}") if "/" not in text else (text,)
         keys = [
             key for key in self.snapshot.gangs() if key == text or key.partition("/")[2] in tails
@@ -92,8 +95,8 @@ class Supposer:
         labels = {self._level(key) or key: value for key, value in asked.labels.items()}
         for node in nodes_like(self.snapshot, row, asked.count):
             self._facts.append(replace(node, labels={**node.labels, **labels}))
-        told = "".join(f", {key}={value}" for key, value in asked.labels.items())
-        self._lines.append(f"with {asked.count} empty nodes like {asked.like}{told}")
+        labelled = "".join(f", {key}={value}" for key, value in asked.labels.items())
+        self._lines.append(f"with {asked.count} empty nodes like {asked.like}{labelled}")
 
     # --- the gang -----------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class Supposer:
         return spec
 
     def _level(self, text: str) -> str | None:
-        """Return a level's key from the key or its last part; unknown ones are told by the plan."""
+        """Return a level's key from the key or its last part; planning rejects an unknown key."""
         if not text:
             return None
         known = [level for level in self.snapshot.levels if level.rpartition("/")[2] == text]
@@ -208,7 +211,7 @@ def _pod(job: Job, kind: WhatIfPods, number: int) -> wire.Pod:
 
 
 def _defaulted(spec: object) -> object:
-    """Let limits stand for missing requests, as the API server does (SetDefaults_Pod)."""
+    """Copy limits to missing requests, as the API server does (SetDefaults_Pod)."""
     if not isinstance(spec, dict):
         return spec
     made = dict(spec)
@@ -240,7 +243,7 @@ def _without_size(asked: Set) -> Set:
 
 
 def pods_named(question: WhatIfQuestion) -> tuple[str, ...]:
-    """Return the pods that somebody has to find; raises ``ValueError`` for what is no name."""
+    """Return the pods in a question, to be looked up; raises ``ValueError`` for an invalid name."""
     for name in question.without.pods:
         namespace, slash, rest = name.partition("/")
         if not slash or not namespace or not rest or "/" in rest:

@@ -1,12 +1,12 @@
-"""``POST /v1/whatif`` and ``GET /v1/defrag/…``: the planner asked about a cluster that is not.
+"""``POST /v1/whatif`` and ``GET /v1/defrag/…``: plans for a supposed cluster.
 
 ::
 
     request ─► one at a time, a few may wait (else 503) ─► scratch snapshot ─► plan, in slices
                                                              nothing is written, held or evicted
 
-Both read. They may compute for seconds on a large cluster, so they are counted in, driven in
-slices between which ``filter`` is answered, and given up after a while.
+Both only read. On a large cluster they may compute for seconds. So their number is limited, they
+run in slices between which ``filter`` is answered, and they end after ``PATIENCE_S``.
 """
 
 import asyncio
@@ -41,15 +41,15 @@ from muster.kube.errors import KubeError, NotFound
 from muster.kube.translation.translate import pod_uid
 from muster.placement.decision import Decision, Plan, Wait
 from muster.placement.moves import remedies
-from muster.placement.moves import text as tell
+from muster.placement.moves import text as movetext
 from muster.placement.moves.proposals import Answer, Proposal, propose
 from muster.placement.question import Question as Asking
 from muster.placement.reasons import explanation as explain
 from muster.workloads.managedpods import ManagedPolicy
 
-PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much
-EXPLAIN_S: Final = 2.0  # for what would make a gang fit, beside the rest of explain
-KEPT: Final = 256  # gangs whose ways are remembered
+PATIENCE_S: Final = 20.0  # for one answer; then the answer is that the question asks for too much
+EXPLAIN_S: Final = 2.0  # for ``ways`` in an answer of explain
+MOST_WAYS: Final = 256  # gangs with cached ways
 WAITING: Final = 4  # questions that wait for the one that is being answered
 MOST_DOMAINS: Final = 32  # named in an answer
 NAMED_NODES: Final = 64  # nodes whose pods are looked up by name for a proposal
@@ -61,13 +61,14 @@ class Crowded(Exception):
 
 @dataclass(slots=True)
 class WhatIfQueue:
-    """One computation at a time, a few that wait, none for ever."""
+    """Lets one computation run at a time, and a few others wait."""
 
+    #: number of computations that run or wait
     waiting: int = 0
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __aenter__(self) -> None:
-        """Wait for the turn; raises ``Crowded`` where too many do."""
+        """Wait for the turn; raises ``Crowded`` if too many wait already."""
         if self.waiting > WAITING:
             raise Crowded
         self.waiting += 1
@@ -91,13 +92,14 @@ class WhatIf:
     planner: Planner
     client: KubeClient
     policy: ManagedPolicy
+    #: returns whether the cluster is listed and this replica leads
     ready: Callable[[], bool]
     pace: Pace
     turns: WhatIfQueue = field(default_factory=WhatIfQueue)
     _known: dict[GangKey, tuple[tuple[int, int], Ways, list[str]]] = field(default_factory=dict)
 
     def routes(self) -> list[web.RouteDef]:
-        """Return them."""
+        """Return the routes."""
         return [
             web.post(whatifwire.PATH, self.whatif),
             web.get(f"{defragwire.PATH}/{{namespace}}/{{gang}}", self.defrag),
@@ -149,7 +151,7 @@ class WhatIf:
         return self.planner.question(key)
 
     async def _row(self, name: str) -> int:
-        """Return the row of a pod by name; raises ``ValueError`` for one that is not there."""
+        """Return the row of a pod by name; raises ``ValueError`` if the pod does not exist."""
         namespace, _, pod = name.partition("/")
         uid = self.engine.state.find_pod(namespace, pod)
         if uid is None:
@@ -170,17 +172,18 @@ class WhatIf:
         key = Supposer(snapshot, self.policy, {}).key(text)
         found = await self.proposal(snapshot, key)
         names = await self._names(snapshot, found)
-        moves = msgspec.convert(tell.to_dict(snapshot, found, names), Defrag)
-        return msgspec.structs.replace(moves, lines=tuple(tell.lines(snapshot, found, names)))
+        moves = msgspec.convert(movetext.to_dict(snapshot, found, names), Defrag)
+        return msgspec.structs.replace(moves, lines=tuple(movetext.lines(snapshot, found, names)))
 
     async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
         """Return the moves that make room for a gang."""
         return await self.pace.drive(propose(snapshot, self._asking(key)))
 
     async def ways(self, wait: Wait) -> tuple[Ways | None, list[str]]:
-        """Return what would make a waiting gang fit, and the same in lines.
+        """Return what would make a waiting gang fit, and the same as text.
 
-        Kept until the cluster changes; given up early, for the rest of ``explain`` is there.
+        The result is cached until the cluster changes. The computation ends after ``EXPLAIN_S``, so
+        that it does not delay the rest of ``explain``.
         """
         snapshot, key = self.engine.state.snapshot(), wait.gang
         known = self._known.get(key)
@@ -194,14 +197,14 @@ class WhatIf:
         except (Crowded, TimeoutError):
             return None, ["what would make it fit takes longer to find: ask muster defrag"]
         lines = remedies.lines(key, None if view is None else view.spec, found)
-        if len(self._known) >= KEPT:
+        if len(self._known) >= MOST_WAYS:
             self._known.clear()
-        told = _ways(snapshot, found)
-        self._known[key] = ((snapshot.generation, wait.generation), told, lines)
-        return told, lines
+        ways = _ways(snapshot, found)
+        self._known[key] = ((snapshot.generation, wait.generation), ways, lines)
+        return ways, lines
 
     async def _names(self, snapshot: Snapshot, answer: Answer) -> dict[int, str]:
-        """Look up what the moved pods are called: bound pods have no names in the model."""
+        """Look up the names of the moved pods; the model has no names of bound pods."""
         if not isinstance(answer, Proposal):
             return {}
         rows = {snapshot.pods.uid(move.pod): move.pod for move in answer.moves}
@@ -218,7 +221,7 @@ class WhatIf:
 def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
     moves = None
     if found.moves is not None:
-        moves = msgspec.convert(tell.to_dict(snapshot, found.moves, {})["price"], PriceAnswer)
+        moves = msgspec.convert(movetext.to_dict(snapshot, found.moves, {})["price"], PriceAnswer)
     return Ways(
         fewer=found.fewer,
         wider=found.wider,

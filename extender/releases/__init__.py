@@ -1,7 +1,7 @@
 """What is written to pods after a plan: release, repair, rollback and eviction.
 
 ``releaser``      releases planned pods: one PATCH each, many in flight
-``repairer``      released pods that cannot bind where they were sent
+``repairer``      repairs released pods that cannot bind to their planned nodes
 ``partialgangs``  gangs that run in part: reported, completed, or evicted whole
 ``eviction``      one eviction, counted and logged
 """

@@ -1,4 +1,4 @@
-"""One eviction, counted and told: what repairs and roll-backs do when nothing gentler is left."""
+"""One eviction, counted and logged: the last resort of repairs and rollbacks."""
 
 import logging
 
@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 async def evict(
     client: KubeClient, pod: PodRef, metrics: ExtenderMetrics, *, unbound: bool = False
 ) -> bool:
-    """Evict the pod of this UID; False where it stays, and whoever wants it gone tries again.
+    """Evict the pod of this UID; return False if it stays, so that the caller tries again.
 
-    ``unbound``: only while it has no node, whatever the watch has shown so far.
+    ``unbound``: evict only if the pod has no node, whatever the watch has shown so far.
     """
     try:
         gone = await evict_pod(client, pod, unbound=unbound)

@@ -1,10 +1,9 @@
-"""Watching over gangs that run in part: reported, completed or rolled back whole.
+"""Gangs that run in part: reported, completed or rolled back as a whole.
 
-The rule is in ``muster.queueing.partialgangs``; here it gets its clock and its hands. Gangs are
-shown by the census, which walks all of them every few seconds anyway; nothing is added to the path
-of an event. Rolling back means evicting every member that holds room, through the Eviction API:
-budgets are respected, and what is refused is tried again. Their controllers make them anew, gated,
-and the gang is planned whole.
+The rule is in ``muster.queueing.partialgangs``; this file applies it. The census shows every gang
+every few seconds, so events cost nothing more. A rollback evicts every member that holds room,
+through the Eviction API: disruption budgets are respected, and a refused eviction is tried again.
+The controllers create the members again, gated, and the gang is planned as a whole.
 """
 
 import asyncio
@@ -40,10 +39,10 @@ from muster.queueing.partialgangs import (
 
 log = logging.getLogger(__name__)
 
-PERIOD_S: Final = 5.0  # the patience is minutes
+PERIOD_S: Final = 5.0  # short beside the timeouts, which are minutes
 EVICTIONS_AT_ONCE: Final = 8
 FAILED: Final = "Failed"  # core/v1, PodPhase
-PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member by member
+DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is being evicted
 
 
 @dataclass(slots=True)
@@ -54,14 +53,14 @@ class _Partial:
     since: float
     #: whether it may have been whole before
     ran: bool
-    #: whether it is Partial
+    #: whether it has been reported as Partial
     reported: bool = False
     #: whether it is being evicted
     rolling: bool = False
 
 
 class PartialGangs:
-    """Every gang that runs in part now."""
+    """All gangs that run in part now."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class PartialGangs:
         reporter: DecisionReporter,
         worklist: WorkList,
     ) -> None:
-        """``worklist``: keeps the planner off a gang that is taken down member by member."""
+        """Defer a gang in ``worklist`` while its members are evicted one after the other."""
         self._worklist = worklist
         self._engine = engine
         self._client = client
@@ -84,20 +83,20 @@ class PartialGangs:
         self._started_at = engine.clock()
         self._partials: dict[GangKey, _Partial] = {}
         self._seen: set[GangKey] = set()
-        self._whole: set[GangKey] = set()  # of those seen: since they last began with nothing
+        self._whole: set[GangKey] = set()  # seen whole since they last had no bound member
 
     @property
     def reported(self) -> int:
-        """Number of gangs that are Partial."""
+        """Number of gangs that were reported as Partial."""
         return sum(partial.reported for partial in self._partials.values())
 
     def since(self, key: GangKey) -> float | None:
-        """Return since when a gang has been Partial, None while it is not."""
+        """Return since when a gang has run in part, None if that was not reported."""
         partial = self._partials.get(key)
         return partial.since if partial is not None and partial.reported else None
 
     def notice(self, gang: GangView) -> None:
-        """Take note of how a gang stands; called by the census."""
+        """Note the state of a gang; called by the census."""
         key = gang.key
         if is_whole(gang):
             self._whole.add(key)
@@ -113,13 +112,13 @@ class PartialGangs:
         self._seen.add(key)
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Look every ``PERIOD_S`` seconds, forever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
     def forget_gone(self) -> None:
-        """Drop what is known of gangs that are gone; a standby does no more than that."""
+        """Drop deleted gangs; a standby does only this."""
         living = set(self._engine.state.gangs())
         self._seen &= living
         self._whole &= living
@@ -127,7 +126,7 @@ class PartialGangs:
             del self._partials[key]
 
     async def look(self) -> None:
-        """Look at every partial gang once, and forget gangs that are gone."""
+        """Look at every partial gang once, and drop deleted gangs."""
         self.forget_gone()
         for key, partial in list(self._partials.items()):
             view = self._engine.state.gang(key)
@@ -149,8 +148,8 @@ class PartialGangs:
             await self._roll_back(view, partial)
 
     async def _roll_back(self, view: GangView, partial: _Partial) -> None:
-        """Evict all that hold room. Called again while some still do."""
-        self._worklist.defer(view.key, PLANNER_STAYS_OFF_S)
+        """Evict all members that hold room. Called again while some still do."""
+        self._worklist.defer(view.key, DEFER_S)
         uids = {
             self._engine.state.pod_uid(row)
             for row in np.concatenate([view.released, view.bound]).tolist()
@@ -160,7 +159,7 @@ class PartialGangs:
         except KubeError as error:
             log.warning("gang stays", extra={"gang": view.key, "error": str(error)})
             return
-        if _stands(view, pods):
+        if _is_whole_now(view, pods):
             log.info("gang is whole, the watch is late", extra={"gang": view.key})
             self._worklist.defer(view.key, 0.0)
             return
@@ -180,7 +179,7 @@ class PartialGangs:
             engine.story.evicted(pod_uid(ref.uid), gang, why, engine.clock())
 
     async def _read(self, view: GangView, uids: set[PodUid]) -> list[Pod]:
-        """Return these pods as they are now: the model keeps no names of bound ones."""
+        """Read these pods from the API server; the model has no names of bound pods."""
         namespace = view.spec.namespace if view.spec is not None else ""
         pods = await self._client.list(PODS, namespace=namespace)
         return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
@@ -191,8 +190,8 @@ class PartialGangs:
             log.info("gang whole", extra={"gang": key})
 
 
-def _stands(gang: GangView, pods: Sequence[Pod]) -> bool:
-    """Whether enough members are on nodes by now: a watch may hang for minutes unnoticed."""
+def _is_whole_now(gang: GangView, pods: Sequence[Pod]) -> bool:
+    """Return whether enough members are bound by now; a watch may hang unnoticed for minutes."""
     bound = sum(map(_runs, pods))
     return gang.spec is not None and bound + gang.succeeded >= gang.spec.min_count
 

@@ -5,15 +5,15 @@
     Released, or released before by this plan ──► PodReleased
     vanished ───────────────────────────────────► the pod is forgotten, the watch may be late
     released before by another plan ────────────► forgotten; the watch shows that plan, and
-                                                  until it does the gang is left alone
-    changed since it was read ──► read again ───► once more
-    no answer ──────────────────► once more, later: repeating is harmless
-    refused ────────────────────────────────────► forgotten, told in an Event, and the gang
-                                                  is left alone for a growing while
+                                                  until then the gang is not planned
+    changed since it was read ──► read again ───► tried again
+    no answer ──────────────────► tried again, later: a repeated PATCH is harmless
+    refused ────────────────────────────────────► forgotten, reported in an Event; the gang is
+                                                  not planned for a time that grows
     not done by the deadline ───────────────────► the hold expires by itself
 
-A gang of which some members were released and others not is *begun*: it goes before all
-others and is completed near those that were released.
+A gang with some released and some waiting members is *begun*: it is planned before all other gangs,
+and the rest is placed near the released members.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ from muster.kube.writing.podwrites import (
 log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 6
-RETRY_BASE_S: Final = 0.2  # doubles; six attempts span six seconds
-GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again afterwards
+RETRY_BASE_S: Final = 0.2  # doubles; six attempts take six seconds
+GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles with each further refusal
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
 Extras = Callable[[PodUid, PendingPod, Hold], ReleaseExtra]
@@ -62,15 +62,16 @@ ReadAgain = Callable[[Pod], None]
 
 @dataclass(frozen=True, slots=True)
 class ReleaseParts:
-    """What releases need of other parts."""
+    """What the releaser needs from other parts."""
 
-    #: keeps the planner off a gang after a refusal
+    #: defers a gang after a refusal
     worklist: WorkList
-    #: takes over a pod that was read again
+    #: applies a pod that was read again
     read_again: ReadAgain
-    #: takes note of a pod that is gone before a watch shows it: else it would be planned again
+    #: called with a deleted pod before a watch shows that; else it would be planned again
     vanished: Vanished
-    #: returns what a release writes beside the plan; raises ``ValueError`` if a pod cannot go
+    #: returns what a release writes beside the plan; raises ``ValueError`` if the pod cannot be
+    #: released
     addition: Extras
 
 
@@ -97,7 +98,7 @@ class Releaser:
         self._pace = pace
         self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
         self._open = 0  # submitted and not settled
-        self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
+        self._failures: dict[GangKey, tuple[int, float]] = {}  # refusals, deferred until
         self._parts = parts
 
     def submit(self, uids: list[PodUid]) -> None:
@@ -108,17 +109,17 @@ class Releaser:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every release that was submitted is settled."""
+        """Whether every submitted release is settled."""
         return self._open == 0
 
     async def run(self) -> None:
-        """Release for ever, ``releaseConcurrency`` pods at a time."""
+        """Release forever, ``releaseConcurrency`` pods at a time."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._config.release_concurrency):
                 group.create_task(self._work(), name=f"release-{number}")
 
     async def drain(self) -> None:
-        """Wait until everything queued is done, for ``drainSeconds`` at most."""
+        """Wait until the queue is done, ``drainSeconds`` at most."""
         try:
             async with asyncio.timeout(self._config.drain_seconds):
                 await self._queue.join()
@@ -165,7 +166,7 @@ class Releaser:
     async def _settled(
         self, uid: PodUid, hold: Hold, pod: PendingPod, outcome: ReleaseOutcome, attempt: int
     ) -> bool:
-        """Act on an outcome; return whether that was the last word."""
+        """Act on an outcome; return whether the release is settled."""
         match outcome:
             case Released(version):
                 self._released(uid, hold)
@@ -194,7 +195,7 @@ class Releaser:
         return True
 
     async def _fetch(self, pod: PendingPod) -> bool:
-        """Read a pod again and feed it; True if that failed, the hold then expires."""
+        """Read a pod again and apply it; return True if that failed, so that the hold expires."""
         try:
             self._parts.read_again(await self._client.get_pod(pod.ref.namespace, pod.ref.name))
         except KubeError as error:
@@ -224,10 +225,10 @@ class Releaser:
         self._forget(uid, "refused")
 
     def _back_off(self, gang: GangKey) -> None:
-        """Leave a gang alone, twice as long each time.
+        """Defer a gang, twice as long each time.
 
-        Members refused while it is left alone already are the same trouble, not a new one:
-        an API server that has just started refuses a whole gang within a second.
+        Further refusals while the gang is deferred do not count again: an API server that has just
+        started rejects all members of a gang within a second.
         """
         now = self._engine.clock()
         failures, until = self._failures.get(gang, (0, now))

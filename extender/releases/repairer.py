@@ -1,23 +1,23 @@
-"""Released pods that cannot bind where they were sent.
+"""Repairs released pods that cannot bind to their planned nodes.
 
-A spare is taken without anybody's help: the state moves the hold, and ``filter`` returns
-the spare; kube-scheduler tries the spares in a pin by itself. What is left has no node it
-may go to, either because a node has changed (*broken*: the model sees it) or because
-kube-scheduler turns the pod away by a filter the model does not know (*refused*: told by
-the condition ``PodScheduled``, and believed after ``refusedAfterSeconds``)::
+A change to a spare node needs no repair: the state moves the hold and ``filter`` returns the spare;
+with a pin kube-scheduler tries the spares by itself. The pods that need repair have no node left.
+Either a node has changed (*broken*: the model shows it), or kube-scheduler rejects the pod by a
+filter that is not in the model (*refused*: the condition ``PodScheduled`` shows it, and it counts
+after ``refusedAfterSeconds``)::
 
-    nominated only ──► its annotation is taken away, then it is planned again, near its
-    │                  siblings and, if refused, off the nodes that refused it
+    nominated only ──► its annotation is removed, then it is planned again, near its siblings
+    │                  and, if refused, not on the nodes that were refused
     pinned in its spec (cannot be undone)
         ├─ its node is gone, and it has a controller ──► evicted now
-        ├─ its device is ill or taken, others are not ► waits: the kubelet gives it one of those
+        ├─ its device is ill or taken, others are not ► waits: the kubelet assigns another one
         ├─ unfit, filled or refused, with a controller ► evicted after evictAfterSeconds
         └─ no controller ──────────────────────────────► waits; nothing would replace it
 
-Eviction is the last resort: a deleted pending pod counts as failed for its Job unless
-the Job has a podFailurePolicy that ignores DisruptionTarget. Its successor is a waiting
-member again and is planned near its siblings. What becomes of a gang that cannot be
-completed is in ``extender.releases.partialgangs``.
+Eviction is the last resort: a deleted pending pod counts as failed for its Job unless the Job has a
+podFailurePolicy that ignores DisruptionTarget. The replacement pod is a waiting member again and is
+planned near its siblings. For gangs that cannot be completed see
+``extender.releases.partialgangs``.
 """
 
 import asyncio
@@ -51,19 +51,19 @@ REFUSED: Final = "refused by kube-scheduler"
 
 @dataclass(slots=True)
 class _Trouble:
-    """A plan that does not come true."""
+    """A plan that cannot be carried out."""
 
     plan_id: str
     #: epoch seconds of the engine's clock
     since: float
-    #: whether a refusal has lasted long enough
-    believed: bool = False
+    #: whether the refused nodes were noted, after ``refusedAfterSeconds``
+    noted: bool = False
     #: whether an Event has been recorded
-    told: bool = False
+    reported: bool = False
 
 
 class Repairer:
-    """Looks at plans in trouble every second until they are mended, evicted or gone."""
+    """Looks at troubled plans every second until the pods are repaired, evicted or deleted."""
 
     def __init__(
         self,
@@ -85,38 +85,38 @@ class Repairer:
         engine.listen(self.notice, PlanBroken)
 
     def refused(self, gang: GangKey) -> tuple[str, ...]:
-        """Return the nodes that plans for a gang leave out."""
+        """Return the nodes that kube-scheduler refused; plans for the gang leave them out."""
         return self._refusals.of(gang, self._engine.clock()) if self._refusals.nodes else ()
 
     def trouble(self, uid: PodUid) -> str:
-        """Return why a released pod cannot bind, "" when nothing keeps it from it."""
+        """Return why a released pod cannot bind, "" if it can."""
         hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
         return "" if hold is None or pod is None else _why(hold, pod)
 
     def node_changed(self, node: str) -> None:
-        """Forget that a node was refused: it was another one, as far as anybody knows."""
+        """Forget the refusals of a changed node: it may be accepted now."""
         self._refusals.forget_node(node)
 
     def notice(self, effect: Effect) -> None:
-        """Take note of a broken plan; called by the engine."""
+        """Note a broken plan; called by the engine."""
         if isinstance(effect, PlanBroken):
             self._watch(effect.uid)
 
     async def run(self) -> None:
-        """Repair for ever."""
+        """Repair forever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
     def forget_mended(self) -> None:
-        """Drop plans that are not broken any more, without acting on the others (a standby)."""
+        """Drop plans that are not broken any more, and do not act on the others; for a standby."""
         self._note_refused()
         for uid in list(self._troubles):
             if not self._is_same(uid):
                 self._drop(uid)
 
     async def look(self) -> None:
-        """Look at every plan in trouble once."""
+        """Look at every troubled plan once."""
         self._note_refused()
         for uid in list(self._troubles):
             hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
@@ -130,13 +130,13 @@ class Repairer:
             self._watch(uid)
 
     def _is_same(self, uid: PodUid) -> bool:
-        """Whether a plan is still in the trouble that was noted."""
+        """Return whether the plan that was noted is still in trouble."""
         hold = self._engine.state.hold(uid)
         same = hold is not None and hold.plan_id == self._troubles[uid].plan_id
         return same and bool(self.trouble(uid))
 
     def _watch(self, uid: PodUid) -> None:
-        """Begin to count the time, once; a released pod alone can be in trouble."""
+        """Note since when a plan is in trouble; only a released pod can be."""
         hold = self._engine.state.hold(uid)
         if hold is not None and hold.state is HoldState.RELEASED:
             self._troubles.setdefault(uid, _Trouble(hold.plan_id, self._engine.clock()))
@@ -147,34 +147,35 @@ class Repairer:
         if why == REFUSED:
             if waited_s < self._config.refused_after_seconds:
                 return
-            self._keep_off(hold, trouble)
+            self._note_refusal(hold, trouble)
         if not pod.pinned:
             await self._plan_again(uid, pod, why)
         elif pod.owned and self._is_hopeless(why, waited_s):
             await self._evict(uid, pod, why)
-        elif not trouble.told:
-            trouble.told = True
+        elif not trouble.reported:
+            trouble.reported = True
             self._reporter.broken(uid, why, "waiting")
 
     def _is_hopeless(self, why: str, waited_s: float) -> bool:
-        """Whether only another pod can help; a pod that lost a device may get one beside it."""
+        """Return whether only a new pod can help; after a device failure another device may do."""
         if why in REPLACEABLE:
             return False
         return why == NODE_GONE or waited_s >= self._config.evict_after_seconds
 
-    def _keep_off(self, hold: Hold, trouble: _Trouble) -> None:
+    def _note_refusal(self, hold: Hold, trouble: _Trouble) -> None:
         """Have the gang's plans leave out every node that this pod was allowed."""
         if hold.gang is None:
             return
-        if not trouble.believed:
-            trouble.believed = True
+        if not trouble.noted:
+            trouble.noted = True
             self._refusals.forget_others(self._engine.state.gangs())
         self._refusals.note(hold.gang, hold.pins or (hold.node,), self._engine.clock())
 
     async def _plan_again(self, uid: PodUid, pod: PendingPod, why: str) -> None:
-        """Take the plan back where it is written, so that no event shows it any more.
+        """Remove the plan's annotation from the pod, so that no event shows it any more.
 
-        Only from the pod as it was just read: bound in this moment, it keeps its devices.
+        The PATCH has the version that was just read as precondition: if the pod is bound in the
+        meantime, it keeps its plan and its devices.
         """
         ref = pod.ref
         try:
@@ -198,9 +199,9 @@ class Repairer:
         self._engine.apply(PodForgotten(uid, why, nominated=True))
 
     async def _evict(self, uid: PodUid, pod: PendingPod, why: str) -> None:
-        """Have the controller make the pod anew; a refusal is tried again next time.
+        """Evict a pod, so that its controller creates it again; tried again if refused.
 
-        A pod that is bound by now runs beside its siblings: the watch will show it.
+        A pod that was bound in the meantime stays; the watch will show the binding.
         """
         if await evict(self._client, pod.ref, self._metrics, unbound=True):
             self._reporter.broken(uid, why, "evicted")
@@ -213,7 +214,7 @@ class Repairer:
 
 
 def _why(hold: Hold, pod: PendingPod) -> str:
-    """Return what keeps a pod from binding, "" when nothing does any more."""
+    """Return why a pod cannot bind, "" if it can."""
     if hold.broken:
         return hold.broken
     return REFUSED if pod.refused and hold.state is HoldState.RELEASED else ""

@@ -1,5 +1,5 @@
-"""What users see of a decision: Events and the gangs that are bound.
+"""What users see of a decision: log lines, Events and metrics.
 
 ``reporter``    one log line, one Event and metrics for each decision
-``boundgangs``  Events of gangs all of whose members are bound
+``boundgangs``  Events of gangs with only bound members
 """

@@ -1,14 +1,14 @@
-"""Events of gangs all of whose members are bound: one of them is looked up where it stands.
+"""Events of gangs with only bound members: the pod is read from the API server.
 
 ::
 
-    no member waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
-                          ▲          └ failed ──┐ └ it went meanwhile: the next time
-                          └─────────────────────┘
+    no member waits ──► due ──► LIST of a member's node ──► Event on it and its controller
+                         ▲          └ failed ──┐ └ it was deleted since: the next time
+                         └─────────────────────┘
 
-Names of bound pods are not in the model, and such an Event is rare: hot spares that are lost, a
-gang that has run short of members. Of a gang that has no bound member any more there is nothing
-to report; a member that waits gets its Event directly.
+The model does not have the names of bound pods. Such Events are rare: a gang lost hot spares, or
+has too few members. If a gang has no bound member any more, its Event is dropped. If a member
+waits, the reporter records the Event on it directly.
 """
 
 import asyncio
@@ -28,17 +28,20 @@ from muster.kube.wire import Pod
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
-LISTS_PER_S: Final = 5  # for the members of a rack that loses its power it takes some seconds
+LISTS_PER_S: Final = 5  # after a power loss of a rack all its Events take some seconds
 PAUSE_S: Final = 10.0  # after a failure
 
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """What an Event says of a gang."""
+    """The contents of an Event about a gang."""
 
     gang: GangKey
+    #: a CamelCase word, ``reason`` of the Event
     reason: str
+    #: ``note`` of the Event
     text: str
+    #: whether its type is Warning; else it is Normal
     warning: bool
 
 
@@ -49,39 +52,39 @@ Record = Callable[[Pod, EventText], None]
 class DueEvents:
     """The Events that wait for a bound member, one per gang and reason."""
 
-    #: in the order of their arrival
+    #: by gang and reason, in the order of their arrival
     events: dict[tuple[GangKey, str], EventText] = field(default_factory=dict)
 
-    def put(self, told: EventText) -> None:
-        """Have an Event recorded soon; one for the same gang and reason is replaced."""
-        self.events[told.gang, told.reason] = told
+    def put(self, event: EventText) -> None:
+        """Have an Event recorded soon; it replaces one of the same gang and reason."""
+        self.events[event.gang, event.reason] = event
 
 
 @dataclass(slots=True)
 class BoundGangs:
-    """Records the Events that are due; ``run`` is the leader's."""
+    """Records the Events that are due; only the leader calls ``run``."""
 
     engine: Engine
     client: KubeClient
-    #: what the reporter has put there
+    #: the Events to record; the reporter puts them there
     due: DueEvents
     #: records an Event on a bound pod
     record: Record
 
     async def run(self) -> None:
-        """Record for ever."""
-        await tell_for_ever(self.tell, "bound gangs not told")
+        """Record forever."""
+        await record_forever(self.record_due, "bound gangs not reported")
 
-    async def tell(self) -> None:
-        """Record some of what is due. Raises ``KubeError``; what was not recorded stays due."""
+    async def record_due(self) -> None:
+        """Record some of the Events that are due. Raises ``KubeError``; the rest stays due."""
         due = self.due.events
         for key in list(due)[:LISTS_PER_S]:
-            told = due[key]
-            uid = self._member(told.gang)
+            event = due[key]
+            uid = self._member(event.gang)
             pod = None if uid is None else await self._find(uid)
             if pod is not None:
-                self.record(pod, told)
-            if due.get(key) is told and (pod is not None or uid is None):
+                self.record(pod, event)
+            if due.get(key) is event and (pod is not None or uid is None):
                 del due[key]
 
     def _member(self, gang: GangKey) -> PodUid | None:
@@ -91,7 +94,7 @@ class BoundGangs:
         return self.engine.state.pod_uid(int(view.bound[0]))
 
     async def _find(self, uid: PodUid) -> Pod | None:
-        """Return a bound pod as the API server has it; None where it went meanwhile."""
+        """Return a bound pod as the API server has it; None if it was deleted in the meantime."""
         hold = self.engine.state.hold(uid)
         if hold is None:
             return None
@@ -104,15 +107,16 @@ async def pods_on(client: KubeClient, node: str) -> Sequence[Pod]:
     return await client.list(PODS, fieldSelector=f"spec.nodeName={node}")
 
 
-async def tell_for_ever(tell: Callable[[], Awaitable[object]], failed: str) -> None:
-    """Record what is due on bound pods, about ``LISTS_PER_S`` nodes at a time.
+async def record_forever(record: Callable[[], Awaitable[object]], failed: str) -> None:
+    """Call ``record`` every second; each call handles about ``LISTS_PER_S`` nodes.
 
-    ``tell`` keeps what it could not record when it raises ``KubeError``; ``failed``: the log line.
+    When it raises ``KubeError``, the Events that it did not record must stay due. ``failed`` is the
+    log line then.
     """
     while True:
         await asyncio.sleep(PERIOD_S)
         try:
-            await tell()
+            await record()
         except KubeError as error:
             log.warning(failed, extra={"error": str(error)})
             await asyncio.sleep(PAUSE_S)

@@ -1,9 +1,9 @@
 """What operators see of decisions: one log line, one Event, and metrics, for each.
 
-Events about a gang are written on its first pod that waits and on the controller that made
-that pod (the Job that people describe), once per change of reason; the recorder aggregates
-what repeats. Where all are bound, ``extender.reporting.boundgangs`` finds one of them. Numbers go
-here and to ``explain``, never into the reasons on the extender wire.
+Events about a gang are recorded on its first waiting pod and on that pod's controller (the Job that
+people describe), once per change of reason. The recorder aggregates repeated Events. If all members
+are bound, ``extender.reporting.boundgangs`` finds one of them. Numbers appear here and in
+``explain``, never in the reasons that kube-scheduler gets.
 """
 
 import logging
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class DecisionReporter:
-    """Tells of decisions; decides nothing."""
+    """Reports decisions; decides nothing."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class DecisionReporter:
         metrics: ExtenderMetrics,
         bound: DueEvents,
     ) -> None:
-        """``bound``: takes Events of gangs all of whose members are bound."""
+        """Put Events of gangs with only bound members into ``bound``."""
         self._state = state
         self._bound = bound
         self._pods = pods
         self._recorder = recorder
         self._metrics = metrics
-        self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
-        self._for_first: dict[GangKey, str] = {}  # plans to be told to the first pod that is made
+        self._conflicts: dict[GangKey, str] = {}  # the last conflict that was reported of each gang
+        self._for_first: dict[GangKey, str] = {}  # Event texts for the first pod that is created
 
     def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
-        """Tell that a gang was planned and its room is held."""
+        """Report that a gang was planned and its room is held."""
         nodes = len(np.unique(plan.nodes))
         log.info(
             "gang planned",
@@ -63,19 +63,19 @@ class DecisionReporter:
             },
         )
         where, *more = explain.render(plan)
-        left_over = more[: bool(len(plan.left_over))]  # spares are nobody's concern
+        left_over = more[: bool(len(plan.left_over))]  # the Event does not mention spare nodes
         text = explain.in_one_line([f"gang {where}", *left_over])
         if not self._on_first(view, "GangPlanned", text, warning=False):
             self._for_first[view.key] = text
 
-    def came(self, uid: PodUid, key: GangKey) -> None:
-        """Tell the first pod of a gang that was planned before it was made."""
+    def pod_created(self, uid: PodUid, key: GangKey) -> None:
+        """Record the plan on the first pod of a gang that was planned before its pods existed."""
         text = self._for_first.pop(key, None) if self._for_first else None
         if text is not None:
-            self._tell(uid, "GangPlanned", text, warning=False)
+            self._on_pod(uid, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
-        """Tell that a gang does not fit, or never will as written; once per reason."""
+        """Report that a gang does not fit now, or never will as written; once per reason."""
         if repeats(decision, before):
             return
         lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
@@ -96,26 +96,26 @@ class DecisionReporter:
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
 
     def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
-        """Tell that a gang has waited for a while for something that no planner can give it."""
+        """Report that a gang has waited for a while for something that planning cannot provide."""
         log.info("gang waits", extra={"gang": view.key, "cause": cause, "why": lines})
         self._on_first(view, "GangIncomplete", explain.in_one_line(lines), warning=True)
 
     def bound(self, key: GangKey, seconds: float, pods: int) -> None:
-        """Tell that all of a gang's first plan is bound."""
+        """Report that all of a gang's first plan is bound."""
         extra = {"gang": key, "pods": pods, "seconds_since_submission": round(seconds, 3)}
         log.info("gang bound", extra=extra)
 
     def incomplete(self, key: GangKey, present: int, needed: int) -> None:
-        """Tell that a gang lacks members; at debug level, since every gang begins so."""
+        """Report that a gang lacks members; at debug level, since every gang begins like this."""
         log.debug("gang incomplete", extra={"gang": key, "present": present, "needed": needed})
 
     def refused(self, pod: PendingPod, message: str) -> None:
-        """Tell that the API server does not accept a release."""
+        """Report that the API server does not accept a release."""
         log.error("release refused", extra={"pod": str(pod.ref), "error": message})
         self._warn(pod.ref, "ReleaseRefused", message, action="Releasing")
 
     def broken(self, uid: PodUid, reason: str, remedy: str) -> None:
-        """Tell that a released pod cannot bind where it is pinned, and what is done."""
+        """Report that a released pod cannot bind where it is pinned, and what is done about it."""
         self._metrics.broken.labels(remedy).inc()
         pod = self._pods.get(uid)
         log.warning(
@@ -126,7 +126,7 @@ class DecisionReporter:
             self._warn(pod.ref, "PlanBroken", f"{reason}; {remedy}", action="Repairing")
 
     def partial(self, view: GangView, seconds: float) -> None:
-        """Tell that a gang has had some but too few members bound for ``seconds``."""
+        """Report that a gang has had some but too few members bound for ``seconds``."""
         needed = 0 if view.spec is None else view.spec.min_count
         counts = {"bound": len(view.bound), "needed": needed, "waiting": len(view.waiting)}
         log.warning("gang partial", extra={"gang": view.key, "seconds": round(seconds), **counts})
@@ -137,19 +137,19 @@ class DecisionReporter:
         self._on_first(view, "GangPartial", text, warning=True)
 
     def spares(self, view: GangView, lines: list[str]) -> None:
-        """Tell that a gang has fewer hot spares than it wants."""
+        """Report that a gang has fewer hot spares than it wants."""
         log.info("hot spares missing", extra={"gang": view.key, "why": lines})
         text = explain.in_one_line([f"gang {view.key}: {lines[0]}", *lines[1:]])
         self._on_first(view, "SparesMissing", text, warning=False)
 
     def rolled_back(self, view: GangView, pods: int) -> None:
-        """Tell that a gang that could not be completed is evicted, to be planned anew."""
+        """Report that a gang that could not be completed is evicted, to be planned again."""
         log.warning("gang rolled back", extra={"gang": view.key, "pods": pods})
-        text = f"gang {view.key} cannot be completed: {pods} members are evicted and made anew"
+        text = f"gang {view.key} cannot be completed: {pods} members are evicted and created again"
         self._on_first(view, "GangRolledBack", text, warning=True)
 
     def provisioning(self, view: GangView, progress: str, message: str) -> None:
-        """Tell how an autoscaler that was asked for a gang's nodes stands."""
+        """Report the progress of an autoscaler that was asked for a gang's nodes."""
         log.info(
             "nodes asked for",
             extra={"gang": view.key, "progress": progress, "autoscaler": message},
@@ -159,29 +159,29 @@ class DecisionReporter:
         self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
 
     def network(self, view: GangView, text: str, *, warning: bool) -> None:
-        """Tell of a gang's isolated network."""
+        """Report on a gang's isolated network."""
         log.log(logging.WARNING if warning else logging.INFO, "network", extra={"text": text})
         reason = "GangNetworkFailed" if warning else "GangNetwork"
         self._on_first(view, reason, text, warning=warning)
 
     def unreachable(self, pod: PodRef, text: str) -> None:
-        """Tell a member that its node has no devices of its network."""
+        """Report on a member that its node does not have the devices of its network."""
         log.warning("network late", extra={"pod": str(pod), "text": text})
         self._warn(pod, "GangNetworkLate", text, action="Watching")
 
     def device_unhealthy(self, pod: Pod, text: str) -> None:
-        """Tell of a running member's bad devices, on it and on who made it."""
+        """Report a running member's bad devices, on it and on its controller."""
         self._on_bound(pod, "DeviceUnhealthy", f"{text}; the pod stays", warning=True)
 
     def devices_healthy(self, pod: Pod, node: str) -> None:
-        """Tell that all devices of a running member are well again."""
+        """Report that all devices of a running member are healthy again."""
         text = f"its devices on node {node} are healthy again"
         self._on_bound(pod, "DevicesHealthy", text, warning=False)
 
-    def tell_bound(self, pod: Pod, told: EventText) -> None:
-        """Tell a bound member, and who made it, of its gang."""
+    def record_bound(self, pod: Pod, event: EventText) -> None:
+        """Record an Event about a gang on a bound member and on its controller."""
         owner = self._pods.controller(pod)
-        self._tell_both(_ref(pod), owner, told.reason, told.text, warning=told.warning)
+        self._on_both(_ref(pod), owner, event.reason, event.text, warning=event.warning)
 
     def _on_bound(self, pod: Pod, reason: str, text: str, *, warning: bool) -> None:
         ref, owner = _ref(pod), self._pods.controller(pod)
@@ -193,7 +193,7 @@ class DecisionReporter:
             self._recorder.record(about, reason, named, action="Watching", warning=warning)
 
     def slipped_past(self, pod: Pod) -> None:
-        """Tell that a pod of ours names another scheduler; the field is immutable."""
+        """Report that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()
         text = (
             f"spec.schedulerName is {pod.spec.scheduler_name!r}, which the webhook would have "
@@ -202,11 +202,11 @@ class DecisionReporter:
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
     def uninjected(self, pod: Pod, gang: GangKey, missing: str) -> None:
-        """Tell that a gang's pods came while no webhook answered; once, on the first of them."""
+        """Report, on its first pod only, that a gang's pods were created without the webhook."""
         log.warning("slipped past", extra={"gang": gang, "pod": str(_ref(pod)), "why": missing})
         text = (
             f"came while Muster's webhook did not answer: {missing}; nothing of a running pod can "
-            "be changed: delete it to have it made anew"
+            "be changed: delete it to have it created again"
         )
         self._warn(_ref(pod), "SlippedPastWebhook", text, action="Watching")
         owner = self._pods.controller(pod)
@@ -217,9 +217,9 @@ class DecisionReporter:
             )
 
     def conflict(self, pod: Pod, gang: GangKey, text: str) -> None:
-        """Tell that pods name several groups; the documented precedence has decided.
+        """Report that pods name several groups; the documented precedence has decided.
 
-        Once per gang: its members were made from one template.
+        It is reported once per gang, since its members were made from one template.
         """
         self._metrics.conflicts.inc()
         if self._conflicts.get(gang) == text:
@@ -229,8 +229,8 @@ class DecisionReporter:
         advice = "the pod names both; take the keys of one of them away"
         self._warn(_ref(pod), "GroupConflict", f"{text}: {advice}", action="Watching")
 
-    def outside(self, pod: Pod, gang: GangKey) -> None:
-        """Tell that a gang waits for a member that another scheduler has."""
+    def foreign_member(self, pod: Pod, gang: GangKey) -> None:
+        """Report that a gang waits for a member that names another scheduler."""
         self._metrics.foreign.inc()
         text = (
             f"gang {gang} waits for all its members, but spec.schedulerName of this one is "
@@ -239,42 +239,42 @@ class DecisionReporter:
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
     def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
-        """Tell that a pod has constraints only kube-scheduler knows; it is pinned softly."""
+        """Report that a pod has constraints that only kube-scheduler knows."""
         self._metrics.unmodelled.inc()
         log.info("pod unmodelled", extra={"pod": str(_ref(pod)), "constraints": constraints})
 
     def unreadable(self, resource: str, problem: str) -> None:
-        """Tell that a part of an object could not be read and counts as absent."""
+        """Report that a part of an object could not be read and counts as absent."""
         self._metrics.unreadable.labels(resource).inc()
         log.warning("unreadable", extra={"resource": resource, "problem": problem})
 
     def gone(self, key: GangKey) -> None:
-        """Tell that a gang has no members and no object any more."""
+        """Report that a gang has no members and no object any more."""
         self._conflicts.pop(key, None)
         self._for_first.pop(key, None)
         log.debug("gang gone", extra={"gang": key})
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> bool:
-        """Record an Event on the first member that is not bound: only their names are known.
+        """Record an Event on the first member that is not bound; else on a bound member, later.
 
-        False where there is no pod yet.
+        Returns False if there is no pod yet.
         """
         rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
         if not len(rows) and len(view.bound):
             self._bound.put(EventText(view.key, reason, text, warning))
             return True
         uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
-        return uid is not None and self._tell(uid, reason, text, warning=warning)
+        return uid is not None and self._on_pod(uid, reason, text, warning=warning)
 
-    def _tell(self, uid: PodUid, reason: str, text: str, *, warning: bool) -> bool:
+    def _on_pod(self, uid: PodUid, reason: str, text: str, *, warning: bool) -> bool:
         """Record an Event on a pod and on its controller."""
         pod = self._pods.get(uid)
         if pod is None:
             return False
-        self._tell_both(pod.ref, pod.controller, reason, text, warning=warning)
+        self._on_both(pod.ref, pod.controller, reason, text, warning=warning)
         return True
 
-    def _tell_both(
+    def _on_both(
         self, ref: PodRef, owner: OwnerReference | None, reason: str, text: str, *, warning: bool
     ) -> None:
         self._record(ref, reason, text, action="Planning", warning=warning)
@@ -291,7 +291,7 @@ class DecisionReporter:
 
 
 def _numbers(decision: Wait | Reject) -> dict[str, object]:
-    """Return what a log line says of a refusal beside its reason."""
+    """Return the fields of a log line about a gang that does not fit, beside the reason."""
     if isinstance(decision, Reject):
         return {"why": decision.message}
     why, nearest = decision.explanation, decision.explanation.nearest

@@ -1,7 +1,7 @@
 """Room that is held for the members of a gang before its pods exist.
 
-``reservations``  all reservations: given, taken up by pods, given up
+``reservations``  all reservations: made, used by pods, given up
 ``eligibility``   for which gangs room can be reserved
-``arrivalrate``   how fast the members of a gang come, as was seen lately
-``route``         ``POST /v1/reservations``: the question of the webhook
+``arrivalrate``   how fast the members of a gang arrive, as measured lately
+``route``         ``POST /v1/reservations``: the request of the webhook
 """

@@ -1,8 +1,8 @@
-"""For which gangs room can be reserved before their pods are there: pure.
+"""For which gangs room can be reserved before their pods exist. Pure.
 
-The first pod stands for all of its gang, so what only some of them are, or say, must not matter:
-its members are alike, are numbered, and are as many as the gang says. And whatever a release does
-beside the pin must be nothing: a pod is made with its plan in it, and nobody writes to it again.
+The first pod stands for all members of its gang. So the members must be alike and numbered, and
+their number must be known. A release must have nothing to write but the pin, because the pods are
+created with their plan in them and are not written again.
 """
 
 from typing import Final
@@ -14,12 +14,12 @@ from muster.workloads.managedpods import has_gate
 from muster.workloads.registry import PodMembership
 
 MOST_MEMBERS: Final = 4_096
-"""Of one reservation: to enter, hold and answer for a member takes 0.1 to 0.2 ms, and whoever makes
-the first pod waits for all of it."""
+"""The most members of one reservation. Each takes 0.1 to 0.2 ms to enter, hold and answer, and the
+controller that creates the first pod waits for all of them."""
 
 
 def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
-    """Return why nothing can be reserved for the gang of this pod, "" where it may be."""
+    """Return why nothing can be reserved for the gang of this pod, "" if it may be possible."""
     if placed is None:
         return "the pod is in no gang"
     member = placed.member
@@ -36,7 +36,7 @@ def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
 
 
 def gang_problem(spec: GangSpec | None, number: int) -> str:
-    """Return why nothing can be reserved for a gang by its member of that number, "" if it can."""
+    """Return why the member ``number`` cannot reserve for its gang, "" if it can."""
     if spec is None:
         return "the gang is not described yet"
     if spec.problems:
@@ -50,7 +50,7 @@ def gang_problem(spec: GangSpec | None, number: int) -> str:
 
 
 def member_count(spec: GangSpec) -> int:
-    """Return how many members there are: a user may write any number, so none is listed."""
+    """Return the number of members. It lists none, since a user may write any number."""
     return sum(jobs * pods for jobs, pods in spec.rank_runs) or spec.size or spec.min_count
 
 

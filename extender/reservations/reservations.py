@@ -1,24 +1,23 @@
-"""Room for gangs whose pods are about to be made, so that they are made with their plan in them.
+"""Reserves room for gangs before their pods exist, so that pods are created with their plan.
 
-A release costs the API server a PATCH for each pod. Pods whose plan is known when they are made
-need none. So the webhook asks here, once for a gang, with its first pod; that pod stands for all
-members, which enter the state as rows without pods and are planned as any gang is::
+A release costs the API server a PATCH for each pod. A pod that is created with its plan needs none.
+So the webhook asks here once per gang, with the gang's first pod. That pod stands for all members.
+They enter the state as rows without pods and are planned like any gang::
 
-    webhook asks ──► rows for all members ──► planned? ──► places, room held ──► given to pods
+    webhook asks ──► rows for all members ──► planned? ──► places, room held ──► for the pods
                                                 │ no: waits for room, or longer than PATIENCE_S
                                                 ▼
-                                    rows struck out, pods are gated
+                                    rows removed, pods are gated
 
-    a member's pod comes, by the watch ──► its row is struck out, its own event takes the room
-    nothing came for KEPT_S, and all ────► what is left is struck out, the gang is not asked for
-    that is stored was seen                again: what comes of it is gated (docs/adr/0033)
+    the watch shows a member's pod ────────► its row is removed, its own event takes the room
+    no pod for KEEP_S, and every stored ───► the other rows are removed, no new reservation for a
+    pod was seen                             while: later pods of the gang are gated (docs/adr/0033)
 
-A gang that would run in part for long, as its members come slowly
-(``extender.reservations.arrivalrate``), gets no places: it is gated, and starts when enough of it
-is there (docs/adr/0046).
+If the members of a gang arrive slowly (``extender.reservations.arrivalrate``), it would run in part
+for long. Then it gets no places: it is gated, and starts when enough members exist (docs/adr/0046).
 
-Nothing of it is written anywhere. Pods with a plan in them are released pods to whoever starts
-anew, and members without are planned near them before any other gang.
+Reservations are not stored in the API server. After a restart, pods with a plan count as released
+pods, and the other members are planned near them before any other gang.
 """
 
 import asyncio
@@ -55,12 +54,12 @@ from muster.workloads.registry import place as placed_by
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 1.0  # with the planner; the API server waits for the webhook meanwhile
-GIVEN_S: Final = 5.0  # for which the webhook may give places away; nodes change meanwhile
-KEPT_S: Final = 20.0  # after the last question or pod: what was given last must have arrived
-PERIOD_S: Final = 1.0  # between looks at who is late
-LOOK_S: Final = 0.05  # between looks whether the planner has set the gang aside
-LATE_S: Final = 600.0  # for which the pods of a gang are gated that was reserved for in vain
+PATIENCE_S: Final = 1.0  # wait for the planner; the API server waits for the webhook meanwhile
+GIVEN_S: Final = 5.0  # how long the webhook may use the places; nodes change meanwhile
+KEEP_S: Final = 20.0  # how long room is held after the last request or pod
+PERIOD_S: Final = 1.0  # between checks for late pods
+LOOK_S: Final = 0.05  # between checks whether the planner has parked the gang
+LATE_S: Final = 600.0  # how long a gang's pods are gated after a reservation in vain
 _NONCE_BYTES: Final = 12
 
 
@@ -70,29 +69,29 @@ class _Reservation:
 
     key: GangKey
     pod_class: PodClass
-    #: the row that stands for what the gang is, for as long as no pod does
+    #: the row that carries the gang's spec until a pod does
     first: PodUid
-    #: the rows of members that have not come, by number
+    #: the rows of members that have not arrived, by number
     open: dict[int, PodUid]
-    #: when members that are left are late
+    #: when the remaining members are late (seconds of the engine's clock)
     until: float
     #: open rows without room yet
     unplanned: set[PodUid]
-    #: set once there are none
+    #: set once ``unplanned`` is empty
     planned: asyncio.Event = field(default_factory=asyncio.Event)
-    #: where members go, by number
+    #: the plans of members, by number
     places: dict[int, ReservedPlace] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExpectedRows:
-    """The rows in the state of pods that are expected, which no list of pods has."""
+    """The rows in the state of expected pods, which are not in any list of pods."""
 
-    #: the reservation of each
+    #: the reservation of each row, by the UID of the row
     reserved: dict[PodUid, _Reservation] = field(default_factory=dict)
 
     def uids(self) -> Uids:
-        """Return what stands in the state for the UIDs of the pods."""
+        """Return the UIDs of the rows."""
         return Uids.of(self.reserved)
 
 
@@ -111,15 +110,15 @@ def seen_pods(state: ClusterState, expected: ExpectedRows) -> Uids:
 
 @dataclass(frozen=True, slots=True)
 class ReservationParts:
-    """What reservations ask other parts."""
+    """What reservations need from other parts."""
 
-    #: takes planned pods that are there, to release them
+    #: releases planned pods that exist
     release: Callable[[list[PodUid]], None]
-    #: returns why the planner left a gang waiting, ``None`` where it did not
+    #: returns why the planner parked a gang, ``None`` if it did not
     set_aside: Callable[[GangKey], str | None]
-    #: returns whether a gang has a network of its own, which pods get when they are released
+    #: returns whether a gang has an isolated network, which a release writes into its pods
     is_isolated: Callable[[GangView], bool]
-    #: returns when every pod that is stored by now was seen; raises ``KubeError``
+    #: waits until every pod that is stored by now was applied; raises ``KubeError``
     caught_up: Callable[[], Awaitable[None]]
     #: for how long a gang may run in part, in seconds: ``partialAfterSeconds``
     partial_s: float = 60.0
@@ -137,33 +136,33 @@ class Reservations:
         rows: ExpectedRows,
         parts: ReservationParts,
     ) -> None:
-        """``rows``: shared with the watch of pods; ``feed``: calls ``came`` for new members."""
+        """Share ``rows`` with the watch of pods; ``feed`` calls ``arrived`` with new members."""
         self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
         self._parts = parts
         self._arrivals = Arrivals()
         self._open: dict[GangKey, _Reservation] = {}
         self._expected, self._rows = rows, rows.reserved
-        self._late: dict[GangKey, float] = {}  # until when they are not asked for again
-        feed.listen(self.came)
+        self._late: dict[GangKey, float] = {}  # until when they get no reservation
+        feed.listen(self.arrived)
 
     def uids(self) -> Uids:
-        """Return what stands in the state for the UIDs of pods that are expected."""
+        """Return the UIDs of the rows of expected pods."""
         return self._expected.uids()
 
     def __len__(self) -> int:
-        """Return how many pods are expected."""
+        """Return the number of expected pods."""
         return len(self._rows)
 
     async def reserve(self, pod: Pod) -> Reserved:
-        """Return a place for each member of the gang whose first pod ``pod`` will be."""
-        found = await self._found(pod)
+        """Return a place for each member of the gang of ``pod``, which will be its first pod."""
+        found = await self._reservation_of(pod)
         reserved = Reserved(why=found) if isinstance(found, str) else await self._answer(found)
         self._metrics.reservations.labels("refused" if reserved.why else "granted").inc()
         return reserved
 
-    async def _found(self, pod: Pod) -> _Reservation | str:
+    async def _reservation_of(self, pod: Pod) -> _Reservation | str:
         """Return the reservation of a pod's gang, a new one if there is none, or why not."""
-        pod = self._made_now(pod)
+        pod = self._created_now(pod)
         placed = placed_by(pod)
         if placed is None or not self._feed.is_managed(pod):
             return "the pod is in no gang of Muster's"
@@ -178,14 +177,14 @@ class Reservations:
         self._give_up(found)
         return "members of the gang ask for different things"
 
-    def _made_now(self, pod: Pod) -> Pod:
-        """Return a pod with the time by which its gang's turn is judged."""
+    def _created_now(self, pod: Pod) -> Pod:
+        """Return a pod with the present time as creation time; it decides about the gang's turn."""
         now = datetime.fromtimestamp(self._engine.clock(), UTC)
         meta = msgspec.structs.replace(pod.metadata, creation_timestamp=now)
         return msgspec.structs.replace(pod, metadata=meta)
 
     async def _answer(self, found: _Reservation) -> Reserved:
-        """Wait until a gang is planned, not for long, and say where its pods go."""
+        """Return the places of a gang once it is planned; wait ``PATIENCE_S`` at most."""
         until = self._pace.clock() + PATIENCE_S
         while not found.planned.is_set():
             why = self._parts.set_aside(found.key)
@@ -199,11 +198,11 @@ class Reservations:
         places = tuple(found.places[number] for number in found.open if number in found.places)
         if not places:
             return Reserved(why="the gang is not expected any more")
-        found.until = self._engine.clock() + KEPT_S
+        found.until = self._engine.clock() + KEEP_S
         return Reserved(places, GIVEN_S)
 
     async def _give(self, found: _Reservation) -> None:
-        """Keep the room for as long as pods are expected; holds of planned ones run out."""
+        """Mark the planned rows as released, so that their holds do not expire."""
         for number, uid in list(found.open.items()):
             hold = self._engine.state.hold(uid)
             if hold is not None and number not in found.places:
@@ -214,7 +213,7 @@ class Reservations:
     # -- rows without pods ---------------------------------------------------------------
 
     async def _begin(self, pod: Pod, placed: PodMembership) -> _Reservation | str:
-        """Have all members of a gang planned, or return why not."""
+        """Enter all members of a gang to be planned, or return why not."""
         key = placed.member.key
         if self._late.get(key, 0.0) > self._engine.clock():
             return "the gang was expected before, and did not come as it was expected"
@@ -231,9 +230,9 @@ class Reservations:
         problem = self._problem(view, key, event)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
-            self._feed.expect_no_more(first, key)
+            self._feed.drop_expected(first, key)
             return problem
-        return await self._entered(key, numbers(view.spec), nonce, event)
+        return await self._enter(key, numbers(view.spec), nonce, event)
 
     def _problem(self, view: GangView | None, key: GangKey, event: PodUpserted) -> str:
         if view is None or event.gang != key:
@@ -246,27 +245,27 @@ class Reservations:
             view.spec, self._parts.partial_s
         )
 
-    async def _entered(
+    async def _enter(
         self, key: GangKey, members: list[int], nonce: bytes, event: PodUpserted
     ) -> _Reservation:
-        """Enter the other members, which are like the first."""
+        """Enter the other members as copies of the first."""
         rows = {number: _row(nonce, number) for number in members}
-        until = self._engine.clock() + KEPT_S
+        until = self._engine.clock() + KEEP_S
         found = _Reservation(key, event.pod_class, event.uid, rows, until, set(rows.values()))
         self._open[key] = found
         for number, uid in list(rows.items()):
             if number not in found.open:
-                continue  # it came meanwhile
+                continue  # its pod arrived in the meantime
             self._rows[uid] = found
             if uid != event.uid:
                 self._engine.apply(replace(event, uid=uid, rank=number))
             await self._pace.breathe()
         return found
 
-    # -- what becomes of them ------------------------------------------------------------
+    # -- rows and pods afterwards --------------------------------------------------------
 
     def planned(self, uids: list[PodUid]) -> None:
-        """Take pods that were planned: those that are there are released."""
+        """Handle planned pods: those that exist are released."""
         there = [uid for uid in uids if uid not in self._rows]
         for uid in uids:
             found = self._rows.get(uid)
@@ -275,9 +274,9 @@ class Reservations:
         if there:
             self._parts.release(there)
 
-    def came(self, gang: GangKey, ranks: Sequence[int]) -> None:
-        """Make room for members that the watch shows for the first time."""
-        self._arrivals.came(gang, len(ranks), self._engine.clock())
+    def arrived(self, gang: GangKey, ranks: Sequence[int]) -> None:
+        """Free the reserved room for members that the watch shows for the first time."""
+        self._arrivals.arrived(gang, len(ranks), self._engine.clock())
         found = self._open.get(gang)
         if found is None:
             return
@@ -289,33 +288,33 @@ class Reservations:
     def _make_way(self, found: _Reservation, uid: PodUid) -> None:
         self._engine.make_way(PodGone(uid))
         self._forget(found, uid)
-        found.until = self._engine.clock() + KEPT_S
+        found.until = self._engine.clock() + KEEP_S
         if not found.open:
             self._open.pop(found.key, None)
 
     async def run(self) -> None:
-        """Give up for ever what has not come in time."""
+        """Give up reservations of late pods, forever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
     async def look(self) -> None:
-        """Give up what is late: not what was made, and the watch is behind with.
+        """Give up reservations of late pods, once the watch has caught up.
 
-        Pods are made with a pin. What their room is given to before they are seen, they will
-        never leave again, and nobody else may have their place.
+        A pod may exist that the watch has not shown yet. It is pinned to its nodes, so another gang
+        must not get its room.
         """
         now = self._engine.clock()
         if any(each.until <= now for each in self._open.values()):
             try:
                 await self._parts.caught_up()
             except KubeError as error:
-                log.warning("room is kept for pods that are late", extra={"problem": str(error)})
+                log.warning("room is held for pods that are late", extra={"problem": str(error)})
                 return
         self.tidy(now)
 
     def tidy(self, now: float) -> None:
-        """Give up what was to come by ``now``; such gangs are gated for a while."""
+        """Give up reservations that ended by ``now``; such gangs are gated for a while."""
         for found in [each for each in self._open.values() if each.until <= now]:
             self._metrics.reservations.labels("late").inc()
             self._give_up(found)
@@ -323,12 +322,12 @@ class Reservations:
         self._arrivals.tidy(now)
 
     def _give_up(self, found: _Reservation) -> None:
-        """End a reservation that was in vain; the gang's next pods are gated for a while."""
+        """End a reservation of which pods did not arrive; later pods are gated for a while."""
         self._end(found)
         self._late[found.key] = self._engine.clock() + LATE_S
 
     def _end(self, found: _Reservation) -> None:
-        """Strike out who has not come; whoever waits for places gets none."""
+        """Remove the rows of pods that have not arrived; requests that still wait get no places."""
         if self._open.get(found.key) is found:
             del self._open[found.key]
         left = list(found.open.values())
@@ -343,7 +342,7 @@ class Reservations:
         self._rows.pop(uid, None)
         _done(found, uid)
         if uid == found.first:
-            self._feed.expect_no_more(uid, found.key)
+            self._feed.drop_expected(uid, found.key)
 
 
 def _done(found: _Reservation, uid: PodUid) -> None:
@@ -362,7 +361,7 @@ def _members(view: GangView) -> Iterable[Rows]:
 
 
 def _row(nonce: bytes, number: int) -> PodUid:
-    """Return the uid of a row without a pod; no pod has it, nor any other reservation's row."""
+    """Return the UID of a row without a pod; no pod and no other row has it."""
     return PodUid(nonce + number.to_bytes(16 - len(nonce)))
 
 

@@ -1,4 +1,4 @@
-"""``POST /v1/reservations``: the webhook's question, before the first pod of a gang is made."""
+"""``POST /v1/reservations``: the webhook's request, before the first pod of a gang is created."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ _JSON = "application/json"
 
 @dataclass(slots=True)
 class ReservationApi:
-    """Answers for as long as this replica leads; the others send the caller to the leader."""
+    """The HTTP route. A replica that does not lead answers 503 and closes the connection."""
 
     reservations: Reservations
+    #: returns whether the cluster is listed and this replica leads
     ready: Callable[[], bool]
 
     def routes(self) -> list[web.RouteDef]:

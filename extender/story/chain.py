@@ -1,4 +1,4 @@
-"""The entries about a pod or a gang, with all that led to them and all that followed."""
+"""The entries about a pod or a gang, with their causes and what followed from them."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -24,10 +24,10 @@ def of_gang(namespace: str, name: str) -> About:
 
 
 def chain(entries: Sequence[Entry], about: About) -> Steps[list[Entry]]:
-    """Return the entries ``about`` something, what caused them, and what they caused, in order.
+    """Return the entries ``about`` something, their causes, and what followed from them, in order.
 
-    ``entries``: oldest first, with numbers that have no gaps. What an ancestor caused besides is
-    left out. Yields now and then.
+    ``entries``: oldest first, with numbers without gaps. Other effects of a cause are left out.
+    Yields every ``AT_ONCE`` entries.
     """
     found: set[int] = set()
     for place, entry in enumerate(entries):

@@ -1,4 +1,4 @@
-"""One thing that happened, kept small: words are put together when somebody asks for them."""
+"""One thing that happened, stored in a small form: its text is made when it is read."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
@@ -19,14 +19,14 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.placement.reasons.explanation import short
 
 NOTHING: Final = 0
-"""The cause of what has none."""
+"""The cause of an entry without a cause."""
 
 LIST: Final = "list"  # objects of a first list, many at once
 WATCH: Final = "watch"  # an object as the API server has it now
 LOOK: Final = "look"  # the planner begins with a gang
 PLAN: Final = "plan"  # a decision
-HOLD: Final = "hold"  # room is kept
-RELEASE: Final = "release"  # a write that let a pod go
+HOLD: Final = "hold"  # room is held
+RELEASE: Final = "release"  # a pod was released
 FORGET: Final = "forget"  # a plan is given up
 EVICT: Final = "evict"
 TIMER: Final = "timer"
@@ -36,7 +36,7 @@ Gangs: TypeAlias = tuple[GangKey, ...]
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """What happened. Not seen by the garbage collector: it holds no cycles, and there are many."""
+    """What happened. The garbage collector ignores entries: they have no cycles and are many."""
 
     #: place in the order of all entries, from 1
     number: int
@@ -44,39 +44,41 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     at: float
     #: number of the entry that it follows from, 0 for none
     cause: int
-    #: one of the words above
+    #: one of ``LIST``, ``WATCH``, … ``TIMER``
     kind: str
     #: pods that it is about
     uids: Uids
     #: gangs that it is about, or that it changed
     gangs: Gangs
-    #: of the pod, "" where no name is known
+    #: namespace of the pod, "" if it is unknown
     namespace: str
+    #: name of the pod, "" if it is unknown
     name: str
-    #: a format of ``args``
+    #: a format string for ``args``
     text: str
+    #: the values in ``text``, in order
     args: tuple[Any, ...] = ()
-    #: what followed at once, but for changes of gangs and freed room
+    #: the effects of the event, without ``GangChanged`` and ``CapacityFreed``
     effects: tuple[Effect, ...] = ()
 
     @property
     def id(self) -> str:
-        """Return what the entry is called, for instance "watch:12345"."""
+        """Return the id of the entry, for instance "watch:12345"."""
         return f"{self.kind}:{self.number}"
 
     @property
     def what(self) -> str:
-        """Return what happened, for people."""
+        """Return what happened, as a text."""
         words = self.text.format(*map(_shown, self.args))
         return "; ".join([words, *map(_effect, self.effects)])
 
 
 Facts: TypeAlias = tuple[str, str, tuple[Any, ...], Uids, Gangs, str, str]
-"""What an event is in words: kind, text, args, uids, gangs, namespace and name of a pod."""
+"""Fields of an entry: kind, text, args, uids, gangs, namespace and name of a pod."""
 
 
 def facts(event: Event) -> Facts:
-    """Return what an event is in words."""
+    """Return the fields of the entry about an event."""
     return _OF[type(event)](event)
 
 
@@ -177,7 +179,7 @@ def _effect(effect: Effect) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return a value as words show it; pairs are domains: (label key of a level, how many)."""
+    """Return a value as the text shows it; pairs are domains: (label key of a level, count)."""
     if isinstance(value, tuple):
         return ", ".join(
             f"{count} {short(level)}{'' if count == 1 else 's'}" for level, count in value

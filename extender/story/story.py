@@ -1,14 +1,14 @@
-"""The last things that happened, a bounded number of them, each with the number of its cause.
+"""A buffer of the last things that happened, each with the number of its cause.
 
 ::
 
     event ─► engine ─► note ─────────────► look ─► decided ─► note (hold) ─► note (release)
-               │        │ cause: what it    │ cause: the change of the gang,        │
-               │        ▼ is the answer to  │ else the room that was freed          ▼
+               │        │ cause: what the   │ cause: the change of the gang,        │
+               │        ▼ event answers     │ else the room that was freed          ▼
                │      entry                                             the watch shows it bound
-               └── what its listeners apply at once has it for its cause
+               └── it is the cause of the events that its listeners apply at once
 
-An event that changed nothing is not kept: most are of pods and nodes that are as they were.
+An event that changed nothing is not stored: most events are of unchanged pods and nodes.
 """
 
 from collections import deque
@@ -41,16 +41,16 @@ _Link = Callable[[Event, Uids, int], int]
 
 
 class Story:
-    """Keeps ``most`` entries; with 0 it keeps none, and every number is 0."""
+    """Stores the last ``most`` entries; with 0 it stores none, and every number is 0."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._entries: deque[Entry] = deque()
         self._number = 0
         self._freed = NOTHING  # the last entry that freed room
-        # Numbers of entries that are still kept.
-        self._changes: dict[GangKey, int] = {}  # the last change that no look has followed yet
-        self._acts: dict[PodUid, int] = {}  # what was done last for a pod: held, released
+        # Numbers of entries that are still in the buffer.
+        self._changes: dict[GangKey, int] = {}  # the last change, if no look has followed it yet
+        self._acts: dict[PodUid, int] = {}  # the last thing done for a pod: held, released
         self._plans: dict[str, int] = {}  # by plan id
         self._evictions: dict[PodUid, int] = {}
         self._links = cast(
@@ -68,9 +68,10 @@ class Story:
         return list(self._entries)
 
     def note(self, event: Event, effects: Sequence[Effect], at: float, cause: int) -> int:
-        """Keep an event that changed the state; return its number.
+        """Store an event that changed the state; return its number.
 
-        ``cause``: what it follows from, where that is known; else what it is the answer to.
+        ``cause``: the number of its cause if the caller knows it; with 0 it is the number of the
+        entry that the event answers, if there is one.
         """
         if not self.most:
             return NOTHING
@@ -91,12 +92,12 @@ class Story:
         if uids:
             answered = self._links.get(of, self._done)(event, uids, number)
             cause = cause or answered
-        return self._keep(
+        return self._append(
             Entry(number, at, cause, kind, uids, gangs, namespace, name, text, args, rest)
         )
 
     def look(self, gang: GangKey, waiting: int, placed: int, at: float) -> int:
-        """Keep that the planner begins with a gang that is complete; return the number."""
+        """Store that the planner begins with a complete gang; return the number."""
         cause = self._changes.pop(gang, NOTHING) or self._freed
         text = "is complete: {} members wait, {} have a node"
         return self._note(LOOK, at, cause, (), (gang,), text, (waiting, placed))
@@ -104,19 +105,19 @@ class Story:
     def decided(
         self, gang: GangKey, members: int, domains: Sequence[tuple[str, int]], at: float, cause: int
     ) -> int:
-        """Keep that a gang fits, on so many domains of each level; return the number."""
+        """Store that a gang fits, with the number of domains of each level; return the number."""
         args = (members, tuple(domains))
         return self._note(PLAN, at, cause, (), (gang,), "fits: {} members on {}", args)
 
     def evicted(self, uid: PodUid, gang: GangKey | None, why: str, at: float) -> int:
-        """Keep that a pod was evicted; return the number."""
+        """Store that a pod was evicted; return the number."""
         cause, gangs = self._acts.get(uid, NOTHING), () if gang is None else (gang,)
         number = self._note(EVICT, at, cause, (uid,), gangs, "is evicted: {}", (why,))
         if number:
             self._evictions[uid] = number
         return number
 
-    # --- causes: each returns what an event is the answer to, and notes what may follow -------
+    # --- causes: each returns the entry that an event answers, and notes what may follow ------
 
     def _pod_seen(self, event: PodUpserted, _uids: Uids, number: int) -> int:
         uid, plan = event.uid, event.plan
@@ -142,14 +143,14 @@ class Story:
         return self._done(event, uids, number)
 
     def _done(self, _event: Event, uids: Uids, number: int) -> int:
-        """Take a release, holds that expire, plans that break."""
+        """Handle a release, holds that expire, and plans that break."""
         cause = self._acts.get(uids[0], NOTHING)
         for uid in uids:
             self._acts[uid] = number
         return cause
 
     def _named(self, effect: Effect, uids: Uids, gangs: Gangs, number: int) -> tuple[Uids, Gangs]:
-        """Return pods and gangs with those that an effect names."""
+        """Return ``uids`` and ``gangs`` with those added that an effect names."""
         if isinstance(effect, PodConfirmed):
             return (uids if effect.uid in uids else (*uids, effect.uid)), gangs
         if isinstance(effect, HoldExpired | PlanBroken):
@@ -173,9 +174,9 @@ class Story:
         if not self.most:
             return NOTHING
         number = self._number + 1
-        return self._keep(Entry(number, at, cause, kind, uids, gangs, "", "", text, args))
+        return self._append(Entry(number, at, cause, kind, uids, gangs, "", "", text, args))
 
-    def _keep(self, entry: Entry) -> int:
+    def _append(self, entry: Entry) -> int:
         if len(self._entries) >= self.most:
             self._drop(self._entries.popleft())
         self._entries.append(entry)
@@ -183,7 +184,7 @@ class Story:
         return entry.number
 
     def _drop(self, entry: Entry) -> None:
-        """Forget what refers to an entry that is not kept any more."""
+        """Forget references to an entry that has left the buffer."""
         number, acts = entry.number, self._acts
         for uid in entry.uids:
             if acts.get(uid) == number:

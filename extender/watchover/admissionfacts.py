@@ -1,7 +1,7 @@
-"""What the webhook gives to pods in this cluster, as far as the extender must know it.
+"""What the webhook adds to pods in this cluster, as far as the extender must know it.
 
-Files are read once, at the start. Objects are listed when they are needed, which is when a pod has
-slipped past: that is seldom, so nothing is watched. An object that cannot be used changes nothing.
+Files are read once, at the start. Objects are listed when a pod has slipped past the webhook. That
+is rare, so they are not watched. An invalid object is logged and changes nothing.
 """
 
 import logging
@@ -44,8 +44,8 @@ CLUSTERS: Final = Resource(_GROUP, _VERSION, "clusterprofiles", ClusterObject, n
 FABRICS: Final = Resource(_GROUP, _VERSION, "fabricprofiles", FabricObject, namespaced=False)
 
 
-class Given:
-    """``facts`` are None where this cluster gives nothing, or nobody knows what."""
+class AdmissionFacts:
+    """The facts by which the webhook chooses what it adds to a pod."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Given:
         accelerators: Accelerators,
         namespaces: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """Read the files; raises ``ConfigError``. ``cluster``: name of its profile.
+        """Read the files; raises ``ConfigError``. ``cluster``: name of the cluster's profile.
 
-        ``namespaces``: labels by name, kept up to date by somebody else.
+        ``namespaces``: labels by name; other parts update them.
         """
         self._cluster = cluster
         self._accelerators = accelerators
@@ -64,6 +64,7 @@ class Given:
         self._files = [Path(file) for file in config.fabrics]
         self._known: Fabrics | None = None
         self._fixed = config.cluster_profile is not None or not config.injects
+        #: None if the webhook adds nothing in this cluster, or if it is unknown what it adds
         self.facts: Facts | None = None
         if config.cluster_profile is not None and config.injects:
             try:
@@ -72,7 +73,7 @@ class Given:
                 raise ConfigError(f"admission: {error}") from error
 
     async def look(self, client: KubeClient) -> None:
-        """List the objects, where no file tells; raises ``KubeError``."""
+        """List the objects, unless a file is configured; raises ``KubeError``."""
         if self._fixed:
             return
         try:
@@ -100,7 +101,7 @@ class Given:
         return self._usable(profile, own)
 
     def _usable(self, profile: ClusterProfile, own: Fabrics) -> Facts:
-        """Return the facts; raises ``ProfileError`` for fabrics that nobody knows."""
+        """Return the facts; raises ``ProfileError`` for unknown fabrics."""
         if self._known is None:
             files = (catalog.parse(file.read_bytes(), source=str(file)) for file in self._files)
             self._known = {**catalog.load(), **{fabric.name: fabric for fabric in files}}
@@ -112,7 +113,7 @@ class Given:
 
 
 def _own(clusters: Sequence[ClusterObject], name: str) -> ClusterObject | None:
-    """Return the profile called like this cluster, or the only one there is."""
+    """Return the profile with the name of this cluster, or the only one if there is only one."""
     named = [found for found in clusters if found.metadata.name == name]
     if named:
         return named[0]

@@ -1,20 +1,19 @@
-"""Pods that slipped past admission while no webhook answered: found, and told of.
+"""Pods that slipped past admission while no webhook answered: found and reported.
 
-The webhook fails open (docs in ``webhook.registration.configurations``), so an outage lets pods in
-as they were
-written. The API server keeps no list of them, but whatever the webhook has seen shows it::
+The webhook fails open (``webhook.registration.configurations``), so an outage lets pods in as they
+were written. The API server has no list of them, but a pod shows whether it passed the webhook::
 
-    a pod of ours ─┬─ our gate, a plan pinned into it under a gate, a ledger ──► nothing to say
-                   ├─ older than the webhook's configuration ──────────────────► nothing to say
+    a pod of ours ─┬─ our gate, a plan pinned into it under a gate, a ledger ──► in order
+                   ├─ older than the webhook's configuration ──────────────────► in order
                    └─ neither ─┬─ names a scheduler that would have been replaced: reported
                                ├─ this cluster has a fabric for it: reported
                                └─ otherwise: counted; it is planned all the same, and ``filter``
                                   holds it until its gang is complete
 
-Nothing is changed on them: most of a pod's spec is immutable, and a gang that already runs over TCP
-is its owner's to stop. They are told of by an Event on the first pod of each gang and on its
-controller, by a gauge, and by ``muster status`` for as long as they are there. All that is decided
-from is in API objects, so a restart finds them again.
+The pods are not changed: most of a pod's spec is immutable, and whether a gang that already runs
+over TCP is stopped is its owner's decision. They are reported by an Event on the first pod of each
+gang and on its controller, by a gauge, and by ``muster status`` as long as they exist. Everything
+needed is in API objects, so a restart finds them again.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from extender.metrics import ExtenderMetrics
 from extender.pendingpods import is_pinned
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
-from extender.watchover.admissionfacts import Given
+from extender.watchover.admissionfacts import AdmissionFacts
 from muster.cluster.ids import GangKey, PodUid
 from muster.injection.choosing.choice import SOURCE
 from muster.injection.patching.record import ANNOTATION
@@ -45,8 +44,8 @@ from muster.workloads.managedpods import has_gate
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
-LOOK_S: Final = 5.0  # between looks at the configuration and the profiles, while any pod slips
-MOST: Final = 20_000  # remembered; an outage of hours, and 2 KiB each until they are judged
+LOOK_S: Final = 5.0  # between two reads of the configuration and the profiles, while pods slip past
+MOST: Final = 20_000  # pods that are stored: an outage of hours; 2 KiB each until they are judged
 CONFIGURATIONS: Final = Resource(
     "admissionregistration.k8s.io",
     "v1",
@@ -57,7 +56,7 @@ CONFIGURATIONS: Final = Resource(
 
 
 class Lacks(StrEnum):
-    """What the webhook would have given."""
+    """What a pod lacks because it did not pass the webhook."""
 
     GATE = "gate"
     INJECTION = "injection"
@@ -69,53 +68,58 @@ class _Suspect:
     """A pod without a trace of the webhook."""
 
     pod: wire.Pod
-    #: None for another scheduler's
+    #: None if it names another scheduler
     gang: GangKey | None
 
 
 @dataclass(slots=True)
-class Slipped:
-    """``see`` and ``drop`` are called with every pod; ``run`` is one task."""
+class BypassedPods:
+    """Pods that slipped past. ``see`` and ``drop`` are called with every pod, ``run`` is a task."""
 
     client: KubeClient
-    given: Given
+    admission: AdmissionFacts
+    #: name of the MutatingWebhookConfiguration; "": no pod is suspected
     webhook: str
     metrics: ExtenderMetrics
     reporter: DecisionReporter
     pace: Pace
     _suspects: dict[PodUid, _Suspect] = field(default_factory=dict)
     _found: dict[PodUid, tuple[Lacks, GangKey | None]] = field(default_factory=dict)
-    _told: Counter[GangKey] = field(default_factory=Counter)
+    #: number of pods that lack injection, by gang; the first of a gang is reported
+    _uninjected: Counter[GangKey] = field(default_factory=Counter)
+    #: when the configuration was created, None while there is none
     _since: datetime | None = None
+    #: when it was read last, on the clock of ``pace``
     _looked: float = float("-inf")
+    #: whether the last read succeeded
     _known: bool = True
 
     def see(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
-        """Take note of a pod at first sight; ``gang``: none where another scheduler has it."""
+        """Note a new pod; ``gang``: None if the pod names another scheduler."""
         full = len(self._suspects) + len(self._found) >= MOST
-        if self.webhook and not full and not was_seen(pod):
+        if self.webhook and not full and not passed_webhook(pod):
             self._suspects[uid] = _Suspect(pod, gang)
 
     def drop(self, uid: PodUid) -> None:
-        """Forget a pod that is gone or has ended."""
+        """Forget a pod that is deleted or has ended."""
         self._suspects.pop(uid, None)
         lacks, gang = self._found.pop(uid, (None, None))
         if lacks is Lacks.INJECTION and gang is not None:
-            self._told[gang] -= 1
-            if not self._told[gang]:
-                del self._told[gang]
+            self._uninjected[gang] -= 1
+            if not self._uninjected[gang]:
+                del self._uninjected[gang]
 
     @property
     def waiting(self) -> int:
-        """How many have not been decided about yet."""
+        """Number of pods that were not judged yet."""
         return len(self._suspects)
 
     def counts(self) -> Counter[Lacks]:
-        """Return how many there are now, by what they lack."""
+        """Return the number of pods now, by what they lack."""
         return Counter(lacks for lacks, _ in self._found.values())
 
     def problems(self) -> list[str]:
-        """Return what somebody has to look at, a line each, with what to do."""
+        """Return one line for each problem that needs a person, with what to do."""
         counts = self.counts()
         texts = {
             Lacks.INJECTION: "run without what this cluster gives, they came while the webhook did "
@@ -126,7 +130,7 @@ class Slipped:
         return [f"{counts[lacks]} pods {text}" for lacks, text in texts.items() if counts[lacks]]
 
     async def run(self) -> None:
-        """Judge those that have come, for ever."""
+        """Judge new pods, forever."""
         while True:
             await self.judge()
             counts = self.counts()
@@ -135,7 +139,7 @@ class Slipped:
             await asyncio.sleep(PERIOD_S)
 
     async def judge(self) -> None:
-        """Decide about all that have come so far; those that cannot be yet stay."""
+        """Judge all new pods; they stay if the webhook's configuration cannot be read now."""
         if not self._suspects or not await self._look():
             return
         for uid in list(self._suspects):
@@ -145,14 +149,14 @@ class Slipped:
             await self.pace.breathe()
 
     async def _look(self) -> bool:
-        """Learn since when the webhook is there and what it gives; return whether it is known."""
+        """Read since when the webhook exists and what it adds; return whether that is known."""
         if self.pace.clock() - self._looked < LOOK_S:
             return self._known
         before, self._known, self._looked = self._known, True, self.pace.clock()
         try:
             found = await self.client.get(CONFIGURATIONS, self.webhook)
             self._since = found.metadata.creation_timestamp
-            await self.given.look(self.client)
+            await self.admission.look(self.client)
         except NotFound:
             self._since = None
         except KubeError as error:
@@ -172,13 +176,13 @@ class Slipped:
         missing = self._missing(suspect.pod)
         self._found[uid] = (Lacks.INJECTION if missing else Lacks.GATE, suspect.gang)
         if missing:
-            self._told[suspect.gang] += 1
-            if self._told[suspect.gang] == 1:
+            self._uninjected[suspect.gang] += 1
+            if self._uninjected[suspect.gang] == 1:
                 self.reporter.uninjected(suspect.pod, suspect.gang, missing)
 
     def _missing(self, pod: wire.Pod) -> str:
-        """Return what admission would have done to the pod, "" for nothing of a fabric's."""
-        facts = self.given.facts
+        """Return what the pod lacks of a fabric's settings, "" if nothing."""
+        facts = self.admission.facts
         if facts is None or ANNOTATION in pod.metadata.annotations:
             return ""
         decided = inject(_view(pod), pod.metadata.namespace, facts, gang_of(pod))
@@ -189,13 +193,13 @@ class Slipped:
         return f"it lacks the settings of fabric {', '.join(fabrics)}" if fabrics else ""
 
 
-def was_seen(pod: wire.Pod) -> bool:
-    """Return whether the webhook has left a trace: only a gated pod can be pinned in its spec."""
+def passed_webhook(pod: wire.Pod) -> bool:
+    """Return whether a pod shows a trace of the webhook; only a gated pod can have been pinned."""
     return has_gate(pod) or is_pinned(pod) or ANNOTATION in pod.metadata.annotations
 
 
 def _view(pod: wire.Pod) -> PodView:
-    """Return what is kept of a pod as injection reads it: enough to choose a fabric by."""
+    """Return a pod in the form that injection reads: enough to choose a fabric."""
     spec = pod.spec
     return PodView(
         metadata=pod.metadata,

@@ -1,4 +1,4 @@
-"""Counting gangs and holds now and then, so that a metrics scrape never walks them."""
+"""Counts gangs and holds every few seconds, so that a metrics scrape never walks them."""
 
 import asyncio
 from collections import Counter
@@ -30,10 +30,13 @@ HELD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """What waits, by cause, and since when the oldest gang does (seconds since the epoch)."""
+    """The number of gangs and pods that wait."""
 
+    #: gangs by cause
     gangs: Mapping[str, int]
+    #: pods by the cause of their gang
     pods: Mapping[str, int]
+    #: since when the oldest gang waits (seconds since the epoch), None if no gang does
     oldest: float | None = None
 
     @classmethod
@@ -50,7 +53,7 @@ class QueueDepth:
 
 
 class Census:
-    """The last count: gangs by phase and by why they wait, and held pods by state."""
+    """The last count: gangs by phase and by cause of waiting, and held pods by state."""
 
     def __init__(
         self,
@@ -60,9 +63,9 @@ class Census:
         after: Callable[[], None],
         pace: Pace,
     ) -> None:
-        """``cause`` returns why a gang waits.
+        """Call each of ``shows`` with every gang that is counted, and ``after`` after each count.
 
-        Each of ``shows`` is called with every gang that is counted, ``after`` after each count.
+        ``cause`` returns why a gang waits.
         """
         self._pace = pace
         self._state = state
@@ -75,7 +78,7 @@ class Census:
         self.spares: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Count for ever."""
+        """Count every ``PERIOD_S`` seconds, forever."""
         while True:
             await self.take()
             await asyncio.sleep(PERIOD_S)

@@ -1,20 +1,20 @@
-"""Which device of which gang member is bad: noticed, kept, and told where users look.
+"""Bad devices of gang members: noted, and reported on the pods.
 
 ::
 
     DevicesDisturbed ──► node is due ──► what is wrong there (ClusterState.device_troubles)
-                                             │ as it was told ──► nothing
-    pod arrives that says ──► node is due    └ otherwise ──► LIST of the node's pods ──► pod: PATCH
-    its device is bad                                        of its condition; pod and controller:
+                                             │ as reported before ──► nothing
+    new pod with a bad ──► node is due       └ otherwise ──► LIST of the node's pods ──► pod: PATCH
+    DevicesHealthy                                           of its condition; pod and controller:
                                                              Event; log; gauge
 
-Nobody is evicted for a bad device: the pod is told of it by the condition
-``muster.dev/DevicesHealthy`` (False, with the device and what its node says of it), and it becomes
-True when the device is well again. Names of bound pods are not in the model, so the pods of a node
-are listed when there is something to say of one of them; what a pod says already is read from it,
-so that a restart and a new leader repeat nothing. Plans that name what another pod was given, and
-pods that were given something else than planned, are logged, counted and shown by ``explain``: the
-next allocation that the node publishes mends them.
+No pod is evicted because of a bad device. Its condition ``muster.dev/DevicesHealthy`` becomes
+False, with the device and the problem in the message, and True when the device is healthy again.
+The model does not have the names of bound pods, so the pods of a node are listed when one of them
+needs a report. The present condition is read from the pod, so a restart and a new leader repeat
+nothing. Two more troubles are only logged, counted and shown by ``explain``: a plan with a device
+that another pod was given, and a pod that was given other devices than planned. The next allocation
+that the node publishes corrects them.
 """
 
 import logging
@@ -25,7 +25,7 @@ from typing import Final
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
-from extender.reporting.boundgangs import LISTS_PER_S, pods_on, tell_for_ever
+from extender.reporting.boundgangs import LISTS_PER_S, pods_on, record_forever
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.effects import DevicesDisturbed, Effect
 from muster.cluster.handlers.devicetroubles import DeviceTrouble, TroubleKind
@@ -45,10 +45,7 @@ _NOTHING: Final[Mapping[PodUid, str]] = {}
 
 
 class DeviceWatch:
-    """What is wrong with the devices of all nodes. ``run`` is the leader's; reading is everybody's.
-
-    ``writes``: whether conditions are written at all; Events are in any case.
-    """
+    """What is wrong with the devices of all nodes. Only the leader calls ``run``."""
 
     def __init__(
         self,
@@ -59,6 +56,7 @@ class DeviceWatch:
         *,
         writes: bool,
     ) -> None:
+        """Write conditions only if ``writes`` is true; Events are recorded in any case."""
         self._engine = engine
         self._client = client
         self._metrics = metrics
@@ -67,22 +65,22 @@ class DeviceWatch:
         self._stale: set[str] = set()
         self._now: dict[str, tuple[DeviceTrouble, ...]] = {}
         self._sick: dict[GangKey, set[PodUid]] = {}
-        self._due: dict[str, None] = {}  # in order
-        self._said: dict[str, Mapping[PodUid, str]] = {}  # by node, since this process looks
+        self._due: dict[str, None] = {}  # nodes, in order
+        self._reported: dict[str, Mapping[PodUid, str]] = {}  # by node, since this process began
         self._logged: dict[str, tuple[DeviceTrouble, ...]] = {}
         self._count()
         engine.listen(self.notice, DevicesDisturbed)
 
     def notice(self, effect: Effect) -> None:
-        """Take note of a node to look at; called by the engine."""
+        """Note a node with changed devices; called by the engine."""
         if isinstance(effect, DevicesDisturbed):
             self._stale.add(effect.node)
             self._due[effect.node] = None
 
     def arrived(self, pod: Pod) -> None:
-        """Take note of a pod at first sight: it may say what is not so any more."""
-        if pod.spec.node_name and _says_bad(_condition(pod)):
-            self._said.pop(pod.spec.node_name, None)
+        """Note a new pod: its condition may be out of date."""
+        if pod.spec.node_name and _is_bad(_condition(pod)):
+            self._reported.pop(pod.spec.node_name, None)
             self._due[pod.spec.node_name] = None
 
     def unhealthy(self, gang: GangKey) -> int:
@@ -95,11 +93,14 @@ class DeviceWatch:
         return self._sick
 
     async def run(self) -> None:
-        """Tell for ever."""
-        await tell_for_ever(self.tell, "devices not told")
+        """Report forever."""
+        await record_forever(self.report_due, "devices not reported")
 
-    async def tell(self) -> int:
-        """Tell what is new, of some nodes at most; return the PATCHes. Raises ``KubeError``."""
+    async def report_due(self) -> int:
+        """Report what is new on at most ``LISTS_PER_S`` nodes. Raises ``KubeError``.
+
+        Returns the number of PATCHes.
+        """
         sent = lists = 0
         while self._due and lists < LISTS_PER_S:
             node = next(iter(self._due))
@@ -107,19 +108,19 @@ class DeviceWatch:
             self._look()
             self._log(node)
             wanted = _messages(self._now.get(node, ()))
-            if self._said.get(node) == wanted:
+            if self._reported.get(node) == wanted:
                 continue
             lists += 1
             try:
-                sent += await self._say(node, wanted)
+                sent += await self._report(node, wanted)
             except KubeError:
                 self._due[node] = None
                 raise
-            self._said[node] = wanted or _NOTHING
+            self._reported[node] = wanted or _NOTHING
         return sent
 
     def _look(self) -> None:
-        """Look again at the nodes where something happened."""
+        """Read the troubles again of the nodes where something happened."""
         if not self._stale:
             return
         for node in self._stale:
@@ -132,14 +133,14 @@ class DeviceWatch:
         self._count()
 
     def _count(self) -> None:
-        """Sum up what is wrong anywhere: few, of however many nodes."""
+        """Count the troubles of all nodes; they are few, even on many nodes."""
         troubles = [trouble for found in self._now.values() for trouble in found]
         counts = Counter(trouble.kind for trouble in troubles)
         for kind in TroubleKind:
             self._metrics.device_troubles.labels(kind.name.lower()).set(counts[kind])
         self._sick = {}
         for trouble in troubles:
-            if _is_told(trouble) and trouble.gang is not None:
+            if _is_reported(trouble) and trouble.gang is not None:
                 self._sick.setdefault(trouble.gang, set()).add(trouble.uid)
 
     def _log(self, node: str) -> None:
@@ -160,16 +161,16 @@ class DeviceWatch:
         if now:
             self._logged[node] = now
 
-    async def _say(self, node: str, wanted: Mapping[PodUid, str]) -> int:
-        """Bring the conditions of a node's pods up to date; return how many were written."""
+    async def _report(self, node: str, wanted: Mapping[PodUid, str]) -> int:
+        """Update the conditions of a node's pods; return how many were written."""
         pods = await pods_on(self._client, node)
         written = 0
         for pod in pods:
-            message, said = wanted.get(pod_uid(pod.metadata.uid), ""), _condition(pod)
-            if message and not (_says_bad(said) and said is not None and said.message == message):
+            message, now = wanted.get(pod_uid(pod.metadata.uid), ""), _condition(pod)
+            if message and not (_is_bad(now) and now is not None and now.message == message):
                 self._reporter.device_unhealthy(pod, message)
                 written += await self._write(pod, message)
-            elif not message and _says_bad(said):
+            elif not message and _is_bad(now):
                 self._reporter.devices_healthy(pod, node)
                 written += await self._write(pod, "")
         return written
@@ -178,7 +179,7 @@ class DeviceWatch:
         if not self._writes:
             return False
         ref = PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        changed = _says_bad(_condition(pod)) is not bool(message)
+        changed = _is_bad(_condition(pod)) is not bool(message)
         at = datetime.fromtimestamp(self._engine.clock(), UTC) if changed else None
         body, outcome = devices_body(ref.uid, message, at), "failed"
         try:
@@ -187,21 +188,21 @@ class DeviceWatch:
             )
             outcome = "written"
         except (Conflict, Invalid, NotFound):
-            outcome = "conflict"  # gone, or another pod of that name: nothing is left to say
+            outcome = "conflict"  # deleted, or another pod of that name: no report is needed
         finally:
             self._metrics.conditions.labels(outcome).inc()
         return outcome == "written"
 
 
-def _is_told(trouble: DeviceTrouble) -> bool:
+def _is_reported(trouble: DeviceTrouble) -> bool:
     return trouble.kind is TroubleKind.UNHEALTHY and trouble.bound
 
 
 def _messages(troubles: Iterable[DeviceTrouble]) -> dict[PodUid, str]:
-    """Return what to tell the members of gangs, by pod: its bad devices and why they are."""
+    """Return the messages for members of gangs, by pod: the bad devices and the reasons."""
     found: dict[PodUid, str] = {}
     for trouble in troubles:
-        if _is_told(trouble) and trouble.gang is not None:
+        if _is_reported(trouble) and trouble.gang is not None:
             why = f": {trouble.reason}" if trouble.reason else ""
             text = f"device {trouble.device} of node {trouble.node} is unhealthy{why}"
             found[trouble.uid] = "; ".join(filter(None, (found.get(trouble.uid), text)))
@@ -212,5 +213,5 @@ def _condition(pod: Pod) -> Condition | None:
     return next((c for c in pod.status.conditions if c.type == DEVICES_HEALTHY), None)
 
 
-def _says_bad(condition: Condition | None) -> bool:
+def _is_bad(condition: Condition | None) -> bool:
     return condition is not None and condition.status == "False"

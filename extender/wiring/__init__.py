@@ -1,23 +1,23 @@
 """How the parts of the extender are put together.
 
-The way of a gang, from the watch to its release. Each arrow is a constructor argument; what is
-built first stands at the end of its arrow (``extender.wiring.extender``)::
+The way of a gang, from the watch to its release. Each arrow is a constructor argument. The part at
+the end of an arrow is built first (``extender.wiring.extender``)::
 
     API server ──► Sync ──► Feed ──► Engine.apply ──► effects ──► WorkList ──► Planner
                               │                                                   │ planned
-                              ├─► members that are new ──► Reservations.came      ▼
-                              ├─► Vacancies, Slipped, DeviceWatch, Attached   Reservations.planned
+                              ├─► members that are new ──► Reservations.arrived   ▼
+                              ├─► Vacancies, BypassedPods, DeviceWatch, …     Reservations.planned
                               └─► nodes that differ ──► Repairer                  │ pods that exist
                                                                                   ▼
     API server ◄──PATCH── Releaser.submit ◄── the gang has its network ── JobNetworks.submit
 
-    what goes back   Releaser, PartialGangs ──► WorkList.defer       leave a gang alone
-                     JobNetworks ─────────────► WorkList.look_again  its network can be had now
-                     Reservations ────────────► WorkList.reason      why a gang was left waiting
+    calls back       Releaser, PartialGangs ──► WorkList.defer       do not plan a gang for a while
+                     JobNetworks ─────────────► WorkList.look_again  its network is available now
+                     Reservations ────────────► WorkList.reason      why a gang was parked
                      Releaser ────────────────► Feed.pod, .forget    what a PATCH showed of a pod
                      Releaser ────────────────► NetworkRecords.extra what it writes beside the plan
 
-Who listens to which effect of the state (each in its constructor, with ``Engine.listen``)::
+The listeners of each effect of the state (each listens in its constructor, ``Engine.listen``)::
 
     GangChanged       WorkList, StatusWriter, JobNetworks
     HoldExpired       WorkList, Holding
@@ -35,6 +35,6 @@ When each job runs (``extender.wiring.jobs``)::
     listed, then leading    planner, statuses, networks, devices
 
 ``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built
-``rooms``     a builder for each room
+``rooms``     builders for the parts of each room
 ``jobs``      the background jobs, and what each waits for
 """

@@ -1,7 +1,7 @@
 """The extender of one cluster: all its parts, wired but not started.
 
-What is built later may have what was built before, never the other way round: so a gang's way from
-its plan to its release is built from its end (the drawing in ``extender.wiring``).
+A part may only get parts that were built before it. So the chain from a gang's plan to its release
+is built from its end (see the drawing in ``extender.wiring``).
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from extender.releases.repairer import Repairer
 from extender.reservations.reservations import ExpectedRows, Reservations
 from extender.reservations.route import ReservationApi
 from extender.timeslice import Pace
-from extender.watchover.bypassedpods import Slipped
+from extender.watchover.bypassedpods import BypassedPods
 from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
 from extender.wiring import rooms
-from extender.wiring.jobs import Gates, Plans, Ticker, Works
+from extender.wiring.jobs import Gates, JobGroups, Plans, Ticker
 from extender.wiring.rooms import Common, Shown, Surface
 from muster.kube.client import KubeClient
 from muster.kube.writing.events import Regarding
@@ -53,25 +53,26 @@ from muster.observability.health import Health
 from muster.observability.memory import Collector
 from muster.observability.metrics import watch_loop
 
-STANDBY_TIDY_S: Final = 60.0  # between forgetting what is gone; a day brings some thousand gangs
+STANDBY_TIDY_S: Final = 60.0  # between cleanups; some thousand gangs are created in a day
 
 
 @dataclass(slots=True)
 class Extender:
-    """One cluster's extender. Without ``candidacy`` it always leads."""
+    """One cluster's extender."""
 
     config: ExtenderConfig
     client: KubeClient
-    #: seconds since the epoch, never falling
+    #: seconds since the epoch, never decreasing
     clock: Clock = field(default_factory=SteadyClock)
-    #: seconds, for time slices
+    #: monotonic seconds, for time slices
     monotonic: Clock = time.perf_counter
     #: a random number in [0, 1)
     jitter: Callable[[], float] = random.random
+    #: what an election needs; None: this replica always leads
     candidacy: Candidacy | None = None
     #: called once this replica has lost its lease
     on_deposed: Callable[[], None] | None = None
-    #: the collector of the process; an extender that shares its process has none
+    #: the collector of the process; None if the process runs other things, too
     collector: Collector | None = None
     engine: Engine = field(init=False)
     pace: Pace = field(init=False)
@@ -91,7 +92,7 @@ class Extender:
     networks: JobNetworks = field(init=False)
     census: Census = field(init=False)
     dumper: StateDumper = field(init=False)
-    slipped: Slipped = field(init=False)
+    slipped: BypassedPods = field(init=False)
     devices: DeviceWatch = field(init=False)
     parts: ExtenderParts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
@@ -99,7 +100,7 @@ class Extender:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     #: whether the process is stopping
     draining: bool = False
-    #: why the process must end, "" while it need not
+    #: why the process must end, "" as long as it need not
     deposed: str = ""
 
     def __post_init__(self) -> None:
@@ -124,7 +125,7 @@ class Extender:
         self._build_leadership(it)
 
     def _build_intake(self, it: Common) -> tuple[Vacancies, NetworkRecords, ExpectedRows]:
-        """Build what comes before the state, and the parts that are shown pods on their way."""
+        """Build the parts between the watches and the state, and the parts that get the pods."""
         namespaces: Namespaces = {}
         lost = Vacancies(it.engine, self.config.keep_vacancy_seconds)
         records, expected = NetworkRecords(it.engine, self.client), ExpectedRows()
@@ -147,7 +148,7 @@ class Extender:
     def _build_chain(
         self, it: Common, lost: Vacancies, records: NetworkRecords, expected: ExpectedRows
     ) -> PlanHolder:
-        """Build planned → reserved → network → release, the last first."""
+        """Build the chain planner → reservations → networks → releaser, the last part first."""
         holding = PlanHolder(it.engine)
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
@@ -158,7 +159,7 @@ class Extender:
         return holding
 
     def _build_watchers(self, it: Common) -> Shown:
-        """Build what looks at all gangs now and then; return what of it is shown."""
+        """Build the parts that look at all gangs from time to time; return what others read."""
         self.partial = rooms.partial_gangs_of(it)
         self.provisioner = rooms.provisioner_of(it)
         self.census = rooms.census_of(it, self.planner, self.partial, self.conditions)
@@ -173,7 +174,7 @@ class Extender:
         )
 
     def _build_servers(self, it: Common, holding: PlanHolder, shown: Shown) -> None:
-        """Build what answers, and the jobs."""
+        """Build the parts that answer calls, and the jobs."""
         it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
         self.dumper = rooms.dumper_of(it, shown)
         self.parts = ExtenderParts(
@@ -185,15 +186,15 @@ class Extender:
             live=Health(),
             ready=Health({"listed": self.sync.problem, "draining": self._draining}),
             metrics=it.metrics,
-            jobs=self._works(it).behind(Gates(self.sync.synced, self.begun)),
+            jobs=self._job_groups(it).behind(Gates(self.sync.synced, self.begun)),
             drain=self._drain,
         )
 
-    def _works(self, it: Common) -> Works:
-        """Return every job under what it waits for."""
+    def _job_groups(self, it: Common) -> JobGroups:
+        """Return every job in the group of what it waits for."""
         gates = Gates(self.sync.synced, self.begun)
         asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
-        return Works(
+        return JobGroups(
             at_once={
                 "sync": self.sync.run,
                 "planner": Plans(gates, self.planner, self.collector).run,  # waits by itself
@@ -221,7 +222,7 @@ class Extender:
         )
 
     def _build_leadership(self, it: Common) -> None:
-        """Take part in the election, or lead at once where there is none."""
+        """Build the part that takes part in the election; without an election lead at once."""
         it.metrics.leader.set_function(it.base.leads)
         if self.candidacy is None:
             self.begun.set()
@@ -246,7 +247,7 @@ class Extender:
         return not self.sync.backlog and self.planner.is_idle and sent
 
     def _ready(self) -> bool:
-        """Return whether answers mean anything; the fence has a clock, so it is asked each time."""
+        """Return whether the cluster is listed and this replica leads; the fence may expire."""
         listed = self.sync.synced.is_set()
         return listed and (self.candidacy is None or self.candidacy.fence.is_open())
 
@@ -259,12 +260,12 @@ class Extender:
             self.on_deposed()
 
     async def _drain(self) -> None:
-        """Finish what was begun; a deposed replica may not."""
+        """Finish the queued releases; a deposed replica must not write."""
         if not self.deposed:
             await self.releaser.drain()
 
     async def _tidy(self) -> None:
-        """Forget what is gone, for as long as this replica stands by."""
+        """Drop what is known about deleted objects, as long as this replica is a standby."""
         while not self.begun.is_set():
             await asyncio.sleep(STANDBY_TIDY_S)
             self.planner.forget_gone()

@@ -21,8 +21,8 @@ from extender.timeslice import Pace
 from muster.cluster.events import Tick
 from muster.observability.memory import Collector
 
-TICK_S: Final = 1.0  # holds live for tens of seconds; a second more does not matter
-DEADLINES_AT_ONCE: Final = 128  # the pods of nearly all were released long ago: 1 us each
+TICK_S: Final = 1.0  # holds last tens of seconds; a second more does not matter
+DEADLINES_AT_ONCE: Final = 128  # nearly all are of pods that were released long ago: 1 us each
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Gates:
         return job
 
     def once_listed(self, run: Job) -> Job:
-        """Return a job that runs, leading or not, once everything is known.
+        """Return a job that runs once the cluster is listed, leading or not.
 
-        Half a cluster is not worth counting, and a start has no time.
+        A count of half a cluster is useless, and would slow the start down.
         """
 
         async def job() -> None:
@@ -56,24 +56,28 @@ class Gates:
         return job
 
     def informed(self, run: Job) -> Job:
-        """Return a job that runs once everything is known and this replica leads.
+        """Return a job that runs once the cluster is listed and this replica leads.
 
-        Half a gang looks broken, and one that was not seen yet has not ended.
+        A gang that is listed in part would look broken, and one that is not listed yet as ended.
         """
         return self.once_listed(self.as_leader(run))
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
-    """The jobs by what they wait for, name → coroutine function that runs for ever."""
+class JobGroups:
+    """The jobs by what they wait for: name → coroutine function that runs forever."""
 
+    #: wait for nothing
     at_once: Mapping[str, Job]
+    #: wait until the cluster is listed
     once_listed: Mapping[str, Job]
+    #: wait until this replica leads
     as_leader: Mapping[str, Job]
+    #: wait for both
     informed: Mapping[str, Job]
 
     def behind(self, gates: Gates) -> dict[str, Job]:
-        """Return all jobs, each of which waits as it has to."""
+        """Return all jobs; each waits first as its group requires."""
         return {
             **self.at_once,
             **{name: gates.once_listed(run) for name, run in self.once_listed.items()},
@@ -92,7 +96,7 @@ class Plans:
     collector: Collector | None
 
     async def run(self) -> None:
-        """Plan once everything is known; what was listed stays, so it is not traced again."""
+        """Plan once the cluster is listed; first exclude the listed objects from tracing."""
         await self.gates.listed.wait()
         if self.collector is not None:
             self.collector.settle()
@@ -102,7 +106,7 @@ class Plans:
 
 @dataclass(frozen=True, slots=True)
 class Ticker:
-    """Has holds expire that are due, and the collector work now and then."""
+    """Ends holds at their deadline, and runs the collector from time to time."""
 
     engine: Engine
     pace: Pace
@@ -110,7 +114,7 @@ class Ticker:
     collector: Collector | None
 
     async def run(self) -> None:
-        """Tick for ever."""
+        """Tick every ``TICK_S`` seconds, forever."""
         while True:
             await asyncio.sleep(TICK_S)
             self.engine.apply(Tick(DEADLINES_AT_ONCE))

@@ -1,4 +1,4 @@
-"""A builder for each room of the extender: what is made, of what; nothing runs yet."""
+"""Builders for the parts of each room of the extender; nothing runs yet."""
 
 import random
 import socket
@@ -46,8 +46,8 @@ from extender.reservations.reservations import (
 )
 from extender.story.story import Story
 from extender.timeslice import Pace
-from extender.watchover.admissionfacts import Given
-from extender.watchover.bypassedpods import Slipped
+from extender.watchover.admissionfacts import AdmissionFacts
+from extender.watchover.bypassedpods import BypassedPods
 from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
@@ -60,20 +60,20 @@ from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
 from muster.workloads.managedpods import ManagedPolicy
 
-CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
+CONTROLLER: Final = "muster.dev/extender"  # ``reportingController`` of our Events
 
 Asked = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What an extender is made on: its configuration, its client and its clocks."""
+    """What an extender needs from outside: its configuration, its client and its clocks."""
 
     config: ExtenderConfig
     client: KubeClient
-    #: seconds since the epoch, never falling
+    #: seconds since the epoch, never decreasing
     clock: Clock
-    #: seconds, for time slices
+    #: monotonic seconds, for time slices
     monotonic: Clock
     #: a random number in [0, 1)
     jitter: Callable[[], float] = random.random
@@ -89,7 +89,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What every room is built on."""
+    """The parts that several rooms share."""
 
     base: Surface
     config: ExtenderConfig
@@ -102,13 +102,13 @@ class Common:
     pods: PendingPods
     worklist: WorkList
     recorder: EventRecorder
-    #: Events of gangs all of whose members are bound
+    #: Events of gangs with only bound members
     due: DueEvents
     reporter: DecisionReporter
 
     @classmethod
     def of(cls, base: Surface) -> Self:
-        """Build the state, its engine, and what writes Events."""
+        """Build the state, its engine, the recorder of Events, and the other shared parts."""
         config, metrics = base.config, ExtenderMetrics(new_registry())
         state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
         engine = Engine(state, base.clock, Story(config.story.entries))
@@ -139,21 +139,21 @@ class Common:
 # -- watchover -----------------------------------------------------------------------------------
 
 
-def slipped_pods(it: Common, namespaces: Namespaces) -> Slipped:
-    """Build what finds pods that slipped past admission."""
+def slipped_pods(it: Common, namespaces: Namespaces) -> BypassedPods:
+    """Build the part that finds pods that slipped past admission."""
     admission = it.config.admission
-    given = Given(admission, it.config.cluster, it.policy.accelerators, namespaces)
-    return Slipped(it.client, given, admission.webhook, it.metrics, it.reporter, it.pace)
+    facts = AdmissionFacts(admission, it.config.cluster, it.policy.accelerators, namespaces)
+    return BypassedPods(it.client, facts, admission.webhook, it.metrics, it.reporter, it.pace)
 
 
 def device_watch(it: Common) -> DeviceWatch:
-    """Build what watches the devices of running members."""
+    """Build the part that watches the devices of running members."""
     writes = it.config.conditions.patches_per_second > 0
     return DeviceWatch(it.engine, it.client, it.metrics, it.reporter, writes=writes)
 
 
 def conditions_of(it: Common) -> Conditions:
-    """Build what writes into pods why they wait."""
+    """Build the part that writes into pods why they wait."""
     return Conditions(
         it.engine,
         it.pods,
@@ -166,14 +166,14 @@ def conditions_of(it: Common) -> Conditions:
 
 
 def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> GroupStatusWriter:
-    """Build what keeps the statuses of group objects."""
+    """Build the part that writes the statuses of group objects."""
     return GroupStatusWriter(it.engine, it.policy, feed.covers, it.client, it.metrics, conditions)
 
 
 def census_of(
     it: Common, planner: Planner, partial_gangs: PartialGangs, conditions: Conditions
 ) -> Census:
-    """Build what counts gangs, and shows each of them to the parts that look at all."""
+    """Build the part that counts gangs and shows each to the parts that check all gangs."""
     return Census(
         it.state,
         planner.why,
@@ -187,7 +187,7 @@ def census_of(
 
 
 def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
-    """Build what makes events of objects."""
+    """Build the part that turns objects into events."""
     return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
 
 
@@ -217,12 +217,12 @@ def sync_of(
 
 
 def repairer_of(it: Common) -> Repairer:
-    """Build what mends plans that do not come true."""
+    """Build the part that repairs plans that cannot be carried out."""
     return Repairer(it.engine, it.pods, it.client, it.config, it.metrics, it.reporter)
 
 
 def releaser_of(it: Common, feed: Feed, networks: NetworkRecords) -> Releaser:
-    """Build the end of the chain: what sends the PATCHes."""
+    """Build the end of the chain: the part that sends the PATCHes."""
     parts = ReleaseParts(
         worklist=it.worklist, read_again=feed.pod, vanished=feed.forget, addition=networks.extra
     )
@@ -232,7 +232,7 @@ def releaser_of(it: Common, feed: Feed, networks: NetworkRecords) -> Releaser:
 
 
 def networks_of(it: Common, records: NetworkRecords, releaser: Releaser) -> JobNetworks:
-    """Build what makes a gang's network before the gang is released."""
+    """Build the part that makes a gang's network before the gang is released."""
     return JobNetworks(
         it.engine,
         it.client,
@@ -247,7 +247,7 @@ def networks_of(it: Common, records: NetworkRecords, releaser: Releaser) -> JobN
 def reservations_of(
     it: Common, feed: Feed, sync: Sync, rows: ExpectedRows, networks: JobNetworks
 ) -> Reservations:
-    """Build what keeps room for pods that are about to be made."""
+    """Build the part that reserves room for pods that do not exist yet."""
     parts = ReservationParts(
         release=networks.submit,
         set_aside=it.worklist.reason,
@@ -259,7 +259,7 @@ def reservations_of(
 
 
 def partial_gangs_of(it: Common) -> PartialGangs:
-    """Build what rolls gangs back that run in part."""
+    """Build the part that reports and rolls back gangs that run in part."""
     return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
 
 
@@ -267,14 +267,14 @@ def partial_gangs_of(it: Common) -> PartialGangs:
 
 
 def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) -> Restrictions:
-    """Say who is asked what a gang may not have."""
+    """Return the functions that restrict a gang's plans."""
     return Restrictions(refused=repairer.refused, kept=lost.kept_from, network=networks.lack)
 
 
 def planner_of(
     it: Common, holding: PlanHolder, restrictions: Restrictions, release: Release
 ) -> Planner:
-    """Build the planner, the begin of the chain."""
+    """Build the planner, the start of the chain."""
     return Planner(
         it.engine,
         it.config,
@@ -290,7 +290,7 @@ def planner_of(
 
 
 def provisioner_of(it: Common) -> Provisioner:
-    """Build what asks an autoscaler for nodes."""
+    """Build the part that asks an autoscaler for nodes."""
     return Provisioner(
         it.engine,
         it.pods,
@@ -308,12 +308,12 @@ def provisioner_of(it: Common) -> Provisioner:
 
 
 def bound_gangs_of(it: Common) -> BoundGangs:
-    """Build what records Events on bound members."""
-    return BoundGangs(it.engine, it.client, it.due, it.reporter.tell_bound)
+    """Build the part that records Events on bound members."""
+    return BoundGangs(it.engine, it.client, it.due, it.reporter.record_bound)
 
 
 def handlers_of(it: Common, holding: PlanHolder, feed: Feed, ready: Asked) -> Handlers:
-    """Build the answers to kube-scheduler."""
+    """Build the handlers of kube-scheduler's calls."""
     return Handlers(
         Verbs(it.state, holding, feed.is_managed, feed.namespaces.__contains__, ready),
         Binder(it.state, holding, it.client, feed.is_managed, ready),
@@ -331,12 +331,12 @@ class Shown:
     census: Census
     partial_gangs: PartialGangs
     repairer: Repairer
-    slipped: Slipped
+    slipped: BypassedPods
     devices: DeviceWatch
     sync: Sync
 
     def backlog(self) -> int:
-        """Return the number of changes received and not applied yet."""
+        """Return the number of changes that were received and are not applied yet."""
         return self.sync.backlog
 
 
@@ -361,7 +361,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
 
 
 def dumper_of(it: Common, shown: Shown) -> StateDumper:
-    """Build what writes dumps."""
+    """Build the part that writes dumps."""
     return StateDumper(
         it.engine,
         shown.planner,
@@ -374,7 +374,7 @@ def dumper_of(it: Common, shown: Shown) -> StateDumper:
 
 
 def gauges_of(it: Common, shown: Shown) -> Readings:
-    """Return where each gauge of the state is read, when it is scraped."""
+    """Return the functions that read the gauges of the state."""
     census, planner, partial_gangs = shown.census, shown.planner, shown.partial_gangs
 
     def oldest_s() -> float:

@@ -1,4 +1,4 @@
-"""Pods of a page that go together: put together one after the other, applied as one event."""
+"""The pods of a page that are applied together: collected step by step, applied as one event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from muster.cluster.events import PlanNote, PodsBound, PodUpserted
 from muster.kube.firstlist.versions import Times
 
 ALONE: Final = -1
-"""The kind of a pod that is to be applied by itself."""
+"""The kind of a pod that must be applied by itself."""
 
 
 @dataclass(slots=True)
 class BoundBatch:
-    """Bound pods of a page of n, by what they have in common."""
+    """Bound pods of a page of n pods, grouped into kinds."""
 
-    #: int[n], into ``kinds``: what each pod has in common with others. ``ALONE`` for the others.
+    #: int[n]: the kind of each pod, an index into ``kinds``; ``ALONE`` for pods not added
     kind: NDArray[np.intp]
-    #: int64[n]: each pod's rank in its gang; -1 for none.
+    #: int64[n]: each pod's rank in its gang; -1 for none
     ranks: NDArray[np.int64]
-    #: One event of each kind: of which all but the pod's UID, node, times and rank holds for all.
+    #: one event of each kind; all but the UID, node, times and rank holds for every pod of the kind
     kinds: list[PodUpserted] = field(default_factory=list)
-    #: Plans of members that were added one by one, by their places.
+    #: plans of members that were added one by one, by the place of the pod in the page
     plans: dict[int, PlanNote] = field(default_factory=dict)
     _numbers: dict[int, int] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class BoundBatch:
         return cls(np.full(count, ALONE, dtype=np.intp), np.full(count, -1, dtype=np.int64))
 
     def number(self, event: PodUpserted) -> int:
-        """Return the number of a kind. By identity: alike events may be of other namespaces."""
+        """Return the number of a kind, by identity: equal events may be of other namespaces."""
         found = self._numbers.setdefault(id(event), len(self.kinds))
         if found == len(self.kinds):
             self.kinds.append(event)
@@ -51,7 +51,7 @@ class BoundBatch:
         self.kind[place], self.ranks[place], self.plans[place] = number, rank, plan
 
     def add_members(self, number: int, places: NDArray[np.intp], ranks: NDArray[np.int64]) -> None:
-        """Add members whose plans hold nothing but node and rank. ``ranks``: one for each."""
+        """Add members with plans that contain only node and rank; ``ranks`` has one for each."""
         self.kind[places], self.ranks[places] = number, ranks
 
     def alone(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Members of gangs that run, on a page of a first list: one of them is read for its siblings.
+"""Running members of gangs on a page of a first list: one is read for all its siblings.
 
 ::
 
@@ -14,7 +14,7 @@
                                                                    ▼
               each, and those identical to it: rank and plan ──► ``BoundBatch``, and the feed
 
-An API server lists the pods of a gang next to each other, since their names begin alike.
+An API server lists the pods of a gang next to each other, since their names have one prefix.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,18 +48,20 @@ UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page of n pods, and columns that were read of it."""
+    """A page of n pods, and columns that were read from it."""
 
     page: PackedPage
     uids: Uids
+    #: str[n]: the node of each pod, "" if it is not bound
     nodes: Sequence[str]
+    #: float64[n]: creation time of each pod in epoch seconds; 0 for none, NaN for an invalid one
     created: Times
-    #: bool[n]: which pods may go together, as far as these columns show: bound, with good times.
+    #: bool[n]: which pods may be applied together by these columns: bound, with valid times
     may: NDArray[np.bool_]
 
 
 class _First:
-    """The first of a run, for the others to be read by."""
+    """The first pod of a run; the others are read by comparison with it."""
 
     def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, node: str) -> None:
         """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
@@ -67,11 +69,11 @@ class _First:
         self._keys = SiblingKeys.of(meta, own.labels)
 
     def is_apart_as(self, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
-        """Return whether a pod can differ from this one in its metadata only."""
+        """Return whether a pod differs from this one in nothing but, perhaps, its metadata."""
         return self.apart.is_of(own, node, _spares(meta, node))
 
     def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
-        """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+        """Return the metadata of a pod with the same bytes, ``None`` for any other pod."""
         return self._keys.read(own.name, own.uid, own.labels)
 
     def differs_by_metadata(self, other: "_First | None") -> bool:
@@ -79,9 +81,9 @@ class _First:
         return other is not None and self.apart == other.apart
 
     def is_like(self, meta: wire.ObjectMeta) -> bool:
-        """Return whether other metadata says the same; its keys may be others than this one's.
+        """Return whether other metadata means the same, though it may have other keys.
 
-        Not every pod has an address of a network plugin, for example.
+        For example, not every pod has an address annotation of a network plugin.
         """
         return shared(meta) == shared(self._meta)
 
@@ -90,9 +92,9 @@ class _First:
 class _Group:
     """Members that are added as one kind."""
 
-    #: The member that was judged for all of them.
+    #: the member that was judged for all of them
     like: Sibling
-    #: Of the kind, in the batch.
+    #: the number of the kind in the batch
     number: int
     batch: BoundBatch
 
@@ -102,7 +104,7 @@ class _Judged:
     """The first of a run, judged."""
 
     like: Sibling
-    #: What sets it apart from others, ``None`` where that cannot be read.
+    #: the bytes in which it differs from others, ``None`` if they cannot be read
     first: _First | None
 
 
@@ -111,7 +113,7 @@ class _Run:
     """Pods that are alike."""
 
     page: PackedPage
-    #: ``None`` where the others cannot be read by it.
+    #: its first pod, ``None`` if the others cannot be read by comparison with it
     first: _First | None = None
     pods: list[_Pod] = field(default_factory=list)
 
@@ -124,15 +126,15 @@ class _Run:
 
 
 class ListedMembers:
-    """Adds members of gangs that run to a batch."""
+    """Adds running members of gangs to a batch."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
 
     def add(self, listed: ReadPage, begin: int, batch: BoundBatch) -> int:
-        """Add a planned pod and the similar ones behind it, as far as they go together.
+        """Add a planned pod and the similar pods after it that can be applied together.
 
-        ``begin``: the place of the first. Returns where the pods end that were looked at.
+        ``begin``: the place of the first. Returns the place after the last pod that was read.
         """
         page = listed.page
         after = int(np.searchsorted(page.similar, begin, side="right"))
@@ -164,8 +166,8 @@ class ListedMembers:
     ) -> None:
         first, *_ = run.pods[0]
         group = _Group(like, batch.number(like.event), batch)
-        # What a pod asks for its gang was submitted when the pod was made, so a pod that is older
-        # than the judged one goes by itself.
+        # The gang spec on a pod is as old as the pod. An older pod than the judged one would make
+        # the gang older, so it is applied by itself.
         may = listed.created >= listed.created[first]
         for one in run.pods:
             place, _, meta = one
@@ -175,14 +177,14 @@ class ListedMembers:
                 self._add_identical(listed, group, meta, identical[place].those(others), run)
 
     def _add_one(self, listed: ReadPage, group: _Group, one: _Pod) -> bool:
-        """Add a pod; return ``False`` if all of it has to be read."""
+        """Add a pod; return ``False`` if the whole pod has to be read."""
         place, node, meta = one
         note = planned(meta, node)
         member = None if note is None else self._feed.siblings.member(group.like, meta)
         if note is None or member is None:
             return False
         group.batch.add_member(group.number, place, member.rank, note)
-        self._feed.runs(listed.uids[place], meta, group.like.placed, member)
+        self._feed.listed_running(listed.uids[place], meta, group.like.placed, member)
         return True
 
     def _add_identical(
@@ -193,9 +195,9 @@ class ListedMembers:
         identical: IdenticalPods,
         run: _Run,
     ) -> None:
-        """Add identical pods by numbers, or one by one where more than a rank sets them apart.
+        """Add identical pods by numbers, or one by one if they differ in more than the rank.
 
-        ``meta``: of the first of them, which has been added.
+        ``meta``: the metadata of the first of them, which has been added.
         """
         like, places = group.like, identical.places
         if like.rank is None:
@@ -207,7 +209,7 @@ class ListedMembers:
         ranks = identical.planned if source is None else own
         group.batch.add_members(group.number, places, ranks)
         uids = list(listed.uids.at(places))
-        self._feed.run_together(uids, like.placed, own.tolist())
+        self._feed.listed_running_together(uids, like.placed, own.tolist())
 
     def _judge(self, run: _Run, before: _Judged | None) -> _Judged | None:
         """Judge the first of a run. ``before``: a judged pod that is similar to it."""
@@ -219,14 +221,14 @@ class ListedMembers:
             else:
                 like = siblings.judge(run.page.pod(place))
         except UNREADABLE:
-            return None  # by itself it is reported
+            return None  # it is reported when it is applied by itself
         return None if like is None else _Judged(like, own)
 
 
 def _runs(
     listed: ReadPage, page: PackedPage, places: Sequence[int], owns: Sequence[OwnBytes]
 ) -> Iterator[_Run]:
-    """Yield planned pods that follow each other and are alike, none of them without any."""
+    """Yield runs of consecutive planned pods that are alike. A run may be empty."""
     run = _Run(page)
     for place, own in zip(places, owns, strict=True):
         node = listed.nodes[place]
@@ -246,7 +248,7 @@ def _runs(
 
 
 def _read_by(first: _First | None, own: OwnBytes, node: str) -> wire.ObjectMeta | None:
-    """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+    """Return the metadata of a pod with the same bytes, ``None`` for any other pod."""
     meta = None if first is None else first.read(own)
     if first is None or meta is None or not first.is_apart_as(own, meta, node):
         return None
@@ -254,7 +256,7 @@ def _read_by(first: _First | None, own: OwnBytes, node: str) -> wire.ObjectMeta 
 
 
 def _is_like(first: _First | None, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
-    """Return whether a pod that has other bytes says the same all the same."""
+    """Return whether a pod with other bytes means the same."""
     return first is not None and first.is_apart_as(own, meta, node) and first.is_like(meta)
 
 

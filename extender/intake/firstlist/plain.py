@@ -1,8 +1,8 @@
-"""Taking over a list of pods one pod at a time: the plain way beside that of columns.
+"""Applies a list of pods one pod at a time: the simple alternative to columns.
 
 ::
 
-    list begins ──► each page: every pod goes the way of a change ──► list ends
+    list begins ──► each page: every pod is applied like a change ──► list ends
          │                      (``Feed.pod``)                            │
          └── UIDs of the pods in it ──────────────────────────────────────┴──► known pods that are
                                                                                not in it are gone
@@ -18,12 +18,12 @@ from muster.kube.translation.translate import pod_uid
 
 
 class PlainPods:
-    """Leaves every pod to be taken over by itself; a ``FirstListReader``."""
+    """Has every pod applied by itself; a ``FirstListReader``."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        #: UIDs of the pods in the list so far; ``None`` where the model had no pods before it, so
-        #: that none can be gone.
+        #: UIDs of the pods in the list so far; ``None`` if the model had no pods before the list,
+        #: so that no pod can be gone
         self._seen: set[PodUid] | None = None
 
     def begin(self) -> None:
@@ -31,17 +31,17 @@ class PlainPods:
         self._seen = set() if self._engine.state.has_pods else None
 
     def take(self, pods: Sequence[wire.Pod]) -> list[int]:
-        """Take none over together; return the places of all."""
+        """Apply none together; return the places of all pods."""
         if self._seen is not None:
             self._seen.update(pod_uid(pod.metadata.uid) for pod in pods)
         return list(range(len(pods)))
 
     def take_nodes(self, nodes: Sequence[wire.Node]) -> bool:  # noqa: ARG002  see the protocol
-        """Take none over together."""
+        """Apply none together."""
         return False
 
     def applied(self, pod: wire.Pod) -> None:
-        """Do nothing: no version is remembered."""
+        """Do nothing: no versions are stored."""
 
     def end(self, known: Callable[[], Uids]) -> Sequence[PodUid]:
         """Return which of the ``known`` pods are not in the list that ends."""

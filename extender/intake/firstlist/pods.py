@@ -1,19 +1,19 @@
-"""Taking a list of pods over by columns, a page at a time: pods that are alike are judged once.
+"""Applies a list of pods by columns, a page at a time: pods that are alike are judged once.
 
 ::
 
     page ──► a pod is known, or not bound? ──yes────────────────► left, to be applied one by one
                │ no                                                          ▲
                ▼ the first of a stretch of alike pods                        │
-             kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
+             kind (its bytes) ──► judged before? ──no──► unmanaged? ────no───┤
                │ yes                                         │ event         │ refused
                ▼                                             ▼               │
              the kind's event ───────────────────► ``PodsBound``, all of the page
 
-*Strangers* are bound pods that do not ask for Muster. One that is byte for byte what another one
-was, but for name, node, times and volumes, shares that one's event. So do members of gangs that run
-(``extender.intake.firstlist.members``). The others, and every pod that waits for Muster, go the way
-of any change. So do all pods of a page that came in JSON.
+Bound pods that are not managed share one event (``Feed.unmanaged_event``) if they are equal byte
+for byte in all but name, node, times and volumes. So do running members of gangs
+(``extender.intake.firstlist.members``). All other pods are applied one by one, like changes of a
+watch: pods that wait for Muster, and all pods of a page in JSON.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -41,16 +41,13 @@ from muster.kube.translation.requests import resized_containers
 from muster.kube.translation.translate import pod_uid, pod_uids
 from muster.workloads.managedpods import takes
 
-MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
+MOST_KINDS: Final = 4096  # some KB each; then all are dropped, since an owner's pods are adjacent
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _Kind = tuple[bool, Hashable]
 
 
 class ListedPods:
-    """Takes lists over by columns; a ``FirstListReader``.
-
-    Remembers the kinds of pods of a list until it ends.
-    """
+    """Applies lists by columns; a ``FirstListReader``. It stores the kinds of pods of one list."""
 
     def __init__(self, engine: Engine, feed: Feed) -> None:
         self._engine = engine
@@ -65,16 +62,16 @@ class ListedPods:
         self._alive = Rows() if self._engine.state.has_pods else None
 
     def take(self, pods: Sequence[wire.Pod]) -> list[int]:
-        """Take over what goes together; return the places of the others, ascending.
+        """Apply pods together where possible; return the places of the others, ascending.
 
-        Pods that were applied before, in the version that the list has, need nothing more. Of
-        others only those of a ``PackedPage`` go together.
+        Pods that were applied before in the same version are skipped. Of the rest, only pods of a
+        ``PackedPage`` can be applied together.
         """
         uids, versions = _uids_and_versions(pods)
         rows = self._engine.state.pod_rows(uids)
         self._mark(rows)
         if not self._feed.rejudging.is_idle():
-            return list(range(len(pods)))  # every pod of such a namespace is noted by itself
+            return list(range(len(pods)))  # the re-judging must see every pod by itself
         if (rows != NO_ROW).any() or not uids.are_distinct():
             changed = ~self._versions.are_applied(rows, versions)
             return np.flatnonzero(changed).tolist()
@@ -88,11 +85,11 @@ class ListedPods:
         return left
 
     def take_nodes(self, nodes: Sequence[wire.Node]) -> bool:
-        """Take over nodes of the first list together; ``False`` with none if one is odd."""
+        """Apply nodes of the first list together; return ``False``, with none applied, on error."""
         try:
             self._feed.nodes.take_all(nodes)
         except (ValueError, RecursionError):
-            return False  # by itself the odd one is reported
+            return False  # the invalid one is reported when it is applied by itself
         return True
 
     def applied(self, pod: wire.Pod) -> None:
@@ -109,7 +106,7 @@ class ListedPods:
         self._kinds.clear()
         self._engine.state.settle()
         if alive is None:
-            return []  # there were none when it began
+            return []  # the model had no pods when the list began
         uids = known()
         lost = ~alive.have(self._engine.state.pod_rows(uids))
         return uids.at(lost)
@@ -128,14 +125,14 @@ class ListedPods:
         try:
             self._engine.apply(event)
         except ValueError:
-            return list(range(len(page)))  # one of them cannot be; by itself it is reported
+            return list(range(len(page)))  # one is invalid; it is reported when applied by itself
         return batch.alone()
 
     def _batch(self, listed: ReadPage) -> BoundBatch:
-        """Return the pods of a page that go together."""
+        """Return the pods of a page that can be applied together."""
         page, batch = listed.page, BoundBatch.of(len(listed.page))
         ends = [*page.leaders.tolist(), len(page)]
-        members_end = 0  # members of gangs were looked at up to here
+        members_end = 0  # members of gangs were read up to here
         for begin, end in pairwise(ends):
             if begin < members_end:
                 continue
@@ -167,15 +164,15 @@ class ListedPods:
     def _judge(self, page: PackedPage, place: int) -> PodUpserted | None:
         try:
             pod = page.pod(place)
-            # What a resize left behind depends on the pod's conditions, which are its own; a
-            # replica of ours waits for its mark.
+            # The state of a resize depends on the pod's own conditions. The mark on a replica's
+            # own pod must be seen by itself.
             if TERM in pod.metadata.annotations or resized_containers(pod.spec, pod.status):
                 return None
             if ownkeys.select(pod):
                 return None
-            event = self._feed.stranger(pod)
+            event = self._feed.unmanaged_event(pod)
         except UNREADABLE:
-            return None  # by itself it is reported
+            return None  # it is reported when it is applied by itself
         return None if event is None or event.finished or event.terminating else event
 
 

@@ -1,4 +1,4 @@
-"""The two ways of taking over a first list, and the choice between them."""
+"""The two ways of applying a first list, and the choice between them."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -15,23 +15,23 @@ from muster.kube.firstlist.decoders import COLUMNS, PLAIN, Decoders
 
 
 class FirstListReader(Protocol):
-    """Takes over lists of nodes and pods, as far as their objects go together."""
+    """Applies lists of nodes and pods, as far as objects can be applied together."""
 
     def begin(self) -> None:
         """Prepare for a list of pods that begins, or begins again."""
         ...
 
     def take(self, pods: Sequence[wire.Pod]) -> list[int]:
-        """Take over pods of a page that go together.
+        """Apply the pods of a page that can be applied together.
 
-        Returns the places of the others, ascending: each is to be applied by itself.
+        Returns the places of the others, ascending; the caller applies each by itself.
         """
         ...
 
     def take_nodes(self, nodes: Sequence[wire.Node]) -> bool:
-        """Take over nodes of the first list together.
+        """Apply nodes of the first list together.
 
-        Returns ``False``, with none taken over, if each is to be applied by itself.
+        Returns ``False``, with none applied, if the caller must apply each by itself.
         """
         ...
 
@@ -45,10 +45,10 @@ class FirstListReader(Protocol):
 
 
 def reader_of(way: FirstList, engine: Engine, feed: Feed) -> FirstListReader:
-    """Return what takes lists over in one of the two ways."""
+    """Return the reader that applies lists in one of the two ways."""
     return PlainPods(engine) if way is FirstList.PLAIN else ListedPods(engine, feed)
 
 
 def decoders_of(way: FirstList) -> Decoders:
-    """Return what decodes lists in one of the two ways, for ``KubeClient``."""
+    """Return the decoders of lists for one of the two ways, for ``KubeClient``."""
     return PLAIN if way is FirstList.PLAIN else COLUMNS

@@ -1,15 +1,15 @@
-"""Members of a gang that run: what is read of one of them holds for its siblings.
+"""Running members of a gang: what is read from one of them holds for its siblings.
 
 ::
 
-    the first of alike pods ──► anything to decide? ──yes──► None: each goes its own way
+    the first of alike pods ──► anything to decide? ──yes──► None: each is applied by itself
                                        │ no
                                        ▼
                 Sibling: its event, and its dialect ──► each other one: its own rank
 
-Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing else
-is seen in their bytes (``extender.intake.firstlist.members``). Where gangs are made of one
-template, the first member of one stands for the first of the next in all but its metadata.
+Members of a gang differ in name, rank, node, plan and pin. Their bytes show whether two pods differ
+in nothing else (``extender.intake.firstlist.members``). Where several gangs are made from one
+template, their first members differ in metadata only, so that one is judged for all.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from extender.intake.foreignmembers import Outsiders
-from extender.watchover.bypassedpods import was_seen
+from extender.intake.foreignmembers import ForeignMembers
+from extender.watchover.bypassedpods import passed_webhook
 from muster.cluster.events import PlanNote, PodUpserted
 from muster.kube import names, wire
 from muster.kube.firstlist import ownkeys
@@ -33,51 +33,53 @@ from muster.workloads.registry import PodMembership, conflicts_as, place, speaks
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """One of a gang's running members, which stands for the others."""
+    """One of a gang's running members, which was judged for all of them."""
 
+    #: the pod that was judged
     pod: wire.Pod
-    #: All of it but UID, node, times, rank and plan holds for each sibling.
+    #: its event; all but UID, node, times, rank and plan holds for each sibling
     event: PodUpserted
+    #: its membership; all but the rank holds for each sibling if ``rank`` is given
     placed: PodMembership
-    #: Returns a sibling's rank; ``None`` where more than the rank sets siblings apart.
+    #: returns a sibling's rank; ``None`` if siblings differ in more than the rank
     rank: Callable[[wire.ObjectMeta], int] | None
-    #: The keys that ``rank`` looks at.
+    #: the keys that ``rank`` reads
     rank_keys: tuple[str, ...] = ()
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
     """Return the plan of a pod on ``node``; ``None`` if the plan names another node.
 
-    A pod that runs where it was planned has no use for its spares any more.
+    A pod that runs on its planned node needs its spare nodes no longer.
     """
     note = plan_note(meta.annotations.get(names.PLAN, ""))
     return note if note is not None and note.node == node else None
 
 
 def is_quiet(pod: wire.Pod) -> bool:
-    """Return whether there is nothing to do for a bound pod of ours that is seen first.
+    """Return whether a new bound pod of ours needs no attention.
 
-    It came by the webhook, and says nothing of its devices (``Feed.arrived``).
+    It passed the webhook and has no condition about its devices (``DeviceReports.arrived``).
     """
-    says = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
-    return was_seen(pod) and not says
+    reports = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
+    return passed_webhook(pod) and not reports
 
 
 class Siblings:
     """Judges members of gangs that run already."""
 
     def __init__(
-        self, translator: Translator, volumes: VolumeIndex, book: GangBook, outsiders: Outsiders
+        self, translator: Translator, volumes: VolumeIndex, book: GangBook, foreign: ForeignMembers
     ) -> None:
         self._translator = translator
         self._volumes = volumes
         self._book = book
-        self._outsiders = outsiders
+        self._foreign = foreign
 
     def judge(self, pod: wire.Pod) -> Sibling | None:
-        """Return what holds for the siblings of a bound pod with a plan, too.
+        """Judge a bound pod with a plan, for its siblings, too.
 
-        ``None``: there is something to decide, so each of them goes its own way.
+        Returns ``None`` if there is something to decide, so that each is applied by itself.
         """
         placed = self._placed(pod) if self._is_plain(pod) else None
         if placed is None:
@@ -86,10 +88,10 @@ class Siblings:
         return None if event.finished or event.terminating else _sibling(pod, event, placed)
 
     def judge_as(self, like: Sibling, meta: wire.ObjectMeta, node: str) -> Sibling | None:
-        """Return the same for a pod that differs from ``like.pod`` in these two only.
+        """Judge a pod that differs from ``like.pod`` only in its metadata and node.
 
-        It is of another gang of the same template: all but its metadata has been judged, and its
-        pin names ``node`` where the pin of ``like.pod`` names that one's node.
+        It belongs to another gang of the same template. All but its metadata was judged with
+        ``like``. Its pin names ``node``, as the pin of ``like.pod`` names the node of that pod.
         """
         pod = msgspec.structs.replace(like.pod, metadata=meta)
         if names.TERM in meta.annotations or planned(meta, node) is None:
@@ -104,15 +106,15 @@ class Siblings:
         return _sibling(pod, event, placed)
 
     def _placed(self, pod: wire.Pod) -> PodMembership | None:
-        """Return a pod's place in its gang, ``None`` where something is to be decided."""
+        """Return a pod's membership, ``None`` if there is something to decide."""
         placed = place(pod)
         if placed is None or placed.member.template is not None:
             return None
         key = self._book.resolve(placed.member).key
-        return None if conflicts_as(pod, placed) or self._outsiders.of(key) else placed
+        return None if conflicts_as(pod, placed) or self._foreign.of(key) else placed
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
-        """Return the event of a pod that is Muster's, in its place."""
+        """Return the event of a managed pod that is ``member`` of its gang."""
         return self._translator.pod_event(
             pod,
             gang=member.key,
@@ -123,7 +125,7 @@ class Siblings:
         )
 
     def member(self, like: Sibling, meta: wire.ObjectMeta) -> Member | None:
-        """Return a sibling's own place; ``None`` if it is in another gang after all."""
+        """Return a sibling's own membership; ``None`` if it is in another gang after all."""
         theirs = like.placed.member
         if like.rank is not None:
             return self._book.resolve(Member(theirs.key, theirs.role, like.rank(meta)))
@@ -135,7 +137,7 @@ class Siblings:
         return self._book.resolve(own) if same else None
 
     def _is_plain(self, pod: wire.Pod) -> bool:
-        """Return whether nothing of a pod's own decides what it asks for."""
+        """Return whether a pod's requests depend on nothing that only this pod has."""
         if not is_quiet(pod) or names.TERM in pod.metadata.annotations or ownkeys.select(pod):
             return False
         if any(map(restricts, pod.spec.volumes)) or resized_containers(pod.spec, pod.status):

@@ -1,8 +1,8 @@
-"""The version in which each pod was applied, and the pods that a list has, by row of the model.
+"""The version in which each pod was applied, and the pods in a list, by row of the model.
 
-A list is read again when a watch breaks (410). Of a million pods a few have changed then, and only
-these are applied. The same version is the same pod; a younger or older one says nothing, since an
-etcd that was restored from a backup counts on from an older number.
+A list is read again when a watch breaks (410). Then only a few of a million pods have changed, and
+only these are applied. An equal version means an unchanged pod. The order of versions means
+nothing, since an etcd that was restored from a backup continues from an older number.
 """
 
 from typing import Final, TypeVar
@@ -20,7 +20,7 @@ _FIRST_ROWS: Final = 4096
 class AppliedVersions:
     """Versions by row of the model.
 
-    A row may belong to another pod later. The version that it kept is never that pod's.
+    A row may belong to another pod later. Its old version never equals a version of that pod.
     """
 
     def __init__(self) -> None:
@@ -32,14 +32,14 @@ class AppliedVersions:
         self._of[row] = version
 
     def note_all(self, rows: NDArray[np.int32], versions: Versions) -> None:
-        """Note those of many; of unknown ones nothing."""
+        """Note the versions of many pods; rows that are ``NO_ROW`` are skipped."""
         known = rows != NO_ROW
         if known.any():
             self._of = _grown(self._of, int(rows.max()), NO_VERSION)
             self._of[rows[known]] = versions[known]
 
     def are_applied(self, rows: NDArray[np.int32], versions: Versions) -> NDArray[np.bool_]:
-        """Return bool[n]: which pods were applied in just this version."""
+        """Return bool[n]: which pods were applied in exactly this version."""
         inside = (rows != NO_ROW) & (rows < len(self._of)) & (versions != NO_VERSION)
         applied: NDArray[np.bool_] = inside.copy()
         applied[inside] = self._of[rows[inside]] == versions[inside]
@@ -47,17 +47,17 @@ class AppliedVersions:
 
 
 class Rows:
-    """A set of rows: a byte for each there is."""
+    """A set of rows, stored as one byte for each row of the model."""
 
     def __init__(self) -> None:
         self._in = np.zeros(_FIRST_ROWS, dtype=np.bool_)
 
     def add(self, row: int) -> None:
-        """Add one."""
+        """Add one row."""
         self.add_all(np.array([row], dtype=np.int32))
 
     def add_all(self, rows: NDArray[np.int32]) -> None:
-        """Add many; ``NO_ROW`` is none."""
+        """Add many rows; ``NO_ROW`` is skipped."""
         known = rows[rows != NO_ROW]
         self._in = _grown(self._in, int(known.max(initial=0)), 0)
         self._in[known] = True
@@ -71,7 +71,7 @@ class Rows:
 
 
 def _grown(of: NDArray[S], row: int, fill: int) -> NDArray[S]:
-    """Return an array with room for a row, twice as long each time."""
+    """Return an array that is long enough for a row; the length doubles each time."""
     while row >= len(of):
         of = np.append(of, np.full(len(of), fill, dtype=of.dtype))
     return of

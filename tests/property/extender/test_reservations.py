@@ -32,7 +32,7 @@ from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
-from extender.reservations.reservations import KEPT_S, ExpectedRows, ReservationParts, Reservations
+from extender.reservations.reservations import KEEP_S, ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
@@ -166,7 +166,7 @@ step = st.one_of(
     st.tuples(st.just("lose"), member),
     st.tuples(st.just("node"), st.sampled_from(NODES)),
     st.tuples(st.just("no node"), st.sampled_from(NODES)),
-    st.tuples(st.just("later"), st.sampled_from([1.0, KEPT_S])),
+    st.tuples(st.just("later"), st.sampled_from([1.0, KEEP_S])),
 )
 
 
@@ -190,7 +190,7 @@ async def play(steps: list[tuple[str, Any]]) -> None:
                 world.now += what
                 world.reservations.tidy(world.now)
         await world.settled()
-    world.now += KEPT_S
+    world.now += KEEP_S
     world.reservations.tidy(world.now)
     await world.settled()
     assert len(world.reservations) == 0

@@ -238,5 +238,5 @@ async def test_explain_of_a_broken_gang_says_who_stays_and_what_becomes_of_it(
     lines = await explain(cluster, "g-2")
     assert lines[-1] == (
         "3 members stay where they are; the others go beside them, in the muster.dev/rack of "
-        "those; the gang is kept as it is meanwhile (muster.dev/repair: wait)"
+        "those; the gang is left as it is meanwhile (muster.dev/repair: wait)"
     )

@@ -26,7 +26,7 @@ from support.extenders.extenders import (
 )
 
 from extender.config.settings import ExtenderConfig
-from extender.reservations.reservations import KEPT_S, LATE_S
+from extender.reservations.reservations import KEEP_S, LATE_S
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import INDEX, Gang, create_owner, members
 from loadtest.testbed.client.pods import pod as simple_pod
@@ -189,7 +189,7 @@ async def test_what_does_not_come_gives_its_room_back_and_is_gated_next_time(
 ) -> None:
     pods = await of(cluster, PAIR)
     assert (await reserve(cluster, pods[0])).places
-    clock.now += KEPT_S
+    clock.now += KEEP_S
     cluster.extender.reservations.tidy(clock.now)
     assert nothing_is_expected(cluster)
     assert "expected before" in (await reserve(cluster, pods[0])).why
@@ -212,7 +212,7 @@ async def test_room_is_kept_for_pods_that_are_there_and_the_watch_has_not_told_o
     reserved = await reserve(cluster, pods[0])
     monkeypatch.setattr(web.StreamResponse, "write", held)
     made = [await make(cluster, placed(p, at)) for p, at in zip(pods, reserved.places, strict=True)]
-    clock.now += KEPT_S
+    clock.now += KEEP_S
     looking = asyncio.create_task(cluster.extender.reservations.look())
     await asyncio.sleep(0.5)
     assert not looking.done()
@@ -232,7 +232,7 @@ async def test_room_is_kept_while_the_api_server_does_not_say_what_there_is(
 ) -> None:
     assert (await reserve(cluster, (await of(cluster, PAIR))[0])).places
     cluster.server.faults.append(Fault("GET", "/api/v1/pods", code=403, left=1 << 30))
-    clock.now += KEPT_S
+    clock.now += KEEP_S
     await cluster.extender.reservations.look()
     assert len(cluster.extender.reservations) == 2
     cluster.server.faults.clear()
@@ -250,7 +250,7 @@ async def test_members_that_come_late_are_gated_and_planned_beside_the_others(
     reserved = await reserve(cluster, pods[0])
     await make(cluster, placed(pods[0], reserved.places[0]))
     await until(lambda: len(cluster.extender.reservations) == 1)
-    clock.now += KEPT_S
+    clock.now += KEEP_S
     cluster.extender.reservations.tidy(clock.now)
     assert len(cluster.extender.reservations) == 0
     await make(cluster, pods[1])

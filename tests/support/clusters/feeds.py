@@ -29,7 +29,7 @@ class NotWatched:
 
 @dataclass
 class Arrivals(NotWatched):
-    """Has a function called with every pod at first sight, as ``Slipped`` is."""
+    """Has a function called with every pod at first sight, as ``BypassedPods`` has."""
 
     seen: Callable[[PodUid, wire.Pod, GangKey | None], None] = field(kw_only=True)
 
@@ -39,7 +39,7 @@ class Arrivals(NotWatched):
 
 @dataclass
 class Annotations(NotWatched):
-    """Has a function called with every pod's metadata, as ``Attached`` is."""
+    """Has a function called with every pod's metadata, as ``AttachedPods`` has."""
 
     seen: Callable[[PodUid, wire.ObjectMeta, bool], None] = field(kw_only=True)
 

@@ -70,17 +70,17 @@ async def test_the_queue_is_counted_by_what_is_lacking(cluster: World) -> None:
     assert found == {"NotEnoughRoom": (1, 4), "MembersMissing": (1, 3), "ToBePlanned": (0, 0)}
     assert value(cluster, "muster_queue_oldest_seconds") > 0
     async with cluster.http.get("/v1/status") as reply:
-        told = await reply.json()
-    assert told["queue"]["gangs"] == {"NotEnoughRoom": 1, "MembersMissing": 1}
-    assert told["problems"] == []
+        answer = await reply.json()
+    assert answer["queue"]["gangs"] == {"NotEnoughRoom": 1, "MembersMissing": 1}
+    assert answer["problems"] == []
 
 
 async def test_a_gang_that_no_time_will_cure_is_a_problem_in_the_status(cluster: World) -> None:
     await cluster.gang(Gang("odd", 2, required="example.com/no-such-level"))
     await cluster.settled()
     async with cluster.http.get("/v1/status") as reply:
-        told = await reply.json()
-    assert told["problems"] == [
+        answer = await reply.json()
+    assert answer["problems"] == [
         "1 gangs can never be placed as written: muster explain says what to change"
     ]
 

@@ -173,7 +173,7 @@ async def test_the_owner_of_a_token_schedules_only_by_name_whatever_rbac_says(bo
 
 
 async def test_room_is_reserved_only_for_those_who_are_named(both: Door) -> None:
-    """Nothing is reserved for an empty pod, which those who are let in are told."""
+    """Nothing is reserved for an empty pod; callers that are admitted get that answer."""
     path, webhook = "/v1/reservations", both.ours.issue("muster-webhook")
     assert (await both.ask(path, webhook, method="POST"))[0] == 200
     assert (await both.ask(path, both.ours.issue("kube-scheduler"), method="POST"))[0] == 403

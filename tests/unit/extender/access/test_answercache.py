@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from extender.access.answercache import AT_ONCE, KEPT, WAITING, Busy, Memo
+from extender.access.answercache import AT_ONCE, MOST, WAITING, AnswerCache, Busy
 
 YES_S, NO_S = 60.0, 10.0
 
@@ -20,7 +20,7 @@ class Oracle:
         self.go = asyncio.Event()
         self.go.set()
         self.fails: Exception | None = None
-        self.memo = Memo[str, bool](YES_S, NO_S, lambda: self.now)
+        self.cache = AnswerCache[str, bool](YES_S, NO_S, lambda: self.now)
 
     def ask(self, question: str, *, answer: bool) -> Callable[[], Awaitable[bool]]:
         async def really() -> bool:
@@ -36,7 +36,7 @@ class Oracle:
         return really
 
     async def get(self, question: str, *, answer: bool = True) -> bool:
-        return await self.memo.get(question, self.ask(question, answer=answer))
+        return await self.cache.get(question, self.ask(question, answer=answer))
 
 
 @pytest.mark.parametrize(("answer", "keep_s"), [(True, YES_S), (False, NO_S)])
@@ -85,8 +85,8 @@ async def test_a_failure_is_told_to_all_who_wait_and_is_not_kept() -> None:
     await asyncio.sleep(0)
     oracle.fails = OSError("gone")
     oracle.go.set()
-    told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(error) for error in told] == [OSError] * 3
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in answers] == [OSError] * 3
     oracle.fails = None
     assert await oracle.get("a")
     assert len(oracle.asked) == 2
@@ -112,9 +112,9 @@ async def test_a_flood_of_questions_is_bounded_and_who_had_a_yes_keeps_its_turn(
 async def test_what_is_kept_is_bounded_and_noes_do_not_push_out_a_yes() -> None:
     oracle = Oracle()
     assert await oracle.get("yes")
-    for i in range(2 * KEPT):
+    for i in range(2 * MOST):
         await oracle.get(f"no-{i}", answer=False)
-    assert len(oracle.memo._no) == KEPT
+    assert len(oracle.cache._no) == MOST
     asked = len(oracle.asked)
     assert await oracle.get("yes")
     assert len(oracle.asked) == asked

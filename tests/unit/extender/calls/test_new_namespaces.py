@@ -1,7 +1,7 @@
 """kube-scheduler asks about pods of a namespace that our watch has not shown yet.
 
-It hears of no namespaces, so after a wrong no it would leave such a pod alone for minutes.
-The watch being late is played by forgetting what it has told::
+It gets no events of namespaces, so after a wrong rejection it would not try the pod for minutes.
+A late watch is simulated by forgetting what it has shown::
 
     API server:  team (muster.dev/managed: "false", or nothing said of it)
     known here:  nothing of team
@@ -69,8 +69,8 @@ async def test_a_pod_of_a_namespace_that_is_open_waits_for_its_plan_and_evicts_n
     cluster: World, *, known: bool
 ) -> None:
     found = await unseen(cluster, known=known)
-    told = (await cluster.filter(found, OFFERED))["FailedAndUnresolvableNodes"]
-    assert told == dict.fromkeys(OFFERED, Reason.WAITING.value)
+    reply = (await cluster.filter(found, OFFERED))["FailedAndUnresolvableNodes"]
+    assert reply == dict.fromkeys(OFFERED, Reason.WAITING.value)
     assert await preempt(cluster, found) == {}
 
 
@@ -95,6 +95,6 @@ async def test_while_a_namespace_cannot_be_read_its_pod_is_asked_for_again(
         ("filter", {"NodeNames": OFFERED}),
         ("preempt", {"NodeNameToMetaVictims": {}}),
     ):
-        async with cluster.http.post(f"/v1/extender/{verb}", json={"Pod": found} | rest) as told:
-            assert told.status == 503
-            assert "namespace team cannot be read" in await told.text()
+        async with cluster.http.post(f"/v1/extender/{verb}", json={"Pod": found} | rest) as reply:
+            assert reply.status == 503
+            assert "namespace team cannot be read" in await reply.text()

@@ -18,8 +18,8 @@ def config(*lines: str) -> ExtenderConfig:
 @pytest.mark.parametrize(
     ("lines", "parts"),
     [
-        ([OUTSIDE], ["listen.host: '0.0.0.0'", "anybody could call bind", "clientCaFile"]),
-        ([OUTSIDE, SERVING], ["anybody could call bind"]),
+        ([OUTSIDE], ["listen.host: '0.0.0.0'", "every caller could call bind", "clientCaFile"]),
+        ([OUTSIDE, SERVING], ["every caller could call bind"]),
         (["listen: {host: '::'}"], ["listen.host: '::'"]),
         (["listen: {host: ''}"], ["listen.host: ''"]),
         (["listen: {host: node-1}"], ["listen.host: 'node-1'"]),
@@ -28,8 +28,8 @@ def config(*lines: str) -> ExtenderConfig:
             [OUTSIDE, ASKING, "callers: {anybody: true}"],
             ["callers.anybody: true leaves tls.clientCaFile"],
         ),
-        (["callers: {schedule: {users: [a]}}"], ["nobody is asked who they are"]),
-        (["callers: {read: {}}"], ["nobody is asked who they are"]),
+        (["callers: {schedule: {users: [a]}}"], ["callers are not identified"]),
+        (["callers: {read: {}}"], ["callers are not identified"]),
         (
             [ASKING, "callers: {schedule: {users: [a]}}"],
             ["callers.schedule.users: no token is accepted", "callers.tokens"],
@@ -40,7 +40,7 @@ def config(*lines: str) -> ExtenderConfig:
         ),
         (
             ["callers: {tokens: {}, schedule: {groups: ['system:authenticated']}}"],
-            ["callers.schedule.groups: 'system:authenticated' is everybody"],
+            ["callers.schedule.groups: 'system:authenticated' includes every caller"],
         ),
         ([ASKING, "callers: {read: {organizations: ['']}}"], ["callers.read.organizations: has"]),
         (["callers: {tokens: {audiences: ['']}}"], ["callers.tokens.audiences: ''"]),

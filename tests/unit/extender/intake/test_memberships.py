@@ -13,7 +13,7 @@ THERE = Member(GangKey("muster/ns/g"), rank=3)
 
 
 def test_what_says_the_same_is_in_the_same_place() -> None:
-    known = memberships.Places()
+    known = memberships.Memberships()
     known.put(ONE, 7, THERE)
     assert known.get(ONE, 7) is THERE
     assert known.get(ONE, 8) is None
@@ -25,7 +25,7 @@ def test_what_says_the_same_is_in_the_same_place() -> None:
 
 @pytest.mark.parametrize("most", [2, 4, 10])
 def test_who_was_read_longest_ago_is_forgotten_first(most: int) -> None:
-    known = memberships.Places(most)
+    known = memberships.Memberships(most)
     uids = [PodUid(bytes([number]) * 16) for number in range(50)]
     for count, uid in enumerate(uids, 1):
         known.put(uid, 7, THERE)
@@ -35,7 +35,7 @@ def test_who_was_read_longest_ago_is_forgotten_first(most: int) -> None:
 
 
 def test_who_was_read_again_is_kept_with_what_it_said_last() -> None:
-    known = memberships.Places(4)
+    known = memberships.Memberships(4)
     known.put(ONE, 7, THERE)
     for number in (3, 4, 5):
         known.put(PodUid(bytes([number]) * 16), 7, THERE)
@@ -49,5 +49,5 @@ def test_neither_a_plan_nor_the_labels_of_a_binding_are_something_that_a_pod_say
     plain = pod(labels={"app": "a"})
     zone = {"topology.kubernetes.io/zone": "z"}
     bound = pod(labels={"app": "a", **zone}, annotations={names.PLAN: "x"})
-    assert memberships.said(plain) == memberships.said(bound)
-    assert memberships.said(plain) != memberships.said(pod(labels={"app": "b"}))
+    assert memberships.digest_of(plain) == memberships.digest_of(bound)
+    assert memberships.digest_of(plain) != memberships.digest_of(pod(labels={"app": "b"}))

@@ -49,8 +49,8 @@ async def test_one_odd_node_keeps_no_other_out_of_the_first_list(odd: int | None
         nodes[odd]["status"]["allocatable"]["example.com/tape"] = "-1"
     found, metrics = await listed(nodes)
     assert found == {node["metadata"]["name"] for i, node in enumerate(nodes) if i != odd}
-    told = 'muster_unreadable_objects_total{resource="nodes"} 1.0'
-    assert (told in metrics) == (odd is not None)
+    reported = 'muster_unreadable_objects_total{resource="nodes"} 1.0'
+    assert (reported in metrics) == (odd is not None)
 
 
 class Recording(Engine):
@@ -66,10 +66,10 @@ class Recording(Engine):
 
 
 class Fed:
-    """A feed of one node. ``told``: problems, ``changed``: what differed from before."""
+    """A feed of one node. ``reported``: problems, ``changed``: what differed from before."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.changed: list[str] = []
         self.state = ClusterState("test", levels=("rack", "host"), gate=PLAN_GATE)
         self.engine = Recording(self.state)
@@ -80,7 +80,7 @@ class Fed:
         self.feed = NodeFeed(self.engine, reporter, names, self.changed.append)
 
     def unreadable(self, _resource: str, problem: str) -> None:
-        self.told.append(problem)
+        self.reported.append(problem)
 
     def says(
         self, *, rack: str = "r1", cpu: str = "8", beat: str = "10:00", name: str = "n1"
@@ -126,5 +126,5 @@ def test_what_cannot_be_read_of_a_node_is_told_each_time() -> None:
     on = Fed()
     on.says(cpu="many")
     on.says(cpu="many")
-    assert len(on.told) == 2
+    assert len(on.reported) == 2
     assert on.events() == 2

@@ -23,7 +23,7 @@ AT_MOST = 4
 
 @pytest.fixture
 async def go_on(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Return what lets the writer go on; it goes until somebody clears that."""
+    """Return an event; the writer runs while it is set."""
     may, write = asyncio.Event(), Sync._write_some
     may.set()
 

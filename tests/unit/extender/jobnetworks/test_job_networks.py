@@ -128,10 +128,10 @@ async def test_networks_that_cannot_be_read_are_told_and_the_pod_stays_gated() -
     async with site() as it:
         await submit_with(it, '[{"name"')
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return any(ANNOTATION in e["note"] for e in await it.world.events("ReleaseRefused"))
 
-        await eventually(told)
+        await eventually(reported)
         assert names.PLAN not in (await it.world.pod("train-0"))["metadata"]["annotations"]
 
 
@@ -185,12 +185,12 @@ async def test_a_pool_that_overlaps_with_an_older_one_is_not_used_and_says_so() 
         await it.world.gang(isolated("two", 1))
         await it.until_explained("two-0", "no VNI free in pool a (1 of 1 used)")
 
-        async def told() -> bool:
+        async def reported() -> bool:
             status = (await it.api.get(f"{POOLS}/b")).get("status", {})
             return any("overlaps" in c["message"] for c in status.get("conditions", []))
 
         it.now += 10
-        await eventually(told)
+        await eventually(reported)
 
 
 async def test_a_node_without_an_agent_is_named_and_the_gang_goes_when_it_has_one() -> None:

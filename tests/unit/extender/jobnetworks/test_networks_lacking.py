@@ -1,4 +1,4 @@
-"""Isolated networks where something is missing: gangs wait, and are told for what.
+"""Isolated networks where something is missing: gangs wait, and the cause is reported.
 
 The rack is drawn in tests/support/networks/networksite.py.
 """
@@ -116,7 +116,7 @@ async def test_over_ipv6_a_network_has_70_octets_less_than_the_underlay() -> Non
 
 
 async def test_a_node_whose_agent_is_silent_for_two_lists_is_named_once() -> None:
-    """The agent was there and has died: its node's members would reach nobody, and not be told."""
+    """The agent was there and has died: its members would be cut off without a report."""
     async with site() as it:
         nodes = await it.bound(isolated("train", 2))
         live, dead = sorted(nodes.values())
@@ -126,18 +126,18 @@ async def test_a_node_whose_agent_is_silent_for_two_lists_is_named_once() -> Non
             await it.world.settled()
         await eventually(lambda: is_told(it))
         [event] = await it.world.events("GangNetworkLate")
-        text = f"VNI 1000 has no devices yet on {dead}, so members there reach nobody"
+        text = f"VNI 1000 has no devices yet on {dead}, so members there cannot reach the others"
         assert text in event["note"]
         assert nodes[event["regarding"]["name"]] == dead
         metrics = it.world.extender.parts.metrics
         assert metrics.registry.get_sample_value("muster_job_networks_late") == 1
         await agent(it.api, dead, 1, 1000)
 
-        async def heard() -> bool:
+        async def reported() -> bool:
             await later(it, 61)
             return metrics.registry.get_sample_value("muster_job_networks_late") == 0
 
-        await eventually(heard)
+        await eventually(reported)
 
 
 async def test_one_network_that_cannot_be_written_keeps_no_other_from_being_freed() -> None:

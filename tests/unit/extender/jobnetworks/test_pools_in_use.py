@@ -117,15 +117,15 @@ async def test_a_federation_is_told_which_of_its_vnis_jobs_still_have() -> None:
         await agent(it.api, node, 0, 7)
         await edit(it, "jobs", range={"first": 20, "last": 29}, federation={"first": 1, "last": 9})
 
-        async def told(status: str, text: str) -> bool:
+        async def reported(status: str, text: str) -> bool:
             it.now += 6
             found = (await it.conditions("jobs")).get("FederationFree", {})
             return found.get("status") == status and text in found.get("message", "")
 
-        await eventually(lambda: told("False", "VNI 7 (muster/default/train): let them end"))
+        await eventually(lambda: reported("False", "VNI 7 (muster/default/train): let them end"))
         await it.end(gang)
         await it.world.settled()
-        await eventually(lambda: told("False", "VNI 7"))  # its node still has devices
+        await eventually(lambda: reported("False", "VNI 7"))  # its node still has devices
         await agent(it.api, node, 0)
-        await eventually(lambda: told("True", ""))
+        await eventually(lambda: reported("True", ""))
         assert (await it.conditions("jobs"))["Accepted"]["status"] == "True"

@@ -1,4 +1,4 @@
-"""Nodes that are missing: asked for, told of, and let go of again.
+"""Nodes that are missing: requested, reported, and given up again.
 
 ::
 
@@ -27,7 +27,7 @@ AFTER_S, RETRY_S = 30.0, 300.0
 
 @dataclass
 class Clocked:
-    """A cluster whose extender is told the time by the test."""
+    """A cluster with a clock that the test sets."""
 
     cluster: World = field(init=False)
     now: float = 1_000_000.0
@@ -162,11 +162,11 @@ async def test_a_request_that_failed_is_told_deleted_and_made_again_later(
     await asking.look()
     assert await asking.asked() == []
 
-    async def told() -> bool:
+    async def reported() -> bool:
         events = await asking.cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
         return any("OutOfQuota" in event.get("note", "") for event in events["items"])
 
-    await eventually(told)
+    await eventually(reported)
     await asking.look(after=RETRY_S - 1)
     assert await asking.asked() == []
     await asking.look(after=2)
@@ -275,9 +275,9 @@ async def test_a_gang_with_a_member_that_filter_never_sees_is_not_released_unpin
         for rank in range(4):
             assert (await made.cluster.pod(f"g-{rank}"))["spec"]["schedulingGates"]
 
-        async def told() -> bool:
+        async def reported() -> bool:
             path = "/apis/events.k8s.io/v1/namespaces/default/events"
             events = (await made.cluster.api.get(path))["items"]
             return any("no accelerator" in event.get("note", "") for event in events)
 
-        await eventually(told)
+        await eventually(reported)

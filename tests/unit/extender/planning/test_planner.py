@@ -78,9 +78,9 @@ async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(
         await settle(bench)
     assert bench.is_released(even)
     assert bench.planner.why(bench.view(odd)) == "PlannerFailed"
-    told = " ".join(waitcauses.lines(bench.view(odd), bench.planner.decisions[odd]))
-    assert "ZeroDivisionError: of all things (planning/test_planner.py:" in told
-    assert "dump" in told
+    lines = " ".join(waitcauses.lines(bench.view(odd), bench.planner.decisions[odd]))
+    assert "ZeroDivisionError: of all things (planning/test_planner.py:" in lines
+    assert "dump" in lines
     bench.now += FAILED_RETRY_S
     await settle(bench)
     assert bench.is_released(odd)

@@ -163,9 +163,9 @@ async def test_members_that_only_wait_for_their_gang_are_not_taken_for_refused(
     await refusing.look(after=PATIENCE_S + EVICT_S)
     assert await refusing.exists("half-0")
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return bool(await refusing.cluster.events("PlanBroken"))
 
-    assert not await told()
+    assert not await reported()
     await refusing.cluster.gang(Gang("other", 1), owned=False)
     await eventually(lambda: refusing.cluster.released(["other-0"]))

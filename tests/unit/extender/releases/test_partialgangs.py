@@ -36,7 +36,7 @@ class Torn(Clocked):
         await self.cluster.settled()
 
     async def half(self, gang: Gang, *, owned: bool = True) -> dict[str, str]:
-        """Have all but the last member bound, whose node then goes: its rack has no other."""
+        """Have all but the last member bound, then delete its node; its rack has no other."""
         await self.cluster.gang(gang, owned=owned)
         placed = await self.cluster.released([f"{gang.name}-{n}" for n in range(gang.size)])
         lost = f"{gang.name}-{gang.size - 1}"
@@ -70,10 +70,10 @@ class Torn(Clocked):
         return next(row for row in rows if row["gang"].endswith(f"/{gang.name}"))
 
     async def event(self, reason: str) -> JSON:
-        async def told() -> bool:
+        async def reported() -> bool:
             return bool(await self.cluster.events(reason))
 
-        await eventually(told)
+        await eventually(reported)
         return (await self.cluster.events(reason))[0]
 
 
@@ -143,7 +143,7 @@ async def test_a_gang_without_a_controller_is_kept_and_reported(torn: Torn) -> N
 async def test_a_gang_that_ran_whole_and_lost_a_member_is_kept_and_reported(
     torn: Torn,
 ) -> None:
-    """Its processes may hold work: nobody but its owner may throw that away."""
+    """Its processes may hold work; only its owner may discard that."""
     await torn.cluster.gang(GANG)
     placed = await torn.cluster.released(["g-0", "g-1", "g-2"])
     for name, node in placed.items():

@@ -71,10 +71,10 @@ async def test_a_refusal_is_told_in_an_event_and_the_gang_is_tried_again_later(
     cluster.server.faults.append(fault)
     await cluster.gang(Gang("g", 1))
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return bool(await cluster.events("ReleaseRefused"))
 
-    await eventually(told)
+    await eventually(reported)
     await cluster.released(["g-0"])  # after the gang's back-off of a second
 
 
@@ -146,7 +146,7 @@ async def test_a_pod_with_affinity_of_its_own_is_released_on_the_version_that_wa
 
 
 async def test_a_hold_that_is_never_released_expires() -> None:
-    """The clock is told, nobody waits for it."""
+    """The test sets the clock and does not wait."""
     now = [1_000_000.0]
     async with world(clock=lambda: now[0], spare_count=0, hold_seconds=30) as cluster:
         await cluster.nodes({"r1": 1})

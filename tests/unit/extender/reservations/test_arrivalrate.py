@@ -19,10 +19,10 @@ def play(arrivals: Arrivals, gang: GangKey, gaps: list[float], begin: float = 0.
     """Have a gang come whose members follow each other so; return when the last came."""
     arrivals.expect(gang, len(gaps) + 1, begin)
     now = begin + 0.4  # for planning, and for the first pod to be made
-    arrivals.came(gang, 1, now)
+    arrivals.arrived(gang, 1, now)
     for gap in gaps:
         now += gap
-        arrivals.came(gang, 1, now)
+        arrivals.arrived(gang, 1, now)
     return now
 
 
@@ -64,16 +64,16 @@ def test_a_successor_of_a_lost_member_tells_nothing_of_the_pace() -> None:
     arrivals = Arrivals()
     now = play(arrivals, A, [0.01] * 3)
     before = arrivals.gap_s
-    arrivals.came(A, 1, now + 50.0)
+    arrivals.arrived(A, 1, now + 50.0)
     assert arrivals.gap_s == before
 
 
 def test_a_gang_of_which_nobody_came_for_long_is_not_awaited_any_more() -> None:
     arrivals = Arrivals()
     arrivals.expect(A, 4, 0.0)
-    arrivals.came(A, 1, 1.0)
+    arrivals.arrived(A, 1, 1.0)
     arrivals.tidy(1.0 + FORGOTTEN_S)
-    arrivals.came(A, 1, 500.0)
+    arrivals.arrived(A, 1, 500.0)
     assert arrivals.gap_s == FIRST_GAP_S
 
 
@@ -84,8 +84,8 @@ def test_members_that_are_told_together_count_as_if_they_had_come_evenly(
     together, evenly = Arrivals(), Arrivals()
     for arrivals in (together, evenly):
         arrivals.expect(A, members + 2, 0.0)
-        arrivals.came(A, 1, 0.0)
-    together.came(A, members, seconds)
+        arrivals.arrived(A, 1, 0.0)
+    together.arrived(A, members, seconds)
     for number in range(members):
-        evenly.came(A, 1, seconds * (number + 1) / members)
+        evenly.arrived(A, 1, seconds * (number + 1) / members)
     assert together.gap_s == pytest.approx(evenly.gap_s)

@@ -1,4 +1,4 @@
-"""How many members a gang has is told without listing them, for a user may write any number."""
+"""The number of members is computed without listing them, since a user may write any number."""
 
 import pytest
 

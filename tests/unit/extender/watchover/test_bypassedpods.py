@@ -1,4 +1,4 @@
-"""Pods that came while no webhook answered are found, and told of for as long as they are there.
+"""Pods that came while no webhook answered are found, and reported for as long as they exist.
 
 ::
 
@@ -78,10 +78,10 @@ async def test_a_gang_that_lacks_its_fabric_is_told_of_once_and_counted_whole(
 ) -> None:
     await cluster.gang(Gang("train", size=2, gpus=8), gated=False)
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return await counted(cluster, "injection") == 2
 
-    await eventually(told)
+    await eventually(reported)
 
     async def written() -> bool:
         return len(await cluster.events("SlippedPastWebhook")) == 2

@@ -27,7 +27,7 @@ SETTLED_S = ConditionsConfig().after_seconds
 
 @dataclass
 class Bench:
-    """A cluster whose clock the test turns; the test is census and teller."""
+    """A cluster with a clock that the test sets; the test counts gangs and writes conditions."""
 
     cluster: World
     now: list[float] = field(default_factory=lambda: [1_000.0])
@@ -39,9 +39,9 @@ class Bench:
         self.now[0] += seconds
         await self.cluster.extender.parts.api.census.take()
 
-    async def tell(self, patches: int = 10) -> int:
+    async def write(self, patches: int = 10) -> int:
         """Send what is due, and wait until the watch has shown it."""
-        sent = await self.cluster.extender.conditions.tell(patches)
+        sent = await self.cluster.extender.conditions.write_due(patches)
         await self.cluster.settled()
         return sent
 
@@ -67,7 +67,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_nothing_is_said_of_a_gang_that_waits_for_a_moment(bench: Bench) -> None:
     await bench.cluster.gang(Gang("big", 4))
     await bench.later(SETTLED_S - 1)
-    assert await bench.tell() == 0
+    assert await bench.write() == 0
 
 
 async def test_the_first_member_has_the_numbers_and_the_others_say_where_they_are(
@@ -75,7 +75,7 @@ async def test_the_first_member_has_the_numbers_and_the_others_say_where_they_ar
 ) -> None:
     await bench.cluster.gang(Gang("big", 4))
     await bench.later(SETTLED_S)
-    assert await bench.tell() == 4
+    assert await bench.write() == 4
     first, other = await bench.condition("big-0"), await bench.condition("big-3")
     assert (first["status"], first["reason"]) == ("False", "SchedulingGated")
     assert first["message"].startswith(
@@ -94,7 +94,7 @@ async def test_a_gang_that_goes_on_waiting_for_the_same_costs_one_write_per_memb
     await bench.cluster.gang(Gang("big", 4))
     for _ in range(5):
         await bench.later(SETTLED_S)
-        await bench.tell()
+        await bench.write()
     assert (bench.counted("written"), bench.counted("conflict")) == (4, 0)
 
 
@@ -104,7 +104,7 @@ async def test_the_writes_make_nobody_look_for_a_place_again(bench: Bench) -> No
     view = bench.cluster.extender.engine.state.gang("muster/default/big")  # type: ignore[arg-type]
     generation = bench.cluster.extender.engine.state.generation
     assert view is not None
-    assert await bench.tell() == 4
+    assert await bench.write() == 4
     await until(lambda: not bench.cluster.extender.sync.backlog)
     after = bench.cluster.extender.engine.state.gang("muster/default/big")  # type: ignore[arg-type]
     assert after is not None
@@ -116,21 +116,21 @@ async def test_first_members_go_before_all_others_and_the_rate_is_bounded(bench:
     for name in ("big", "bigger"):
         await bench.cluster.gang(Gang(name, 4))
     await bench.later(SETTLED_S)
-    assert await bench.tell(2) == 2
+    assert await bench.write(2) == 2
     assert [bool((await bench.condition(f"{name}-0")).get("message")) for name in ("big", "bigger")]
     assert "waits" not in (await bench.condition("big-1")).get("message", "")
-    assert await bench.tell(3) == 3
-    assert await bench.tell(10) == 3
+    assert await bench.write(3) == 3
+    assert await bench.write(10) == 3
 
 
 async def test_another_cause_is_told_again(bench: Bench) -> None:
     await bench.cluster.gang(Gang("big", 4), ranks=range(3))
     await bench.later(SETTLED_S)
-    assert await bench.tell() == 3
+    assert await bench.write() == 3
     assert "waits: gang not complete; 3 of 4 members" in (await bench.condition("big-0"))["message"]
     await bench.cluster.gang(Gang("big", 4), owned=False, ranks=range(3, 4))
     await bench.later(SETTLED_S)
-    assert await bench.tell() == 4
+    assert await bench.write() == 4
     assert "waits: not enough room" in (await bench.condition("big-3"))["message"]
 
 
@@ -140,13 +140,13 @@ async def test_numbers_are_brought_up_to_date_on_the_first_member_only_and_seldo
     await bench.cluster.nodes({"r3": 2})
     await bench.cluster.gang(Gang("big", 4, required=names.RACK))
     await bench.later(SETTLED_S)
-    await bench.tell()
+    await bench.write()
     assert "0 of 2 racks have room" in (await bench.condition("big-0"))["message"]
     await bench.cluster.nodes({"r2": 2})
     await bench.later(SETTLED_S)
-    assert await bench.tell() == 0
+    assert await bench.write() == 0
     await bench.later(REFRESH_S)
-    assert await bench.tell() == 1
+    assert await bench.write() == 1
     assert "0 of 3 racks have room" in (await bench.condition("big-0"))["message"]
 
 
@@ -171,7 +171,7 @@ async def test_a_pod_that_was_bound_meanwhile_keeps_its_condition(bench: Bench) 
 async def test_an_ungated_pod_is_left_to_kube_scheduler(bench: Bench) -> None:
     await bench.cluster.gang(Gang("big", 4), gated=False)
     await bench.later(SETTLED_S)
-    await bench.tell()
+    await bench.write()
     assert [bench.counted(outcome) for outcome in ("written", "conflict", "failed")] == [0, 0, 0]
 
 
@@ -180,7 +180,7 @@ async def test_an_operator_can_have_no_pod_told(bench: Bench) -> None:
     conditions._config = ConditionsConfig(patches_per_second=0)
     await bench.cluster.gang(Gang("big", 4))
     await bench.later(SETTLED_S)
-    await bench.tell()
+    await bench.write()
     assert bench.counted("written") == 0
     assert conditions.of("muster/default/big") is not None  # type: ignore[arg-type]
 
@@ -190,18 +190,18 @@ async def test_a_failure_ends_the_round_and_is_made_up_for_later(bench: Bench) -
     await bench.later(SETTLED_S)
     bench.cluster.server.faults.append(Fault("PATCH", "/status", code=500))
     with pytest.raises(KubeError):
-        await bench.tell()
+        await bench.write()
     assert bench.counted("failed") == 1
-    assert await bench.tell() == 3
+    assert await bench.write() == 3
     await bench.later(REFRESH_S)
-    assert await bench.tell() == 1
+    assert await bench.write() == 1
     assert "waits" in (await bench.condition("big-0"))["message"]
 
 
 async def test_a_gang_that_is_gone_is_forgotten(bench: Bench) -> None:
     made = await bench.cluster.gang(Gang("big", 4), owned=False)
     await bench.later(SETTLED_S)
-    await bench.tell()
+    await bench.write()
     for pod in made:
         await bench.cluster.api.delete(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
     await until(lambda: not len(bench.cluster.extender.pods))
@@ -224,7 +224,7 @@ async def test_a_gang_without_all_its_members_is_told_of_on_its_pod_and_on_its_j
 ) -> None:
     await bench.cluster.gang(Gang("half", 8), ranks=range(3))
     await bench.later(SETTLED_S)
-    await bench.tell()
+    await bench.write()
     await eventually(lambda: _two(bench.cluster, "GangIncomplete"))
     found = await about(bench.cluster, "GangIncomplete")
     assert [(kind, name) for kind, name, _ in found] == [("Job", "half"), ("Pod", "half-0")]

@@ -48,7 +48,7 @@ class Bench:
     writer: GroupStatusWriter
 
     async def look(self) -> PodGroup:
-        """Tell the writer of the object as it is now, as the watch does."""
+        """Show the writer the object as it is now, as the watch does."""
         found = await self.client.get(RESOURCE, "pg", namespace="default")
         self.writer.seen(RESOURCE, WATCHED.status, found)
         return found

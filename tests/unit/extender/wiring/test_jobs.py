@@ -3,7 +3,7 @@
 import asyncio
 
 from extender.app import Job
-from extender.wiring.jobs import Gates, Works
+from extender.wiring.jobs import Gates, JobGroups
 
 
 class Began:
@@ -12,7 +12,7 @@ class Began:
     def __init__(self) -> None:
         self.gates = Gates(asyncio.Event(), asyncio.Event())
         self.names: set[str] = set()
-        works = Works(
+        works = JobGroups(
             at_once={"sync": self._job("sync")},
             once_listed={"census": self._job("census")},
             as_leader={"repairer": self._job("repairer")},
