@@ -1,9 +1,9 @@
 """A good set among more than 16 devices, in bounded time.
 
 Sets grow by one device at a time: each of the best ``WIDTH`` tries its ``TRIES`` most promising
-additions, and of all sets that come of it the best ``WIDTH`` are kept. Every class of twins is a
-beginning. A set is counted per class, packed into an integer, so that sets that differ in twins
-only stand for one and do not crowd the others out.
+additions, and of all sets that come of it the best ``WIDTH`` are kept. Every class of equivalent
+devices is a beginning. A set is counted per class, packed into an integer, so that sets that differ
+in equivalent devices only stand for one and do not crowd the others out.
 
 The measure is that of ``exact`` as far as it can be seen without partitions: the set's own
 score, then how little the others lose by it (its *pull*: its scores with all that is available).
@@ -19,7 +19,7 @@ from deviceplugin.allocation.pairs import Pairs
 
 WIDTH: Final = 8
 TRIES: Final = 3
-_BITS: Final = 12  # a count of twins; there are never 4,096 devices on a node
+_BITS: Final = 12  # a count of equivalent devices; there are never 4,096 devices on a node
 _COUNT: Final = (1 << _BITS) - 1
 
 

@@ -10,9 +10,9 @@ choices can be compared; the PCIe part is read off the two paths::
     50  one switch between              which go-gpuallocator does not count
     60  same bridge right above
 
-Devices that are as near to all others are *twins* (the GPUs of one switch, usually): a choice
-depends on how many of each class of twins are taken, never on which. That is what makes exact
-search cheap on real machines.
+Devices that are as near to all others are *equivalent* (the GPUs of one switch, usually): a choice
+depends on how many of each class of equivalent devices are taken, never on which. That is what
+makes exact search cheap on real machines.
 """
 
 from collections.abc import Sequence
@@ -60,19 +60,19 @@ class Pairs:
     rows: tuple[tuple[int, ...], ...]
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     classes: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
-    """Twins, each class by index, the classes by their first member."""
+    """Equivalent devices, each class by index, the classes by their first member."""
 
     def __post_init__(self) -> None:
         """Look up what every choice needs."""
         object.__setattr__(self, "index", {name: i for i, name in enumerate(self.names)})
-        object.__setattr__(self, "classes", _twins(self.rows))
+        object.__setattr__(self, "classes", _equivalent(self.rows))
 
 
-def _twins(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+def _equivalent(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     classes: list[list[int]] = []
     for device in range(len(rows)):
         for members in classes:
-            if _are_twins(rows, members[0], device):
+            if _are_equivalent(rows, members[0], device):
                 members.append(device)
                 break
         else:
@@ -80,7 +80,7 @@ def _twins(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, classes))
 
 
-def _are_twins(rows: tuple[tuple[int, ...], ...], one: int, other: int) -> bool:
+def _are_equivalent(rows: tuple[tuple[int, ...], ...], one: int, other: int) -> bool:
     return all(
         mine == theirs
         for third, (mine, theirs) in enumerate(zip(rows[one], rows[other], strict=True))

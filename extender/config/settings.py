@@ -231,7 +231,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     #: is planned elsewhere
     refused_after_seconds: float = 60.0
     #: how long the node of a gang's lost member is kept for its successor
-    keep_lost_seat_seconds: float = 15.0
+    keep_vacancy_seconds: float = 15.0
     #: how long a gang may have some but too few members bound before it is reported
     partial_after_seconds: float = 60.0
     #: how long before such a gang, if it never ran whole, is evicted to be planned anew; null:
@@ -303,7 +303,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("releaseConcurrency", config.release_concurrency, 1, 1024),
         ("evictAfterSeconds", config.evict_after_seconds, 0, 86400),
         ("refusedAfterSeconds", config.refused_after_seconds, 0, 86400),
-        ("keepLostSeatSeconds", config.keep_lost_seat_seconds, 0, 3600),
+        ("keepVacancySeconds", config.keep_vacancy_seconds, 0, 3600),
         ("partialAfterSeconds", config.partial_after_seconds, 0, 86400),
         ("rollBackAfterSeconds", config.roll_back_after_seconds or 0, 0, 86400),
         ("debounceSeconds", config.debounce_seconds, 0, 10),

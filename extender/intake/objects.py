@@ -236,7 +236,7 @@ class Feed:
 
     def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
         """Take note of a pod that another scheduler keeps from the gang it belongs to."""
-        key = self._book.seat(member).key
+        key = self._book.resolve(member).key
         if pod.spec.node_name:
             self._outsiders.drop(uid)
             return
@@ -293,7 +293,7 @@ class Feed:
         """
         if placed.spec is not None:
             self._describe(list(self._specs.seen_all(uids, placed.spec)))
-        self._expect(self._book.seat(placed.member).key, ranks)
+        self._expect(self._book.resolve(placed.member).key, ranks)
 
     def _expect(self, gang: GangKey, ranks: Sequence[int]) -> None:
         for listener in self._listeners:
@@ -301,7 +301,7 @@ class Feed:
 
     def expect(self, uid: PodUid, pod: wire.Pod, placed: PodMembership) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""
-        member = self._book.seat(placed.member)
+        member = self._book.resolve(placed.member)
         self._join(uid, placed)
         return self._translator.pod_event(
             pod, gang=member.key, rank=member.rank, managed=True, volumes=self._volumes
@@ -338,16 +338,16 @@ class Feed:
         digest = said(pod)
         known = self._places.get(uid, digest)
         if known is not None:
-            return self._book.seat(known)
+            return self._book.resolve(known)
         placed = placed or place_or_single(pod)
-        key = self._book.seat(placed.member).key
+        key = self._book.resolve(placed.member).key
         if new:
             self._tell(pod, placed, key)
         else:
             self._leave(uid, key)
         self._join(uid, placed)
         self._places.put(uid, digest, placed.member)
-        return self._book.seat(placed.member)
+        return self._book.resolve(placed.member)
 
     def _tell(self, pod: wire.Pod, placed: PodMembership, key: GangKey) -> None:
         """Report what is wrong about a new member of a gang, or about its first."""

@@ -4,7 +4,7 @@
 ``worklist``      which gangs are still to be looked at, and which are left alone for now
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     takes the hot spares of a gang as soon as it has its place
-``lostseats``     nodes of lost members, kept for their successors for a short while
+``vacancies``     nodes of lost members, left free for their successors for a short while
 ``refusednodes``  nodes that kube-scheduler turned members of a gang away from
 ``requeue``       when time alone may have cured what a gang waits for
 ``waitcauses``    the closed set of causes for which gangs wait, and their texts

@@ -2,13 +2,13 @@
 
 ::
 
-    gang planned, a seat used or given up ──► seats it lacks are looked for, before any
+    gang planned, a spare used or given up ─► those it lacks are looked for, before any
                                               other gang is planned
     enough                                ──► done
     no room for all                       ──► told once; tried again when room appears
 
 Nothing is written to the API server: what a gang wants stands on its pods, where its members
-are too, and the seats follow from both. A new leader takes them anew, first of all.
+are too, and the hot spares follow from both. A new leader takes them anew, first of all.
 """
 
 from typing import Final
@@ -20,13 +20,13 @@ from extender.timeslice import Pace
 from muster.cluster.errors import PlanStale
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.gangspec import standby_seats
+from muster.cluster.specs.gangspec import hot_spares_wanted
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import lacking_hot_spares
 from muster.placement.hotspares import spare_nodes
 from muster.placement.question import Question
 
-ATTEMPTS: Final = 3  # in a row; seats that keep going stale are looked for when room appears
+ATTEMPTS: Final = 3  # in a row; those that keep going stale are looked for when room appears
 MOST_NAMED: Final = 8  # nodes that a line names
 
 
@@ -42,7 +42,7 @@ class SpareKeeper:
         self._told: dict[GangKey, int] = {}
 
     async def keep(self, question: Question, pace: Pace) -> bool:
-        """Take the seats that a gang lacks; False when it still lacks some."""
+        """Take the hot spares that a gang lacks; False when it still lacks some."""
         key = question.gang
         for _ in range(ATTEMPTS):
             snapshot = self._engine.state.snapshot()
@@ -70,7 +70,7 @@ class SpareKeeper:
 
 def lines(snapshot: Snapshot, view: GangView) -> list[str]:
     """Return what there is to say of a gang's hot spares, nothing where it wants none."""
-    wanted = 0 if view.spec is None else standby_seats(view.spec)
+    wanted = 0 if view.spec is None else hot_spares_wanted(view.spec)
     if view.spec is None or not wanted:
         return []
     nodes = sorted(spare_nodes(snapshot, view))

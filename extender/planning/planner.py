@@ -333,7 +333,7 @@ class Planner:
     async def _keep_spares(self, view: GangView) -> None:
         """Take the hot spares that a gang lacks; one that has too few waits for room."""
         if view.lacks_standby and not await self._spares.keep(self.question(view.key), self._pace):
-            self._list.todo.discard(view.key)  # its own seats are no reason to look again
+            self._list.todo.discard(view.key)  # its own hot spares are no reason to look again
             self._list.park(view.key)
 
     def question(self, key: GangKey) -> Question:

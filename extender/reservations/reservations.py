@@ -99,7 +99,7 @@ class ExpectedRows:
 def seen_pods(state: ClusterState, expected: ExpectedRows) -> Uids:
     """Return the UIDs of all pods in the state, which a list has unless they are gone.
 
-    Those that are only expected, and seats kept for hot spares, are no pods.
+    Those that are only expected, and hot spares, are no pods.
     """
     pods = state.snapshot().pods
     states = pods.state.array()

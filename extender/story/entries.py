@@ -117,7 +117,7 @@ def _held(event: events.PlanHeld) -> Facts:
 
 
 def _stood_by(event: events.StandbyHeld) -> Facts:
-    return _facts(HOLD, "{} hot spares hold room", (len(event.seats),), (), (event.gang,))
+    return _facts(HOLD, "{} hot spares hold room", (len(event.hot_spares),), (), (event.gang,))
 
 
 def _described(event: events.GangUpserted) -> Facts:

@@ -108,7 +108,7 @@ class Census:
 
 
 def _kept(snapshot: Snapshot) -> dict[str, int]:
-    """Return what seats keep, by resource."""
+    """Return what hot spares hold, by resource."""
     total: Counter[str] = Counter()
     classes, counts = np.unique(
         snapshot.pods.pod_class[snapshot.standby_rows()], return_counts=True

@@ -6,7 +6,7 @@ built first stands at the end of its arrow (``extender.wiring.extender``)::
     API server ──► Sync ──► Feed ──► Engine.apply ──► effects ──► WorkList ──► Planner
                               │                                                   │ planned
                               ├─► members that are new ──► Reservations.came      ▼
-                              ├─► LostSeats, Slipped, DeviceWatch, Attached   Reservations.planned
+                              ├─► Vacancies, Slipped, DeviceWatch, Attached   Reservations.planned
                               └─► nodes that differ ──► Repairer                  │ pods that exist
                                                                                   ▼
     API server ◄──PATCH── Releaser.submit ◄── the gang has its network ── JobNetworks.submit

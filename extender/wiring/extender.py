@@ -28,8 +28,8 @@ from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
-from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner
+from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import StateDumper
 from extender.releases.partialgangs import PartialGangs
@@ -123,10 +123,10 @@ class Extender:
         self._build_servers(it, holding, shown)
         self._build_leadership(it)
 
-    def _build_intake(self, it: Common) -> tuple[LostSeats, NetworkRecords, ExpectedRows]:
+    def _build_intake(self, it: Common) -> tuple[Vacancies, NetworkRecords, ExpectedRows]:
         """Build what comes before the state, and the parts that are shown pods on their way."""
         namespaces: Namespaces = {}
-        lost = LostSeats(it.engine, self.config.keep_lost_seat_seconds)
+        lost = Vacancies(it.engine, self.config.keep_vacancy_seconds)
         records, expected = NetworkRecords(it.engine, self.client), ExpectedRows()
         self.slipped = rooms.slipped_pods(it, namespaces)
         self.devices = rooms.device_watch(it)
@@ -145,7 +145,7 @@ class Extender:
         return lost, records, expected
 
     def _build_chain(
-        self, it: Common, lost: LostSeats, records: NetworkRecords, expected: ExpectedRows
+        self, it: Common, lost: Vacancies, records: NetworkRecords, expected: ExpectedRows
     ) -> PlanHolder:
         """Build planned → reserved → network → release, the last first."""
         holding = PlanHolder(it.engine)

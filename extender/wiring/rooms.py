@@ -26,8 +26,8 @@ from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
-from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.routes import ReadApi
@@ -266,7 +266,7 @@ def partial_gangs_of(it: Common) -> PartialGangs:
 # -- planning ------------------------------------------------------------------------------------
 
 
-def restrictions_of(repairer: Repairer, lost: LostSeats, networks: JobNetworks) -> Restrictions:
+def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) -> Restrictions:
     """Say who is asked what a gang may not have."""
     return Restrictions(refused=repairer.refused, kept=lost.kept_from, network=networks.lack)
 

@@ -128,12 +128,12 @@ class _Side:
     def spread(self, level: str, *, at_once: bool = False) -> float:
         """Return the mean spread, ``at_once``: of the gangs that did not wait."""
         return self.mean(
-            lambda o: mean_spread([s for s in o.seats[level] if s.at_once or not at_once])
+            lambda o: mean_spread([s for s in o.places[level] if s.at_once or not at_once])
         )
 
     def crossings(self, level: str) -> float:
         """Return how many neighbours in rank order are in different domains."""
-        return self.mean(lambda o: sum(each.crossings for each in o.seats[level]))
+        return self.mean(lambda o: sum(each.crossings for each in o.places[level]))
 
     def absolute(self) -> dict[str, Figure]:
         """Return the figures under the side's name; sizes are those of the first seed."""
@@ -145,9 +145,9 @@ class _Side:
         found[f"{name}_utilisation"] = round(self.mean(lambda o: o.utilisation), 4)
         for level in LEVELS:
             found[f"{name}_spread_{level}"] = round(self.spread(level), 4)
-            found[f"{name}_spread_{level}_by_gpus"] = figures.by_size(first.seats[level])
+            found[f"{name}_spread_{level}_by_gpus"] = figures.by_size(first.places[level])
             found[f"{name}_crossings_{level}"] = round(self.crossings(level), 1)
-        at_once = self.mean(lambda o: sum(each.at_once for each in o.seats[LEVELS[0]]))
+        at_once = self.mean(lambda o: sum(each.at_once for each in o.places[LEVELS[0]]))
         found[f"{name}_gangs_at_once"] = round(at_once, 1)
         return found
 

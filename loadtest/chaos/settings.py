@@ -74,7 +74,7 @@ def shape_of(dice: random.Random) -> Shape:
             release_concurrency=dice.choice((1, 4, 32)),
             evict_after_seconds=dice.choice((0.0, 20.0, 60.0)),
             refused_after_seconds=dice.choice((0.0, 10.0, 60.0)),
-            keep_lost_seat_seconds=dice.choice((0.0, 5.0, 15.0)),
+            keep_vacancy_seconds=dice.choice((0.0, 5.0, 15.0)),
             partial_after_seconds=dice.choice((0.0, 20.0)),
             roll_back_after_seconds=dice.choice((None, 10.0, 30.0, 60.0, 600.0)),
         ),

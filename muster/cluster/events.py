@@ -334,18 +334,18 @@ class PlanHeld:
 
 @dataclass(frozen=True, slots=True)
 class StandbyHeld:
-    """The planner keeps seats for members that a gang may lose: its hot spares.
+    """The planner holds room for members that a gang may lose: its hot spares.
 
     Taken whole or not at all, as a plan is.
     """
 
     #: The gang.
     gang: GangKey
-    #: A member: each seat is kept as for one more pod like it.
+    #: A member: each hot spare has room for one more pod like it.
     like: PodUid
     #: Each has a uid of its own, which no pod has, a node, and for ``rank`` the place in rank order
-    #: of the slice that it is kept for, -1 without slices.
-    seats: tuple[Assignment, ...]
+    #: of the slice that it is for, -1 without slices.
+    hot_spares: tuple[Assignment, ...]
 
 
 @dataclass(frozen=True, slots=True)

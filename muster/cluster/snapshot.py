@@ -155,8 +155,8 @@ class Snapshot(Tables):
         return self.holds[row]
 
     def standby_rows(self) -> NDArray[np.int32]:
-        """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
-        rows = sorted(row for seats in self.standby.values() for row in seats)
+        """Return the rows of all hot spares, ascending."""
+        rows = sorted(row for rows in self.standby.values() for row in rows)
         return np.array(rows, dtype=np.int32)
 
     def on_node(self, row: int) -> NDArray[np.int32]:

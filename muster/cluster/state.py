@@ -209,7 +209,7 @@ class ClusterState:
 
     @property
     def has_pods(self) -> bool:
-        """Whether any pod is known, or a seat kept for one."""
+        """Whether any pod or hot spare is known."""
         return len(self._model.directory) > 0
 
     def pod_uid(self, row: int) -> PodUid:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from muster.cluster.devices.claims import SPARE, PackedClaim
-from muster.cluster.devices.onenode import any_seat
+from muster.cluster.devices.onenode import share_by_name
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.handlers import devicetroubles
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
-from muster.cluster.specs.gangspec import standby_seats
+from muster.cluster.specs.gangspec import hot_spares_wanted
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.matchcounts import CountView, count_pods
 from muster.cluster.tables.pods import HELD, OCCUPYING, PodFlag, PodState
@@ -275,8 +275,8 @@ def _check_given(model: Model, node: int) -> None:
     for pod in model.pods_on(node):
         given = devices.given.to(pod, node) or ()
         mine = {claim.device for claim in devices.claims_on(node) if claim.pod == pod}
-        seats = (any_seat(devices.slots(node), index, name) for name in given)
-        known = {seat.device for seat in seats if seat is not None}
+        placed = (share_by_name(devices.slots(node), index, name) for name in given)
+        known = {share.device for share in placed if share is not None}
         named = pod in devices.open.get(node, {})
         _require(named or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
 
@@ -309,15 +309,15 @@ def _check_deadlines(model: Model) -> None:
 def _check_standby(model: Model) -> None:
     listed = sorted(row for rows in model.standby.values() for row in rows)
     held = sorted(row for row in model.pods.live() if model.pods.state[row] == PodState.STANDBY)
-    _require(listed == held, "the standby seats are not those that are listed")
+    _require(listed == held, "the hot spares are not those that are listed")
     for gang, rows in model.standby.items():
         members = {model.pods.state[row] for row in model.gangs.rows(gang)} if rows else set()
         wanted = model.gangs.spec(gang) if rows else None
-        enough = not rows or (wanted is not None and len(rows) <= standby_seats(wanted))
-        _require(enough, f"gang row {gang} keeps {len(rows)} seats, more than it wants")
+        enough = not rows or (wanted is not None and len(rows) <= hot_spares_wanted(wanted))
+        _require(enough, f"gang row {gang} has {len(rows)} hot spares, more than it wants")
         alive = not rows or bool(members & (OCCUPYING - {PodState.STANDBY}))
-        _require(alive, f"gang row {gang} keeps seats and has no member that holds room")
-        _require(all(model.pods.gang[row] == gang for row in rows), "a seat is another gang's")
+        _require(alive, f"gang row {gang} has hot spares and no member that holds room")
+        _require(all(model.pods.gang[row] == gang for row in rows), "a hot spare is another gang's")
 
 
 def _check_topology(model: Model) -> None:

@@ -20,12 +20,12 @@ import numpy as np
 from muster.cluster.devices.onenode import (
     Layout,
     LayoutNeed,
-    Seat,
+    PlacedShare,
     choose,
     class_weight,
     needs_of,
     put,
-    seat_name,
+    share_name,
 )
 from muster.cluster.events import Assignment
 from muster.cluster.ids import NO_ROW
@@ -61,12 +61,12 @@ class _Devices:
         if not needs:
             return ()
         uses = self._uses.setdefault(node, view.uses(node))
-        seats = self._priced(node, class_id, layout, uses, needs) or choose(layout, uses, needs)
-        if seats is None:
+        placed = self._priced(node, class_id, layout, uses, needs) or choose(layout, uses, needs)
+        if placed is None:
             return None
-        for seat in seats:
-            put(uses, seat)
-        return tuple(seat_name(layout, view.names[node], seat) for seat in seats)
+        for share in placed:
+            put(uses, share)
+        return tuple(share_name(layout, view.names[node], share) for share in placed)
 
     def _priced(
         self,
@@ -75,7 +75,7 @@ class _Devices:
         layout: Layout,
         uses: list[int],
         needs: tuple[LayoutNeed, ...],
-    ) -> list[Seat] | None:
+    ) -> list[PlacedShare] | None:
         """Return the device of a lone pod that takes a part of one; ``None``: it is no such pod."""
         need = needs[0]
         if not self.lone or len(needs) > 1 or need.pieces > 1 or need.alone:

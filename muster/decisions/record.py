@@ -61,12 +61,12 @@ def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
     head |= {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
     lines = [line(head | {"left_over": left_over})]
     names = snapshot.pods.names
-    for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
+    for index, (row, place) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
         if index % PODS_PER_PIECE == 0:
             yield b""
-        devices = {node: list(held) for node, held in seat.devices.items()}
+        devices = {node: list(held) for node, held in place.devices.items()}
         lines.append(
-            line([names[row], seat.uid.hex(), seat.node, list(seat.spares), devices, seat.rank])
+            line([names[row], place.uid.hex(), place.node, list(place.spares), devices, place.rank])
         )
     return b"\n".join(lines)
 

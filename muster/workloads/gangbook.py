@@ -54,8 +54,8 @@ class GangBook:
 
     # -- members -----------------------------------------------------------------------
 
-    def seat(self, member: Member) -> Member:
-        """Return the member's place in the gang that the model keeps."""
+    def resolve(self, member: Member) -> Member:
+        """Return the member with the gang and role that the model has for it."""
         whole = self._whole.get(member.key)
         return member if whole is None else Member(whole, role_of(member.key), member.rank)
 

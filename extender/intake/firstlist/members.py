@@ -2,8 +2,8 @@
 
 ::
 
-    planned pods that are similar ──► the first of each row of twins, and the pods without twins
-      (``PackedPage.similar``)          │                    (``muster.kube.firstlist.twins``)
+    planned pods that are similar ──► the first of each row of identical pods, and all others
+      (``PackedPage.similar``)          │            (``muster.kube.firstlist.identicalpods``)
                                         ▼
                         their own bytes ──► alike but for rank, node and plan? ──no──► new run
                          (``muster.kube.firstlist.siblingkeys``)   │ yes
@@ -12,7 +12,7 @@
                                          if only metadata, node and token differ ──None──► alone
                                                                    │
                                                                    ▼
-              each, and its twins: rank and plan ──► ``BoundBatch``, and what the feed keeps of it
+              each, and those identical to it: rank and plan ──► ``BoundBatch``, and the feed
 
 An API server lists the pods of a gang next to each other, since their names begin alike.
 """
@@ -31,11 +31,11 @@ from extender.intake.objects import Feed
 from muster.cluster.columns.uids import Uids
 from muster.kube import wire
 from muster.kube.errors import DecodeError
+from muster.kube.firstlist.identicalpods import FEWEST, IdenticalPods
 from muster.kube.firstlist.ownbytes import Apart, OwnBytes
 from muster.kube.firstlist.ownkeys import shared
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.siblingkeys import SiblingKeys
-from muster.kube.firstlist.twins import FEWEST, Twins
 from muster.kube.firstlist.versions import Times
 from muster.kube.quantity import QuantityError
 from muster.workloads.dialect import NO_RANK
@@ -137,20 +137,20 @@ class ListedMembers:
         page = listed.page
         after = int(np.searchsorted(page.similar, begin, side="right"))
         end = int(page.similar[after]) if after < len(page.similar) else len(page)
-        found = list(page.twins(begin + np.flatnonzero(listed.may[begin:end])))
+        found = list(page.identical(begin + np.flatnonzero(listed.may[begin:end])))
         read = np.ones(end - begin, dtype=np.bool_)
         for one in found:
             read[one.places[1:] - begin] = False
         places = begin + np.flatnonzero(read)
         owns = list(takewhile(OwnBytes.is_planned, page.own(places)))
         stop = end if len(owns) == len(places) else int(places[len(owns)])
-        twins = {int(one.places[0]): one.before(stop) for one in found}
+        identical = {int(one.places[0]): one.before(stop) for one in found}
         before: _Judged | None = None
         for run in _runs(listed, page, places[: len(owns)].tolist(), owns):
-            if len(run.pods) >= FEWEST or any(place in twins for place, _, _ in run.pods):
+            if len(run.pods) >= FEWEST or any(place in identical for place, _, _ in run.pods):
                 judged = self._judge(run, before)
                 if judged is not None:
-                    self._add_run(listed, run, judged.like, twins, batch)
+                    self._add_run(listed, run, judged.like, identical, batch)
                     before = judged
         return max(stop, begin + 1)
 
@@ -159,7 +159,7 @@ class ListedMembers:
         listed: ReadPage,
         run: _Run,
         like: Sibling,
-        twins: Mapping[int, Twins],
+        identical: Mapping[int, IdenticalPods],
         batch: BoundBatch,
     ) -> None:
         first, *_ = run.pods[0]
@@ -169,10 +169,10 @@ class ListedMembers:
         may = listed.created >= listed.created[first]
         for one in run.pods:
             place, _, meta = one
-            if may[place] and self._add_one(listed, group, one) and place in twins:
-                others = may[twins[place].places]
+            if may[place] and self._add_one(listed, group, one) and place in identical:
+                others = may[identical[place].places]
                 others[0] = False
-                self._add_twins(listed, group, meta, twins[place].those(others), run)
+                self._add_identical(listed, group, meta, identical[place].those(others), run)
 
     def _add_one(self, listed: ReadPage, group: _Group, one: _Pod) -> bool:
         """Add a pod; return ``False`` if all of it has to be read."""
@@ -185,21 +185,26 @@ class ListedMembers:
         self._feed.runs(listed.uids[place], meta, group.like.placed, member)
         return True
 
-    def _add_twins(
-        self, listed: ReadPage, group: _Group, meta: wire.ObjectMeta, twins: Twins, run: _Run
+    def _add_identical(
+        self,
+        listed: ReadPage,
+        group: _Group,
+        meta: wire.ObjectMeta,
+        identical: IdenticalPods,
+        run: _Run,
     ) -> None:
-        """Add twins by their numbers, or one by one where more than a rank sets them apart.
+        """Add identical pods by numbers, or one by one where more than a rank sets them apart.
 
         ``meta``: of the first of them, which has been added.
         """
-        like, places = group.like, twins.places
+        like, places = group.like, identical.places
         if like.rank is None:
             for one in run.read(listed, places):
                 self._add_one(listed, group, one)
             return
         source = told_by(meta, like.rank_keys)
-        own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
-        ranks = twins.planned if source is None else own
+        own = np.full(len(places), NO_RANK) if source is None else identical.numbers[source]
+        ranks = identical.planned if source is None else own
         group.batch.add_members(group.number, places, ranks)
         uids = list(listed.uids.at(places))
         self._feed.run_together(uids, like.placed, own.tolist())

@@ -82,7 +82,7 @@ class Siblings:
         placed = self._placed(pod) if self._is_plain(pod) else None
         if placed is None:
             return None
-        event = self.event(pod, self._book.seat(placed.member))
+        event = self.event(pod, self._book.resolve(placed.member))
         return None if event.finished or event.terminating else _sibling(pod, event, placed)
 
     def judge_as(self, like: Sibling, meta: wire.ObjectMeta, node: str) -> Sibling | None:
@@ -97,7 +97,7 @@ class Siblings:
         placed = self._placed(pod)
         if placed is None:
             return None
-        member = self._book.seat(placed.member)
+        member = self._book.resolve(placed.member)
         event = self._translator.event_as(
             like.event, meta, node, gang=member.key, role=member.role, rank=member.rank
         )
@@ -108,7 +108,7 @@ class Siblings:
         placed = place(pod)
         if placed is None or placed.member.template is not None:
             return None
-        key = self._book.seat(placed.member).key
+        key = self._book.resolve(placed.member).key
         return None if conflicts_as(pod, placed) or self._outsiders.of(key) else placed
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
@@ -126,13 +126,13 @@ class Siblings:
         """Return a sibling's own place; ``None`` if it is in another gang after all."""
         theirs = like.placed.member
         if like.rank is not None:
-            return self._book.seat(Member(theirs.key, theirs.role, like.rank(meta)))
+            return self._book.resolve(Member(theirs.key, theirs.role, like.rank(meta)))
         found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
         if found is None or found[0] is not like.placed.dialect:
             return None
         own = found[1]
         same = own.key == theirs.key and own.role == theirs.role and own.template is None
-        return self._book.seat(own) if same else None
+        return self._book.resolve(own) if same else None
 
     def _is_plain(self, pod: wire.Pod) -> bool:
         """Return whether nothing of a pod's own decides what it asks for."""

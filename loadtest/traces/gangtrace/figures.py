@@ -62,34 +62,36 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
-    """How a gang sits at one level. ``spread``: see the module; ``at_once``: it did not wait."""
+class GangPlace:
+    """How a gang is placed at one level."""
 
     gpus: int
+    #: See the module.
     spread: float
     crossings: int
+    #: It did not wait.
     at_once: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One log in figures. ``gang_waits``: of jobs of several pods. ``seats``: by level."""
+    """One log in figures. ``gang_waits``: of jobs of several pods. ``places``: by level."""
 
     waits: dict[str, float]
     gang_waits: dict[str, float]
     utilisation: float
-    seats: dict[str, list[Sitting]]
+    places: dict[str, list[GangPlace]]
 
     @classmethod
     def of(cls, stream: Stream, log: Log, fleet: Fleet) -> "Outcome":
-        """Evaluate a log; one of a side without hosts has no seats."""
+        """Evaluate a log; one of a side without hosts has no places."""
         fabric = Fabric(fleet)
-        seated = any(log.hosts)
+        placed = any(log.hosts)
         return cls(
             wait_figures(waits(stream, log)),
             wait_figures(waits(stream, log, gangs=True)),
             utilisation(stream, log, fleet.gpus),
-            {level: sittings(stream, log, fabric, level) if seated else [] for level in LEVELS},
+            {level: gang_places(stream, log, fabric, level) if placed else [] for level in LEVELS},
         )
 
 
@@ -125,8 +127,8 @@ def utilisation(stream: Stream, log: Log, gpus: int) -> float:
     return used / (gpus * stream.span)
 
 
-def sittings(stream: Stream, log: Log, fabric: Fabric, level: str) -> list[Sitting]:
-    """Return how each counted gang of several pods sits."""
+def gang_places(stream: Stream, log: Log, fabric: Fabric, level: str) -> list[GangPlace]:
+    """Return how each counted gang of several pods is placed."""
     domains = fabric.domains(level)
     fewest: dict[tuple[int, int], int] = {}
     found = []
@@ -139,7 +141,7 @@ def sittings(stream: Stream, log: Log, fabric: Fabric, level: str) -> list[Sitti
             fewest[key] = fabric.fewest(level, job)
         path = [domains[host] for host in hosts]
         at_once = starts[job.name] - job.arrival < RESOLUTION_S
-        found.append(Sitting(job.gpus, len(set(path)) / fewest[key], crossings(path), at_once))
+        found.append(GangPlace(job.gpus, len(set(path)) / fewest[key], crossings(path), at_once))
     return found
 
 
@@ -148,16 +150,16 @@ def crossings(path: Sequence[str]) -> int:
     return sum(a != b for a, b in pairwise([*path, path[0]]))
 
 
-def mean_spread(sitting: Sequence[Sitting]) -> float:
+def mean_spread(places: Sequence[GangPlace]) -> float:
     """Return the mean over gangs, 1 where there are none."""
-    return sum(each.spread for each in sitting) / len(sitting) if sitting else 1.0
+    return sum(each.spread for each in places) / len(places) if places else 1.0
 
 
-def by_size(sitting: Sequence[Sitting]) -> dict[str, float]:
+def by_size(places: Sequence[GangPlace]) -> dict[str, float]:
     """Return the mean spread of each size in GPUs."""
-    sizes = sorted({each.gpus for each in sitting})
+    sizes = sorted({each.gpus for each in places})
     return {
-        str(size): round(mean_spread([each for each in sitting if each.gpus == size]), 3)
+        str(size): round(mean_spread([each for each in places if each.gpus == size]), 3)
         for size in sizes
     }
 

@@ -173,24 +173,24 @@ def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[st
     if view is not None:
         yield "\n".join(told(answer, view, question.now))
     if isinstance(answer, Planned):
-        yield _seats(snapshot, answer)
+        yield _places(snapshot, answer)
     if isinstance(answer, Planned | Wait):
         found = run(candidates(snapshot, question))
         if found is not None:
             yield _domains(found)
 
 
-def _seats(snapshot: Snapshot, planned: Planned) -> str:
+def _places(snapshot: Snapshot, planned: Planned) -> str:
     head = ("RANK", "POD", "NODE", "SPARES", "DEVICES")
     rows = [
         (
-            str(seat.rank),
+            str(place.rank),
             snapshot.pods.names[row],
-            seat.node,
-            ", ".join(seat.spares),
-            ", ".join(seat.devices.get(seat.node, ())),
+            place.node,
+            ", ".join(place.spares),
+            ", ".join(place.devices.get(place.node, ())),
         )
-        for row, seat in zip(planned.plan.pods.tolist(), planned.assignments, strict=True)
+        for row, place in zip(planned.plan.pods.tolist(), planned.assignments, strict=True)
     ]
     return _table(head, rows, "pods")
 

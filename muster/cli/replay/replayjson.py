@@ -17,7 +17,7 @@ from muster.placement.decision import Wait
 from muster.placement.question import Question
 from muster.placement.reasons.perdomain import candidates
 
-_SEAT: Final = (
+_PLACE: Final = (
     "pod",
     "uid",
     "node",
@@ -61,7 +61,7 @@ def _rerun(rerun: Rerun) -> Object:
 
 
 def _decision(snapshot: Snapshot, question: Question, answer: Answer) -> Object:
-    head, *seats = text(snapshot, answer).split(b"\n")
+    head, *places = text(snapshot, answer).split(b"\n")
     found: Object = {
         "gang": question.gang,
         "generation": snapshot.generation,
@@ -69,7 +69,7 @@ def _decision(snapshot: Snapshot, question: Question, answer: Answer) -> Object:
         "answer": json.loads(head),
     }
     if isinstance(answer, Planned):
-        found["pods"] = [dict(zip(_SEAT, json.loads(seat), strict=True)) for seat in seats]
+        found["pods"] = [dict(zip(_PLACE, json.loads(place), strict=True)) for place in places]
     if isinstance(answer, Planned | Wait):
         rooms = candidates(snapshot, question)
         found["candidates"] = encode(run(rooms))

@@ -60,7 +60,16 @@ class Column(Generic[S, V]):
     Rows never written hold ``fill``.
     """
 
-    __slots__ = ("_array", "_cells", "_copied", "_copy", "_fill", "_frozen", "_shared", "_twin")
+    __slots__ = (
+        "_array",
+        "_cells",
+        "_copied",
+        "_copy",
+        "_copy_cells",
+        "_fill",
+        "_frozen",
+        "_shared",
+    )
 
     def __init__(self, dtype: type[S], fill: V, *, like: NDArray[S] | None = None) -> None:
         self._fill: V = fill
@@ -71,7 +80,7 @@ class Column(Generic[S, V]):
         self._frozen: NDArray[S] | None = None
         self._copy: NDArray[S] | None = None  # for the first write once the array is shared
         self._copied = 0  # rows of it that are there already
-        self._twin: Cells[V] | None = None  # its cells
+        self._copy_cells: Cells[V] | None = None  # its cells
         self._cells = cast("Cells[V]", self._array.data)
 
     def __getitem__(self, row: int) -> V:
@@ -81,8 +90,8 @@ class Column(Generic[S, V]):
         if self._shared:
             self._own()
         self._cells[row] = value
-        if self._twin is not None:
-            self._twin[row] = value
+        if self._copy_cells is not None:
+            self._copy_cells[row] = value
 
     def add(self: "Column[S, int]", row: int, delta: int) -> int:
         """Add ``delta`` to one cell and return the sum."""
@@ -90,8 +99,8 @@ class Column(Generic[S, V]):
             self._own()
         total = self._cells[row] + delta
         self._cells[row] = total
-        if self._twin is not None:
-            self._twin[row] = total
+        if self._copy_cells is not None:
+            self._copy_cells[row] = total
         return total
 
     def at(self, rows: NDArray[np.integer]) -> NDArray[S]:
@@ -146,7 +155,7 @@ class Column(Generic[S, V]):
             return False
         if self._copy is None:
             self._copy, self._copied = np.empty_like(self._array), 0
-            self._twin = cast("Cells[V]", self._copy.data)
+            self._copy_cells = cast("Cells[V]", self._copy.data)
         if self._copied == len(self._array):
             return False
         self._copied = self._copy_until(self._copy, self._copied + PREPARED_ROWS)
@@ -166,7 +175,7 @@ class Column(Generic[S, V]):
         """Own the array, and no copy of it: for writes of many rows."""
         if self._shared:
             self._own()
-        self._copy = self._twin = None
+        self._copy = self._copy_cells = None
 
     def _own(self) -> None:
         if self._copy is None:
@@ -183,7 +192,7 @@ class Column(Generic[S, V]):
 
     def _replace(self, array: NDArray[S]) -> None:
         self._array = array
-        self._copy = self._twin = None
+        self._copy = self._copy_cells = None
         self._cells = cast("Cells[V]", array.data)
         self._shared = False
         self._frozen = None

@@ -3,7 +3,7 @@
 from struct import Struct
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.onenode import DeviceSlot, Layout, Seat
+from muster.cluster.devices.onenode import DeviceSlot, Layout, PlacedShare
 from muster.cluster.devices.view import shape_of
 from muster.cluster.events import DeviceSpec
 
@@ -15,7 +15,7 @@ CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
 
 
 class PackedClaim(NamedTuple):
-    """One seat of one pod, as it is packed."""
+    """One placed share of one pod, as it is packed."""
 
     pod: int
     device: int
@@ -28,9 +28,9 @@ class PackedClaim(NamedTuple):
     mask: int
 
     @property
-    def seat(self) -> Seat:
-        """The seat."""
-        return Seat(
+    def share(self) -> PlacedShare:
+        """The placed share."""
+        return PlacedShare(
             self.device, self.profile, self.start, self.milli, self.memory, self.units, self.mask
         )
 
@@ -81,9 +81,9 @@ def _place(spec: DeviceSpec) -> tuple[int, str, str, int, str]:
     return (spec.numa, spec.parent, stem, int(number[:9] or -1), spec.name)
 
 
-def pack_claim(pod: int, seat: Seat, flags: int) -> bytes:
-    """Return one seat of a pod as it is kept."""
-    return CLAIM.pack(pod, seat.device, flags, *seat[1:])
+def pack_claim(pod: int, share: PlacedShare, flags: int) -> bytes:
+    """Return one placed share of a pod, packed."""
+    return CLAIM.pack(pod, share.device, flags, *share[1:])
 
 
 def unpack(packed: bytes) -> list[PackedClaim]:

@@ -72,7 +72,7 @@ def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
     return whole + pod_class.devices.asks
 
 
-def share(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:
+def share_of(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:
     """Return what the ask takes of such a device, ``None`` where it is no such device."""
     match ask:
         case Whole() | SharedAsk():

@@ -1,8 +1,8 @@
 """The devices of one node: what is used of each, who fits, and which device is the best one.
 
 Pure arithmetic on small lists. *Uses* are four integers a device, as they stand in the
-node's state: milli-devices, MiB, replicas, bits of MIG slices. A *seat* is one share on one
-device. Choices are made so that what stays free is worth most:
+node's state: milli-devices, MiB, replicas, bits of MIG slices. A *placed share* is
+a share on a certain device. Choices are made so that what stays free is worth most:
 
 - a share goes to the device that it fills best (best fit);
 - shares on several devices go to those with most room, so that as many pods as the counts
@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share, unit, wanted
+from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share_of, unit, wanted
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, Whole
 from muster.cluster.specs.deviceshape import DeviceShape, MigProfile
 from muster.cluster.specs.podconstraints import PodClass
@@ -28,15 +28,22 @@ _MILLI: Final = 1000
 _MANY: Final = 1 << 20  # room where a share takes nothing that runs out
 
 
-class Seat(NamedTuple):
-    """One share on one device; ``profile``, ``start``: of a MIG instance, else -1."""
+class PlacedShare(NamedTuple):
+    """A share on a certain device."""
 
+    #: Its number in the layout.
     device: int
+    #: Number of the MIG profile in the device's ``placements``, -1: no MIG instance.
     profile: int
+    #: Memory slice that the MIG instance starts at, -1: no MIG instance.
     start: int
+    #: Thousandths of the device's computing power.
     milli: int
+    #: MiB.
     memory: int
+    #: Replicas.
     units: int
+    #: Bits of the MIG slices that it takes.
     mask: int
 
 
@@ -78,7 +85,8 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | No
     for ask in asks_of(pod_class):
         how = wanted(ask)
         shares = tuple(
-            share(ask, slot.shape) if fits_model(slot.shape, pod_class) else None for slot in layout
+            share_of(ask, slot.shape) if fits_model(slot.shape, pod_class) else None
+            for slot in layout
         )
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
@@ -94,7 +102,7 @@ def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
     """Return whether such a device is what the ask is about, though it may not do."""
     if isinstance(ask, MigAsk) and shape.placements:
         return True
-    return share(ask, shape) is not None
+    return share_of(ask, shape) is not None
 
 
 def _picky(pod_class: PodClass) -> bool:
@@ -138,20 +146,22 @@ def places(masks: tuple[tuple[int, int], ...], used: int) -> int:
     return best
 
 
-def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, anew: bool = False) -> bool:
-    """Return whether all seats are to be had together.
+def fits(
+    layout: Layout, uses: Sequence[int], placed: Iterable[PlacedShare], *, anew: bool = False
+) -> bool:
+    """Return whether all shares fit together.
 
     ``anew``: for a pod that is put there now, and is not put where all cores are taken even if
     he asks for none. Who is there already may have come before those who took them.
     """
     left = list(uses)
-    for seat in seats:
-        slot, base = layout[seat.device], seat.device * WIDTH
-        if not slot.healthy or left[base + 3] & seat.mask:
+    for share in placed:
+        slot, base = layout[share.device], share.device * WIDTH
+        if not slot.healthy or left[base + 3] & share.mask:
             return False
-        if anew and seat.milli == 0 and not seat.mask and left[base] >= _MILLI:
+        if anew and share.milli == 0 and not share.mask and left[base] >= _MILLI:
             return False
-        put(left, seat)
+        put(left, share)
         if not _within(slot.shape, left, base):
             return False
     return True
@@ -161,13 +171,13 @@ def _within(shape: DeviceShape, uses: Sequence[int], base: int) -> bool:
     return uses[base] <= _MILLI and uses[base + 1] <= shape.memory and uses[base + 2] <= shape.units
 
 
-def put(uses: list[int], seat: Seat) -> None:
-    """Count a seat."""
-    base = seat.device * WIDTH
-    uses[base] += seat.milli
-    uses[base + 1] += seat.memory
-    uses[base + 2] += seat.units
-    uses[base + 3] |= seat.mask
+def put(uses: list[int], share: PlacedShare) -> None:
+    """Add a share to what is used."""
+    base = share.device * WIDTH
+    uses[base] += share.milli
+    uses[base + 1] += share.memory
+    uses[base + 2] += share.units
+    uses[base + 3] |= share.mask
 
 
 # --- choice ---------------------------------------------------------------------------
@@ -177,29 +187,31 @@ def room(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...], lim
     """Return how many pods with these needs fit one after the other, ``limit`` at most."""
     left = list(uses)
     for number in range(limit):
-        seats = choose(layout, left, needs)
-        if seats is None:
+        placed = choose(layout, left, needs)
+        if placed is None:
             return number
-        for seat in seats:
-            put(left, seat)
+        for share in placed:
+            put(left, share)
     return limit
 
 
-def choose(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]) -> list[Seat] | None:
-    """Return seats in the order of the needs, ``None`` when one of them finds none."""
+def choose(
+    layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]
+) -> list[PlacedShare] | None:
+    """Return shares in the order of the needs, ``None`` when there is no room for one of them."""
     left = list(uses)
     order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
-    found: dict[int, list[Seat]] = {}
+    found: dict[int, list[PlacedShare]] = {}
     for number in order:
-        seats = _choose_one(layout, left, needs[number])
-        if seats is None:
+        placed = _choose_one(layout, left, needs[number])
+        if placed is None:
             return None
-        found[number] = seats
-    return [seat for number in range(len(needs)) for seat in found[number]]
+        found[number] = placed
+    return [share for number in range(len(needs)) for share in found[number]]
 
 
 def weight(ask: DeviceAsk) -> tuple[int, int, int]:
-    """Return how hard an ask is to seat, for those who are seated first."""
+    """Return how hard an ask is to place. The hardest is placed first."""
     match ask:
         case Whole(count=count):
             return (3, count, 0)
@@ -218,84 +230,86 @@ def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(map(weight, asks_of(pod_class)), reverse=True))
 
 
-def _choose_one(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
-    """Seat one need and count it in ``left``."""
+def _choose_one(layout: Layout, left: list[int], need: LayoutNeed) -> list[PlacedShare] | None:
+    """Place one need and add it to ``left``."""
     if need.alone:
         return _choose_alone(layout, left, need)
-    seats: list[Seat] = []
+    placed: list[PlacedShare] = []
     taken: set[int] = set()
     for _ in range(need.pieces):
-        seat = _best(layout, left, need, taken)
-        if seat is None:
+        share = _best(layout, left, need, taken)
+        if share is None:
             return None
-        seats.append(seat)
-        taken.add(seat.device)
-        put(left, seat)
-    return sorted(seats, key=lambda seat: seat.device)
+        placed.append(share)
+        taken.add(share.device)
+        put(left, share)
+    return sorted(placed, key=lambda share: share.device)
 
 
-def _choose_alone(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
-    """Seat a need for whole devices: the first free ones, which are neighbours."""
-    seats: list[Seat] = []
+def _choose_alone(layout: Layout, left: list[int], need: LayoutNeed) -> list[PlacedShare] | None:
+    """Place a need for whole devices: on the first free ones, which are neighbours."""
+    placed: list[PlacedShare] = []
     for device, one in enumerate(need.shares):
         if one is None or any(left[device * WIDTH : (device + 1) * WIDTH]):
             continue
         if layout[device].healthy:
-            seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
-            if len(seats) == need.pieces:
-                for seat in seats:
-                    put(left, seat)
-                return seats
+            placed.append(PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0))
+            if len(placed) == need.pieces:
+                for share in placed:
+                    put(left, share)
+                return placed
     return None
 
 
-def _best(layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int]) -> Seat | None:
-    best: tuple[tuple[int, ...], Seat] | None = None
+def _best(
+    layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int]
+) -> PlacedShare | None:
+    best: tuple[tuple[int, ...], PlacedShare] | None = None
     for device, one in enumerate(need.shares):
         if one is None or (need.distinct and device in taken):
             continue
         often = times(layout[device], left, device * WIDTH, one)
         if not often:
             continue
-        seat, spoilt = _seat(layout[device].shape, left, device, one)
-        key = (*_preference(layout[device].shape, left, seat, need, taken, often, spoilt), device)
+        share, spoilt = _place_on(layout[device].shape, left, device, one)
+        key = (*_preference(layout[device].shape, left, share, need, taken, often, spoilt), device)
         if best is None or key < best[0]:
-            best = key, seat
+            best = key, share
     return None if best is None else best[1]
 
 
 def _preference(
     shape: DeviceShape,
     left: Sequence[int],
-    seat: Seat,
+    share: PlacedShare,
     need: LayoutNeed,
     taken: set[int],
     often: int,
     spoilt: int,
 ) -> tuple[int, ...]:
     """Return what makes a device the better one, the lower the better."""
-    base = seat.device * WIDTH
-    if seat.mask:
+    base = share.device * WIDTH
+    if share.mask:
         return (spoilt, -left[base + 3].bit_count())
     if need.distinct:
         if need.pieces > 1:
             return (-often,)
-        return (_MILLI - left[base] - seat.milli, shape.memory - left[base + 1] - seat.memory)
-    return (int(seat.device in taken), left[base + 2], shape.numa)
+        return (_MILLI - left[base] - share.milli, shape.memory - left[base + 1] - share.memory)
+    return (int(share.device in taken), left[base + 2], shape.numa)
 
 
-def _seat(
+def _place_on(
     shape: DeviceShape, left: Sequence[int], device: int, one: DeviceShare
-) -> tuple[Seat, int]:
+) -> tuple[PlacedShare, int]:
     if not one.masks:
-        return Seat(device, -1, -1, one.milli, one.memory, one.units, 0), 0
+        return PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0), 0
     used = left[device * WIDTH + 3]
     spoilt, start, bits = min(
         (_spoils(shape.placements, used, bits), -start, bits)
         for start, bits in one.masks
         if not bits & used
     )
-    return Seat(device, one.profile, -start, 0, 0, 0, bits), spoilt
+    return PlacedShare(device, one.profile, -start, 0, 0, 0, bits), spoilt
 
 
 @lru_cache(maxsize=65536)
@@ -312,18 +326,18 @@ def _spoils(profiles: tuple[MigProfile, ...], used: int, bits: int) -> int:
 # --- names ----------------------------------------------------------------------------
 
 
-def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
-    """Return what a seat is called in a plan: the device, and the place of a MIG instance."""
-    if seat.profile < 0:
-        return names[seat.device]
-    profile = layout[seat.device].shape.placements[seat.profile]
-    return f"{names[seat.device]}/{profile.name}@{seat.start}"
+def share_name(layout: Layout, names: Sequence[str], share: PlacedShare) -> str:
+    """Return what a share is called in a plan: the device, and the place of a MIG instance."""
+    if share.profile < 0:
+        return names[share.device]
+    profile = layout[share.device].shape.placements[share.profile]
+    return f"{names[share.device]}/{profile.name}@{share.start}"
 
 
-def named_seats(
+def named_shares(
     layout: Layout, names: Sequence[str], needs: tuple[LayoutNeed, ...], named: Sequence[str]
-) -> list[Seat] | None:
-    """Return the seats that ``named`` names for these needs, in their order.
+) -> list[PlacedShare] | None:
+    """Return the shares that ``named`` names for these needs, in their order.
 
     ``None`` when that cannot be what Muster wrote for such a pod: the number is another, a
     device is none of the node's or does not suit, or one is named twice where it must not.
@@ -331,17 +345,17 @@ def named_seats(
     if len(named) != sum(need.pieces for need in needs):
         return None
     index = {name: number for number, name in enumerate(names)}
-    seats: list[Seat] = []
+    placed: list[PlacedShare] = []
     left = iter(named)
     for need in needs:
-        mine = [named_seat(layout, index, need, name) for name in islice(left, need.pieces)]
-        if need.distinct and len({seat.device for seat in mine if seat}) < len(mine):
+        mine = [named_share(layout, index, need, name) for name in islice(left, need.pieces)]
+        if need.distinct and len({share.device for share in mine if share}) < len(mine):
             return None
-        for seat in mine:
-            if seat is None:
+        for share in mine:
+            if share is None:
                 return None
-            seats.append(seat)
-    return seats
+            placed.append(share)
+    return placed
 
 
 def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
@@ -353,10 +367,10 @@ def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
     return index.get(base, -1), place
 
 
-def named_seat(
+def named_share(
     layout: Layout, index: Mapping[str, int], need: LayoutNeed, name: str
-) -> Seat | None:
-    """Return the seat that a name stands for, ``None`` where it cannot be one of this need.
+) -> PlacedShare | None:
+    """Return the share that a name stands for, ``None`` where it cannot be one of this need.
 
     ``index``: device name → its number in the layout.
     """
@@ -365,30 +379,33 @@ def named_seat(
     if one is None:
         return None
     if not one.masks:
-        return None if place else Seat(device, -1, -1, one.milli, one.memory, one.units, 0)
-    return _placed(layout[device].shape, device, one.profile, place)
+        return None if place else PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0)
+    return _instance_at(layout[device].shape, device, one.profile, place)
 
 
-def any_seat(layout: Layout, index: Mapping[str, int], name: str) -> Seat | None:
-    """Return the seat of the pod that has what is so named, whatever it may have asked for."""
+def share_by_name(layout: Layout, index: Mapping[str, int], name: str) -> PlacedShare | None:
+    """Return the share that a name stands for, whatever its pod asked for.
+
+    ``None`` where the node has no such device. ``index``: device name → its number in the layout.
+    """
     device, place = locate(index, name)
     if device < 0:
         return None
     shape = layout[device].shape
     if place:
-        seats = (_placed(shape, device, n, place) for n in range(len(shape.placements)))
-        return next(filter(None, seats), None)
+        placed = (_instance_at(shape, device, n, place) for n in range(len(shape.placements)))
+        return next(filter(None, placed), None)
     bits = 0
     for profile in shape.placements:
         for _, mask in profile.masks:
             bits |= mask
     one = unit(shape)
-    return Seat(device, -1, -1, one.milli, one.memory, one.units, bits)
+    return PlacedShare(device, -1, -1, one.milli, one.memory, one.units, bits)
 
 
-def _placed(shape: DeviceShape, device: int, number: int, place: str) -> Seat | None:
+def _instance_at(shape: DeviceShape, device: int, number: int, place: str) -> PlacedShare | None:
     profile = shape.placements[number]
     for start, bits in profile.masks:
         if place == f"{profile.name}@{start}":
-            return Seat(device, number, start, 0, 0, 0, bits)
+            return PlacedShare(device, number, start, 0, 0, 0, bits)
     return None

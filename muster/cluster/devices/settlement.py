@@ -23,13 +23,13 @@ from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
     LayoutNeed,
-    Seat,
-    any_seat,
+    PlacedShare,
     choose,
     fits,
-    named_seat,
-    named_seats,
+    named_share,
+    named_shares,
     put,
+    share_by_name,
 )
 
 
@@ -52,18 +52,18 @@ class _Having:
 
     #: What it asks for.
     wish: PodDevices
-    #: The seats that its plan names.
-    planned: list[Seat] | None
+    #: The shares that its plan names.
+    planned: list[PlacedShare] | None
     #: By need.
-    seats: list[list[Seat]]
+    by_need: list[list[PlacedShare]]
     #: What it never asked for.
-    beside: list[Seat] = field(default_factory=list)
+    beside: list[PlacedShare] = field(default_factory=list)
     #: Some of what was given is taken.
     lost: bool = False
 
     @property
-    def firm(self) -> list[Seat]:
-        return [seat for mine in self.seats for seat in mine] + self.beside
+    def firm(self) -> list[PlacedShare]:
+        return [share for mine in self.by_need for share in mine] + self.beside
 
     @property
     def as_planned(self) -> bool:
@@ -101,14 +101,14 @@ class Settlement:
                     unmet[having.wish.pod] = having.wish.named  # its devices may come yet
                 continue
             found = self._presume(having)
-            packed += [pack_claim(having.wish.pod, seat, PRESUMED) for seat in found or ()]
+            packed += [pack_claim(having.wish.pod, share, PRESUMED) for share in found or ()]
             if found is None or having.lost or _is_otherwise(having):
                 unmet[having.wish.pod] = having.wish.named
         return packed, unmet
 
     def _begin(self, wish: PodDevices) -> _Having:
         named = wish.named.names
-        planned = named_seats(self._layout, self._names, wish.needs, named) if wish.needs else None
+        planned = named_shares(self._layout, self._names, wish.needs, named) if wish.needs else None
         return _Having(wish, planned, [[] for _ in wish.needs])
 
     # --- given ------------------------------------------------------------------------
@@ -121,64 +121,64 @@ class Settlement:
                 return
         left = list(given)
         for number, need in enumerate(having.wish.needs):
-            mine = having.seats[number]
+            mine = having.by_need[number]
             for name in list(left):
-                seat = named_seat(self._layout, self._index, need, name)
-                if seat is None or len(mine) == need.pieces or _is_double(need, mine, seat):
+                share = named_share(self._layout, self._index, need, name)
+                if share is None or len(mine) == need.pieces or _is_double(need, mine, share):
                     continue
                 left.remove(name)
-                self._book(having, mine, seat)
+                self._book(having, mine, share)
         for name in left:
-            extra = any_seat(self._layout, self._index, name)
-            if extra is not None and extra.device not in {seat.device for seat in having.firm}:
+            extra = share_by_name(self._layout, self._index, name)
+            if extra is not None and extra.device not in {share.device for share in having.firm}:
                 self._book(having, having.beside, extra)
 
-    def _book(self, having: _Having, mine: list[Seat], seat: Seat) -> None:
-        if fits(self._layout, self._uses, [seat]):
-            put(self._uses, seat)
-            mine.append(seat)
+    def _book(self, having: _Having, mine: list[PlacedShare], share: PlacedShare) -> None:
+        if fits(self._layout, self._uses, [share]):
+            put(self._uses, share)
+            mine.append(share)
         else:
             having.lost = True
 
     # --- named ------------------------------------------------------------------------
 
-    def _take_named(self, having: _Having, planned: list[Seat]) -> None:
+    def _take_named(self, having: _Having, planned: list[PlacedShare]) -> None:
         """Book what a plan names: all of it, or, of a pod that was given some, need by need."""
         first = 0
-        wanted: list[tuple[int, list[Seat]]] = []
+        wanted: list[tuple[int, list[PlacedShare]]] = []
         for number, need in enumerate(having.wish.needs):
-            if not having.seats[number]:
+            if not having.by_need[number]:
                 wanted.append((number, planned[first : first + need.pieces]))
             first += need.pieces
-        whole = len(wanted) == len(having.seats)
+        whole = len(wanted) == len(having.by_need)
         for part in [wanted] if whole else [[one] for one in wanted]:
-            seats = [seat for _, mine in part for seat in mine]
-            if fits(self._layout, self._uses, seats):
+            placed = [share for _, mine in part for share in mine]
+            if fits(self._layout, self._uses, placed):
                 for number, mine in part:
-                    having.seats[number] = mine
-                for seat in seats:
-                    put(self._uses, seat)
+                    having.by_need[number] = mine
+                for share in placed:
+                    put(self._uses, share)
 
     # --- presumed ---------------------------------------------------------------------
 
-    def _presume(self, having: _Having) -> list[Seat] | None:
+    def _presume(self, having: _Having) -> list[PlacedShare] | None:
         """Find something for what is still missing; ``None``: there is no room for all of it."""
         missing = [
             _rest(need, mine)
-            for need, mine in zip(having.wish.needs, having.seats, strict=True)
+            for need, mine in zip(having.wish.needs, having.by_need, strict=True)
             if len(mine) < need.pieces
         ]
         found = choose(self._layout, self._uses, tuple(missing))
-        for seat in found or ():
-            put(self._uses, seat)
+        for share in found or ():
+            put(self._uses, share)
         return found
 
 
 def _packed(having: _Having) -> Iterable[bytes]:
     pod, named = having.wish.pod, having.wish.named
     if having.as_planned and having.planned is not None:
-        return [pack_claim(pod, seat, SPARE * named.spare) for seat in having.planned]
-    return [pack_claim(pod, seat, GIVEN) for seat in having.firm]
+        return [pack_claim(pod, share, SPARE * named.spare) for share in having.planned]
+    return [pack_claim(pod, share, GIVEN) for share in having.firm]
 
 
 def _is_otherwise(having: _Having) -> bool:
@@ -186,15 +186,15 @@ def _is_otherwise(having: _Having) -> bool:
     return bool(having.wish.named.names) and not having.as_planned
 
 
-def _is_double(need: LayoutNeed, mine: list[Seat], seat: Seat) -> bool:
-    return need.distinct and any(seat.device == other.device for other in mine)
+def _is_double(need: LayoutNeed, mine: list[PlacedShare], share: PlacedShare) -> bool:
+    return need.distinct and any(share.device == other.device for other in mine)
 
 
-def _rest(need: LayoutNeed, mine: list[Seat]) -> LayoutNeed:
+def _rest(need: LayoutNeed, mine: list[PlacedShare]) -> LayoutNeed:
     """Return what is missing of a need."""
     left = need._replace(pieces=need.pieces - len(mine))
     if not need.distinct:
         return left
-    taken = {seat.device for seat in mine}
+    taken = {share.device for share in mine}
     shares = (None if device in taken else one for device, one in enumerate(need.shares))
     return left._replace(shares=tuple(shares))

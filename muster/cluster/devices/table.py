@@ -48,12 +48,12 @@ from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
     LayoutNeed,
-    Seat,
+    PlacedShare,
     fits,
-    named_seats,
+    named_shares,
     needs_of,
     put,
-    seat_name,
+    share_name,
 )
 from muster.cluster.devices.settlement import PodDevices, Settlement
 from muster.cluster.devices.view import DeviceView, pack_state, spec_of
@@ -200,12 +200,12 @@ class DeviceTable:
             self._needs[number, class_id] = known
         return known[2]
 
-    def seats(self, pod: int, node: int, named: Sequence[str]) -> list[Seat] | None:
-        """Return the seats that names stand for, ``None`` if they cannot be this pod's."""
+    def placed_shares(self, pod: int, node: int, named: Sequence[str]) -> list[PlacedShare] | None:
+        """Return the shares that names stand for, ``None`` if they cannot be this pod's."""
         needs = self.needs(pod, node)
         if not needs:
             return None
-        return named_seats(self.layouts[self.layout[node]], self.names[node], needs, named)
+        return named_shares(self.layouts[self.layout[node]], self.names[node], needs, named)
 
     def claim(self, pod: int, node: int, named: Sequence[str], *, spare: bool) -> None:
         """Give a pod its devices on a node: those ``named``, else any that suit."""
@@ -216,10 +216,10 @@ class DeviceTable:
             if named:
                 self._keep_open(pod, node, Named(tuple(named), spare))
             return
-        seats = self.seats(pod, node, named) if named else None
-        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
-        if seats is not None and free and not self._is_unsettled(node):
-            self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
+        placed = self.placed_shares(pod, node, named) if named else None
+        free = placed is not None and fits(self.slots(node), self.uses(node), placed)
+        if placed is not None and free and not self._is_unsettled(node):
+            self._append(node, [pack_claim(pod, share, SPARE * spare) for share in placed])
         elif free or not spare:
             self._settle(node, self._wants(node) | {pod: Named(tuple(named), spare)})
 
@@ -287,7 +287,7 @@ class DeviceTable:
 
     def name(self, node: int, claim: PackedClaim) -> str:
         """Return what a claim is called in a plan."""
-        return seat_name(self.layouts[self.layout[node]], self.names[node], claim.seat)
+        return share_name(self.layouts[self.layout[node]], self.names[node], claim.share)
 
     # --- frozen -----------------------------------------------------------------------
 
@@ -395,7 +395,7 @@ class DeviceTable:
         if number != NO_ROW:
             uses = [0] * (len(self.layouts[number]) * WIDTH)
             for claim in unpack(packed):
-                put(uses, claim.seat)
+                put(uses, claim.share)
             new = self.states.acquire(pack_state(number, uses))
         if new != old:
             self.state[node] = new

@@ -7,6 +7,6 @@
 ``gangevents``      gangs, namespaces and budgets are described
 ``planevents``      the planner's intentions: plans held, pods released, gangs skipped, time
 ``ledger``          holds: entered, released, dropped, and what a changed node breaks
-``hotspares``       seats that gangs keep for members they may lose
+``hotspares``       room that gangs hold for members they may lose
 ``devicetroubles``  devices that are not with the pods that a plan meant them for
 """

@@ -14,7 +14,16 @@ from enum import StrEnum
 from typing import Final
 
 from muster.cluster.devices.claims import PRESUMED, Named, PackedClaim, all_healthy
-from muster.cluster.devices.onenode import WIDTH, Layout, Seat, any_seat, choose, fits, locate, put
+from muster.cluster.devices.onenode import (
+    WIDTH,
+    Layout,
+    PlacedShare,
+    choose,
+    fits,
+    locate,
+    put,
+    share_by_name,
+)
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.model import Model
@@ -66,14 +75,14 @@ def lost(model: Model, row: int, node: int) -> str:
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
     if not names or not (devices.is_ill(node) or devices.given.any(node)):
         return ""
-    seats = devices.seats(row, node, names)
-    if seats is None or devices.given.to(row, node) is not None:
+    placed = devices.placed_shares(row, node, names)
+    if placed is None or devices.given.to(row, node) is not None:
         return ""
     layout = devices.slots(node)
-    if not all(layout[seat.device].healthy for seat in seats):
+    if not all(layout[share.device].healthy for share in placed):
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
     taken = _uses(layout, [c for c in _given_claims(devices, node) if c.pod != row])
-    if not fits(all_healthy(layout), taken, seats):
+    if not fits(all_healthy(layout), taken, placed):
         return _unless_others(devices, row, node, DEVICE_TAKEN)
     return ""
 
@@ -91,7 +100,7 @@ def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
         for name in names
         if locate(index, name)[0] >= 0
         and layout[locate(index, name)[0]].shape.placements
-        and any_seat(layout, index, name) is None
+        and share_by_name(layout, index, name) is None
     ]
 
 
@@ -119,7 +128,7 @@ def _given_claims(devices: DeviceTable, node: int) -> list[PackedClaim]:
 def _uses(layout: Layout, claims: list[PackedClaim]) -> list[int]:
     uses = [0] * (len(layout) * WIDTH)
     for claim in claims:
-        put(uses, claim.seat)
+        put(uses, claim.share)
     return uses
 
 
@@ -167,16 +176,16 @@ def _taken(
     model: Model, pod: int, node: int, named: Named, holders: list[PackedClaim]
 ) -> Iterator[DeviceTrouble]:
     layout = all_healthy(model.devices.slots(node))
-    seats = model.devices.seats(pod, node, named.names) or []
-    for name, seat in zip(named.names, seats, strict=False):
-        other = next((claim for claim in holders if _collide(layout, seat, claim)), None)
+    placed = model.devices.placed_shares(pod, node, named.names) or []
+    for name, share in zip(named.names, placed, strict=False):
+        other = next((claim for claim in holders if _collide(layout, share, claim)), None)
         if other is not None:
             holder = model.pods.uids[other.pod]
             yield _trouble(model, TroubleKind.TAKEN, pod, node, name, holder=holder)
 
 
-def _collide(layout: Layout, seat: Seat, claim: PackedClaim) -> bool:
-    return seat.device == claim.device and not fits(layout, _uses(layout, [claim]), [seat])
+def _collide(layout: Layout, share: PlacedShare, claim: PackedClaim) -> bool:
+    return share.device == claim.device and not fits(layout, _uses(layout, [claim]), [share])
 
 
 def _trouble(

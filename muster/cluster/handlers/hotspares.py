@@ -1,8 +1,8 @@
-"""Hot spares: seats that a gang keeps for members it may lose.
+"""Hot spares: room that a gang holds for members it may lose.
 
 ::
 
-    gang has its place ──StandbyHeld──► seats on its nodes' neighbours, as used as a pod's room
+    gang has its place ──StandbyHeld──► rows on nodes near its own; their room is used like a pod's
                                           │
         a member of the gang is planned ──┤ displaced: its room goes to the successor
         a gang of higher priority is  ────┤ displaced: given up
@@ -10,7 +10,7 @@
         the gang holds no room any more,  │
         or wants fewer ───────────────────┘ given up
 
-A seat is a pod row without a pod: whatever counts room, devices, ports or neighbours counts
+A hot spare is a pod row without a pod: whatever counts room, devices, ports or neighbours counts
 it, and nothing that is about pods of the API server ever meets it.
 """
 
@@ -19,7 +19,7 @@ from muster.cluster.errors import PlanStale
 from muster.cluster.events import Assignment, PlanHeld, StandbyHeld
 from muster.cluster.handlers import ledger
 from muster.cluster.model import Model
-from muster.cluster.specs.gangspec import standby_seats
+from muster.cluster.specs.gangspec import hot_spares_wanted
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import OCCUPYING, PodFlag, PodState
 
@@ -29,15 +29,15 @@ Lifted = list[tuple[int, Hold]]
 
 
 def enter(model: Model, event: StandbyHeld, like: int, out: EventOutcome) -> None:
-    """Take the seats of a checked event; ``like``: row of the member that they are kept for."""
+    """Hold the hot spares of a checked event; ``like``: row of a member of their gang."""
     gang = model.pods.gang[like]
     joined = model.gangs.last_member_at[gang]
-    for seat in event.seats:
-        row = model.new_pod(seat.uid)
-        _describe(model, row, like, seat.rank)
+    for spare in event.hot_spares:
+        row = model.new_pod(spare.uid)
+        _describe(model, row, like, spare.rank)
         model.set_gang(row, event.gang, joined)
         model.standby.setdefault(gang, set()).add(row)
-        ledger.enter(model, row, _hold(event, seat))
+        ledger.enter(model, row, _hold(event, spare))
     out.effects.append(GangChanged(event.gang))
 
 
@@ -50,34 +50,34 @@ def _describe(model: Model, row: int, like: int, rank: int) -> None:
         column[row] = column[like]
 
 
-def _hold(event: StandbyHeld, seat: Assignment) -> Hold:
+def _hold(event: StandbyHeld, spare: Assignment) -> Hold:
     return Hold(
         state=HoldState.STANDBY,
-        node=seat.node,
-        pins=(seat.node,),
+        node=spare.node,
+        pins=(spare.node,),
         gang=event.gang,
-        devices=seat.devices,
-        rank=seat.rank,
+        devices=spare.devices,
+        rank=spare.rank,
     )
 
 
 def settle(model: Model, gang: int, out: EventOutcome) -> None:
-    """Give up the seats that a gang does not want any more, after it changed."""
-    seats = model.standby.get(gang)
-    if not seats:
+    """Give up the hot spares that a gang does not want any more, after it changed."""
+    rows = model.standby.get(gang)
+    if not rows:
         return
     spec = model.gangs.spec(gang)
-    wanted = 0 if spec is None else standby_seats(spec)
+    wanted = 0 if spec is None else hot_spares_wanted(spec)
     if wanted and not any(model.pods.state[row] in _HOLDING for row in model.gangs.rows(gang)):
         wanted = 0
-    for row in sorted(seats)[wanted:]:
+    for row in sorted(rows)[wanted:]:
         ledger.give_up(model, row, out)
 
 
 def lift(model: Model, event: PlanHeld, plan: str) -> Lifted:
-    """Take the seats that a plan displaces off their nodes, to look at the room they leave.
+    """Take the hot spares that a plan displaces off their nodes, to check the room they leave.
 
-    A seat that is gone is none. Raises ``PlanStale`` for one that the gang may not take.
+    Skips those that are gone. Raises ``PlanStale`` for one that the gang may not take.
     """
     rows = [row for row in map(model.directory.row, event.displaced) if row is not None]
     takers = [model.directory.row(a.uid) for a in event.assignments]
@@ -85,9 +85,9 @@ def lift(model: Model, event: PlanHeld, plan: str) -> Lifted:
     own = model.gangs.keys.find(event.gang)
     for row in rows:
         if model.pods.state[row] != PodState.STANDBY:
-            raise PlanStale(f"{plan}: {model.pods.uids[row].hex()} is no standby seat")
+            raise PlanStale(f"{plan}: {model.pods.uids[row].hex()} is no hot spare")
         if model.pods.gang[row] != own and model.pods.priority[row] >= priority:
-            raise PlanStale(f"{plan}: a standby seat of no lower priority is in the way")
+            raise PlanStale(f"{plan}: a hot spare of no lower priority is in the way")
     holds = [(row, model.holds[row]) for row in rows]
     for row in rows:
         ledger.drop(model, row, PodState.STANDBY)
@@ -101,7 +101,7 @@ def put_back(model: Model, lifted: Lifted) -> None:
 
 
 def forget(model: Model, lifted: Lifted, out: EventOutcome) -> None:
-    """Strike out seats that were lifted for good; they may have had more room than is taken."""
+    """Strike out hot spares lifted for good; the plan may take less room than they had."""
     for row, _ in lifted:
         ledger.strike_out(model, row, out)
     if lifted:

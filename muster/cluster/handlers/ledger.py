@@ -9,7 +9,7 @@ The states are drawn in ``muster.cluster.tables.holds``. Rules kept here:
 - An assumed hold on a node that becomes unfit is dropped at once: nothing is pinned yet.
 - A device that becomes unhealthy, or that the kubelet gave to another pod, makes the node unfit
   for those who were planned on that device.
-- A standby seat yields before all others, and is gone: there is no pod to wait.
+- A hot spare yields before all others, and is gone: there is no pod to wait.
 - A released one moves to its first fit spare with room; without one it is *broken*, reported
   once, and keeps its place, because kube-scheduler may still bind it there: its view of the
   cluster may be ahead of ours, or behind it (``takes`` knows where it must not).
@@ -70,14 +70,14 @@ def drop(model: Model, row: int, state: PodState) -> Hold | None:
 
 
 def give_up(model: Model, row: int, out: EventOutcome) -> None:
-    """Let go of a standby seat; the row is unused afterwards."""
+    """Give up a hot spare; the row is unused afterwards."""
     drop(model, row, PodState.STANDBY)
     strike_out(model, row, out)
     out.effects.append(CapacityFreed())
 
 
 def strike_out(model: Model, row: int, out: EventOutcome) -> None:
-    """Forget a standby seat that holds nothing any more."""
+    """Forget a hot spare that holds nothing any more."""
     gang = model.pods.gang[row]
     model.standby[gang].discard(row)
     if not model.standby[gang]:
@@ -128,7 +128,7 @@ def review(model: Model, node: int, out: EventOutcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
     First yield those that the node does not take whatever its room. Where the others do
-    not fit together they yield one by one until they do: standby seats first, then assumed
+    not fit together they yield one by one until they do: hot spares first, then assumed
     ones, which cost nothing to give up, then released ones, lowest priority first.
     """
     short = model.shortage(node)

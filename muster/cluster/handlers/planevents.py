@@ -6,7 +6,7 @@ plan before it changes anything: a plan is held whole or not at all.
 
 from dataclasses import dataclass, field
 
-from muster.cluster.devices.onenode import choose, fits, named_seats, needs_known_devices, put
+from muster.cluster.devices.onenode import choose, fits, named_shares, needs_known_devices, put
 from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (
@@ -70,19 +70,21 @@ def _checked_beside_spares(
 
 
 def stood_by(model: Model, event: StandbyHeld, out: EventOutcome) -> None:
-    """Keep seats for members that a gang may lose; ``PlanStale`` and no change if one fails."""
-    what = f"standby seats for {event.gang}"
+    """Hold hot spares for a gang; ``PlanStale`` and no change if one has no room."""
+    what = f"hot spares for {event.gang}"
     like = model.directory.row(event.like)
     if like is None or gang_key(model, like) != event.gang:
         raise PlanStale(f"{what}: pod {event.like.hex()} is not its member")
     if model.pods.state[like] not in OCCUPYING:
         raise PlanStale(f"{what}: pod {event.like.hex()} holds no room")
-    uids = {seat.uid for seat in event.seats}
-    if len(uids) < len(event.seats) or any(model.directory.row(uid) is not None for uid in uids):
-        raise PlanStale(f"{what}: a seat has the uid of another one")
+    uids = {spare.uid for spare in event.hot_spares}
+    if len(uids) < len(event.hot_spares) or any(
+        model.directory.row(uid) is not None for uid in uids
+    ):
+        raise PlanStale(f"{what}: a hot spare has the uid of another one")
     claims = _Claims()
-    for seat in event.seats:
-        _check_nodes(model, like, seat, claims, what)
+    for spare in event.hot_spares:
+        _check_nodes(model, like, spare, claims, what)
     _check_room(model, claims, what)
     hotspares.enter(model, event, like, out)
     hotspares.settle(model, model.pods.gang[like], out)
@@ -224,17 +226,17 @@ def _check_devices(
             raise PlanStale(f"{plan}: devices {named} of {names[node]} are not free for such a pod")
         return
     uses = claims.devices.setdefault(node, devices.uses(node))
-    seats = (
-        named_seats(layout, devices.names[node], needs, named)
+    placed = (
+        named_shares(layout, devices.names[node], needs, named)
         if named
         else choose(layout, uses, needs)
     )
-    if seats is None and named:
+    if placed is None and named:
         raise PlanStale(f"{plan}: devices {named} of {names[node]} are not what its pod asks for")
-    if seats is None or not fits(layout, uses, seats, anew=True):
+    if placed is None or not fits(layout, uses, placed, anew=True):
         raise PlanStale(f"{plan}: devices {named or ''} of {names[node]} are not free")
-    for seat in seats:
-        put(uses, seat)
+    for share in placed:
+        put(uses, share)
 
 
 def _check_ports(

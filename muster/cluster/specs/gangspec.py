@@ -105,9 +105,9 @@ class GangSpec:
     #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
     #: its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
-    #: Hot spares, seats that are kept for lost members, in each slice if there are slices.
+    #: Hot spares: room held for members it may lose, in each slice if there are slices.
     standby: int = 0
-    #: The seat shares a domain of it with a member, ``None``: with no more than what is required.
+    #: At this level a hot spare shares a domain with a member; ``None``: at the required one only.
     standby_level: str | None = None
     #: When it lost members and finds no room for their successors it is taken down whole, though it
     #: may have run.
@@ -121,7 +121,7 @@ class GangSpec:
         return next((place for of, place in self.written if of == name), name)
 
 
-def standby_seats(spec: GangSpec) -> int:
+def hot_spares_wanted(spec: GangSpec) -> int:
     """Return how many hot spares a gang keeps in all."""
     if not spec.slice_size:
         return spec.standby

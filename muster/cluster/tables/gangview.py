@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.ids import GangKey
-from muster.cluster.specs.gangspec import GangPhase, GangSpec, standby_seats
+from muster.cluster.specs.gangspec import GangPhase, GangSpec, hot_spares_wanted
 from muster.cluster.tables.pods import STATES, PodFlag, PodState, PodView
 
 Rows = NDArray[np.int32]
@@ -66,16 +66,16 @@ class GangView:
     skips: int
     #: Why the last plan was refused, "" for none.
     last_reason: str
-    #: Seats without a pod, kept for members that may be lost; they are no members.
+    #: Rows of its hot spares, which are no members.
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
     @property
     def lacks_standby(self) -> int:
-        """Seats to be taken yet: only a gang that has its place keeps any."""
+        """Hot spares that have no room yet: only a gang that has its place gets any."""
         held = len(self.assumed) + len(self.released) + len(self.bound)
         if self.spec is None or not held or held + self.succeeded < self.spec.min_count:
             return 0
-        return max(standby_seats(self.spec) - len(self.standby), 0)
+        return max(hot_spares_wanted(self.spec) - len(self.standby), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     priority = pods.priority[rows]
     order = _order(rows, ranks, pods)
     rows, state, flags, priority = rows[order], state[order], flags[order], priority[order]
-    seats = state == _STANDBY
-    standby = rows[seats]
+    spares = state == _STANDBY
+    standby = rows[spares]
     if len(standby):
-        rows, state, flags, priority = (of[~seats] for of in (rows, state, flags, priority))
+        rows, state, flags, priority = (of[~spares] for of in (rows, state, flags, priority))
     by_state = {each: rows[state == number] for number, each in enumerate(STATES)}
     finished = state == _FINISHED
     counted = priority if finished.all() else priority[~finished]

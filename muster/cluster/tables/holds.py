@@ -19,9 +19,9 @@ A *released* entry never expires: the pin is in the API server and cannot be tak
 kube-scheduler may bind the pod at any time. A restart finds every released pod by its plan
 annotation and rebuilds these entries. *Confirmed* is not stored: it is the bound pod.
 
-A *standby* entry is a hot spare: a seat without a pod, kept for a member that the gang may
+A *standby* entry is a hot spare: room without a pod, held for a member that the gang may
 lose. It never expires, is the first to yield where room is short, and is not in any API
-object: the next leader takes the seats anew, before anything else is planned.
+object: the next leader takes it anew, before anything else is planned.
 """
 
 from collections.abc import Mapping

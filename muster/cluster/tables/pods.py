@@ -24,7 +24,7 @@
                                    └──────────┘
 
 ASSUMED, RELEASED and BOUND pods *occupy* their node: ``node`` is set and its room is used.
-So does a STANDBY row: a seat that a gang keeps for a member it may lose. No pod stands behind it,
+So does a STANDBY row: a hot spare, held for a member it may lose. No pod stands behind it,
 it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang ends.
 Unmanaged pods know only PENDING, BOUND and FINISHED.
 """

@@ -20,7 +20,7 @@ of this room, and takes over what is read here. docs/design/first-list.md explai
 ``ownkeys``      which labels and annotations each pod has of its own
 ``ownbytes``     the bytes that a member of a gang may have of its own
 ``siblingkeys``  labels and annotations of siblings, read by those of the first of them
-``twins``        siblings that differ in names, nodes and numbers alone, found by columns
+``identicalpods``        siblings that differ in names, nodes and numbers alone, found by columns
 
 ``nodelayouts``  how one node is laid out, and nodes that are laid out like it
 ``nodepage``     lists of nodes, read by such layouts

@@ -25,11 +25,11 @@ from muster.cluster.columns.uids import Uids
 from muster.kube import wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import Buffer, Flags, Ranges, alike, seconds
+from muster.kube.firstlist.identicalpods import FEWEST, IdenticalPods, OwnRanges, identical_pods
 from muster.kube.firstlist.ownbytes import OwnBytes, looks_planned
 from muster.kube.firstlist.ownkeys import shared
 from muster.kube.firstlist.protobuf import BAD_INPUT, reader
 from muster.kube.firstlist.shapes import Shapes
-from muster.kube.firstlist.twins import FEWEST, TwinBytes, Twins, twins
 from muster.kube.firstlist.uids import UID_ROOM, UID_TEXT, read_uids
 from muster.kube.firstlist.versions import NO_VERSION, VERSION_DIGITS, Times, Versions
 from muster.kube.resources import PODS
@@ -161,13 +161,13 @@ class PackedPage(Sequence[wire.Pod]):
             raise DecodeError(f"{PODS} {self._called(place)}: metadata: {error}") from error
         return found
 
-    def twins(self, some: NDArray[np.intp]) -> Iterator[Twins]:
-        """Yield planned pods that are twins. ``some``: int[n], ascending, similar pods."""
+    def identical(self, some: NDArray[np.intp]) -> Iterator[IdenticalPods]:
+        """Yield planned pods that are identical. ``some``: int[n], ascending, similar pods."""
         some = some[~self._broken[some]]
         fields = self._fields
         who = fields.name, fields.uid, fields.node
         own = *who, fields.labels, fields.pin, fields.volumes
-        # Twins are as long as each other in all of these. The rest is any pod's own: addresses.
+        # Identical pods have the same length in all of these. The rest is any pod's own: addresses.
         walked, source = np.unique(self._located.source[some], return_inverse=True)
         sizes = np.array([(one.end - one.begin)[walked] for one in own])
         _, number = np.unique(sizes, axis=1, return_inverse=True)
@@ -176,7 +176,7 @@ class PackedPage(Sequence[wire.Pod]):
             those = some[kind == one]
             if len(those) >= FEWEST:
                 each = (self._located.spread(part, those) for part in (*own, fields.conditions))
-                yield from twins(TwinBytes(self._buffer, *each), those)
+                yield from identical_pods(OwnRanges(self._buffer, *each), those)
 
     def own(self, some: NDArray[np.intp]) -> Iterator[OwnBytes]:
         """Yield what similar pods with a plan, at some places, may differ in."""

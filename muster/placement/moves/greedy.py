@@ -87,7 +87,7 @@ class Clearing:
         if not (yield from self._fits(rows)):
             return nothing
         rows = yield from self._put_back(rows)
-        settled, _ = yield from self.trial.settle(rows, self._seats(rows))
+        settled, _ = yield from self.trial.settle(rows, self._nodes_of(rows))
         if settled is not None:
             return FoundMoves(tuple(rows), settled, certain=False)
         return (yield from self._supported(rows, may))
@@ -116,7 +116,7 @@ class Clearing:
 
     def _with_support(self, rows: list[int], support: list[list[int]]) -> Steps[FoundMoves]:
         every = [*rows, *(row for node in support for row in node)]
-        settled, _ = yield from self.trial.settle(every, self._seats(rows))
+        settled, _ = yield from self.trial.settle(every, self._nodes_of(rows))
         if settled is None:
             return FoundMoves(None, None, certain=False)
         return FoundMoves(tuple(every), settled, certain=False)
@@ -130,7 +130,7 @@ class Clearing:
         leave = np.bincount(at[may.rows], minlength=count)
         loads = np.bincount(at[may.rows], self._devices(may), minlength=count)
         free = (leave > 0) & (leave == there)
-        free[self._seats(rows)] = False
+        free[self._nodes_of(rows)] = False
         nodes = np.flatnonzero(free)
         lightest = nodes[np.argsort(loads[nodes], kind="stable")][:SUPPORT]
         return [self.snapshot.on_node(node).tolist() for node in lightest.tolist()]
@@ -156,5 +156,5 @@ class Clearing:
         yield
         return isinstance((yield from decided(lifted, self.question)), Plan)
 
-    def _seats(self, rows: Sequence[int]) -> list[int]:
+    def _nodes_of(self, rows: Sequence[int]) -> list[int]:
         return sorted({int(self.snapshot.pods.node[row]) for row in rows})

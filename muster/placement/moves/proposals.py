@@ -180,7 +180,9 @@ class _Case:
     def _proposal(self, found: FoundMoves, prices: MovePrices) -> Answer:
         settled = found.settled
         if settled is None:
-            raise ValueError(f"gang {self.question.gang}: a proposal needs seats")
+            raise ValueError(
+                f"gang {self.question.gang}: a proposal needs a place for each moved pod"
+            )
         targets = settled.targets
         if not targets:  # all pods got the old node back, and the gang fits beside them
             return Unhelpful(self.question.gang, self.snapshot.generation, NoHelp.FITS_NOW)

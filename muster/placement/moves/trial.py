@@ -189,7 +189,7 @@ class Trial:
                     pairs = dict(zip(order, targets, strict=True))
                     return Settled(pairs, (), TrialStage(here, plan)), True
                 continue
-            for node in reversed(list(self._seats(here, order, targets))):
+            for node in reversed(list(self._targets(here, order, targets))):
                 if self.left <= 0:
                     return None, False
                 self.left -= 1
@@ -198,7 +198,9 @@ class Trial:
                 yield
         return None, True
 
-    def _seats(self, here: Snapshot, order: Sequence[int], targets: Sequence[int]) -> Iterator[int]:
+    def _targets(
+        self, here: Snapshot, order: Sequence[int], targets: Sequence[int]
+    ) -> Iterator[int]:
         """Yield the nodes where the next pod could go, its own left out."""
         row = order[len(targets)]
         pods = self.snapshot.pods

@@ -74,20 +74,20 @@ def _room(snapshot: Snapshot, node: int, load: Load, pod_class: PodClass, most: 
     """Return how many pods fit beside ``load``: tried from one upwards."""
     layout, uses = snapshot.devices.slots(node), snapshot.devices.uses(node)
     for number in range(1, min(most, _TRIED) + 1):
-        if not _seated(layout, uses, (*load, (pod_class, number))):
+        if not _all_fit(layout, uses, (*load, (pod_class, number))):
             return number - 1
     return most
 
 
-def _seated(layout: Layout, uses: Sequence[int], load: Load) -> bool:
+def _all_fit(layout: Layout, uses: Sequence[int], load: Load) -> bool:
     left = list(uses)
     for needs, amount in _heaviest_first(layout, load):
         for _ in range(amount):
-            seats = choose(layout, left, needs)
-            if seats is None:
+            placed = choose(layout, left, needs)
+            if placed is None:
                 return False
-            for seat in seats:
-                put(left, seat)
+            for share in placed:
+                put(left, share)
     return True
 
 

@@ -155,7 +155,7 @@ class _Program:
         if not row or self.profiles[row[0].profile][-1] >= _NEVER:
             return None
         result = [np.zeros(tree.size, dtype=np.int64) for _ in self.needs]
-        self._seat(row[0], len(self.states) - 1, result)
+        self._walk_back(row[0], len(self.states) - 1, result)
         return result
 
     def _weight(self, level: int) -> int:
@@ -213,8 +213,8 @@ class _Program:
         cost[0] = 0
         return cost, tuple(picks)
 
-    def _seat(self, domain: _Domain, state: int, result: list[Ints]) -> None:
-        """Walk back from the last part to the first."""
+    def _walk_back(self, domain: _Domain, state: int, result: list[Ints]) -> None:
+        """Add what the state takes of each part to ``result``, from the last part to the first."""
         if domain.position >= 0:
             for amounts, count in zip(result, self.states[state].tolist(), strict=True):
                 amounts[domain.position] += count
@@ -222,5 +222,5 @@ class _Program:
         for part, picks in zip(reversed(domain.parts), reversed(domain.picks), strict=True):
             taken = int(picks[state])
             if taken:
-                self._seat(part, taken, result)
+                self._walk_back(part, taken, result)
             state = int(self.rest[state, taken])

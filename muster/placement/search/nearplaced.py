@@ -124,8 +124,8 @@ def near_slices(
         for level, size in wish.slices:
             same = peers[:, 0] // size == number * wish.slice_size // size
             if same.any():
-                kin = np.bincount(peers[same, 1], minlength=tree.size)
-                local = local.within(region_of(tree, level, kin))
+                mates = np.bincount(peers[same, 1], minlength=tree.size)
+                local = local.within(region_of(tree, level, mates))
         found = yield from search(local, len(mine))
         if found is not None:
             positions[mine] = np.repeat(np.arange(tree.size), found.amounts)

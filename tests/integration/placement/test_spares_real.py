@@ -24,7 +24,7 @@ async def uids(fleet: Cluster, gang: pods.Gang) -> dict[str, str]:
 async def test_two_nodes_of_a_running_gang_are_lost_and_its_spare_takes_one_of_the_members(
     real_plane: ControlPlane,
 ) -> None:
-    """Whoever else waits for the two nodes that are free does not get the seat meanwhile."""
+    """Whoever else waits for the two nodes that are free does not get the hot spare."""
     async with cluster(real_plane) as fleet:
         await fleet.add_racks([0, 1], hosts=10)
         gang = pods.Gang("train", 8, required=names.RACK, spares="1")

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 from support.injections.fabricgoldens import cases
 from support.injections.injecting import FABRICS, GPU, JSON, facts, gpu_pod
-from support.webhooks.twins import (
+from support.webhooks.staticpolicies import (
     OPTED_OUT,
     Refused,
     add_namespace,

@@ -261,7 +261,7 @@ class Cluster(NaiveDevices):
             assert (hold.state, hold.node) == (HoldState.ASSUMED, a.node)
 
     @rule(name=st.sampled_from(GANGS), count=st.integers(1, 3), order=st.permutations(NODES))
-    def seats_are_kept(self, *, name: str, count: int, order: list[str]) -> None:
+    def hot_spares_are_held(self, *, name: str, count: int, order: list[str]) -> None:
         key, view = gang_key(name), self.state.gang(gang_key(name))
         if view is None or not len(view.bound):
             return
@@ -269,38 +269,40 @@ class Cluster(NaiveDevices):
         if count > spec.standby:
             self.apply(GangUpserted(replace(spec, standby=count)))
         like = self.state.pod_uid(int(view.bound[0]))
-        taken = len(self.seats)
-        seats = tuple(
-            Assignment(PodUid(f"seat{taken + i:012}".encode()), order[i]) for i in range(count)
+        taken = len(self.hot_spares)
+        spares = tuple(
+            Assignment(PodUid(f"spar{taken + i:012}".encode()), order[i]) for i in range(count)
         )
         before = self.state.dump()
         try:
-            self.apply(StandbyHeld(key, like, seats))
+            self.apply(StandbyHeld(key, like, spares))
         except PlanStale:
             assert self.state.dump() == before
-            seen("seats PlanStale")
+            seen("hot spares PlanStale")
             return
         seen("StandbyHeld")
-        for seat in seats:
-            self.seats[seat.uid] = replace(self.pods[like], uid=seat.uid, terminating=False)
+        for spare in spares:
+            self.hot_spares[spare.uid] = replace(self.pods[like], uid=spare.uid, terminating=False)
 
     @rule(name=st.sampled_from(GANGS), other=st.sampled_from(GANGS), order=st.permutations(NODES))
-    def gang_is_planned_in_the_room_of_seats(self, name: str, other: str, order: list[str]) -> None:
+    def gang_is_planned_in_the_room_of_hot_spares(
+        self, name: str, other: str, order: list[str]
+    ) -> None:
         view, owner = self.state.gang(gang_key(name)), self.state.gang(gang_key(other))
         if view is None or owner is None or not len(view.waiting):
             return
-        seats = tuple(self.state.pod_uid(int(row)) for row in owner.standby)
+        spares = tuple(self.state.pod_uid(int(row)) for row in owner.standby)
         uids = [self.state.pod_uid(int(row)) for row in view.waiting[:3]]
         chosen = tuple(Assignment(u, order[i]) for i, u in enumerate(uids))
         before = self.state.dump()
-        event = PlanHeld(gang_key(name), "plan", chosen, self.now + 50, 0, displaced=seats)
+        event = PlanHeld(gang_key(name), "plan", chosen, self.now + 50, 0, displaced=spares)
         try:
             self.apply(event)
         except PlanStale:
             assert self.state.dump() == before
             return
-        seen(f"displaced {len(seats)}")
-        assert all(self.state.pod_row(seat) is None for seat in seats)
+        seen(f"displaced {len(spares)}")
+        assert all(self.state.pod_row(spare) is None for spare in spares)
 
     @rule(name=st.sampled_from(GANGS))
     def gang_is_released(self, name: str) -> None:

@@ -19,7 +19,7 @@ from support.clusters.devicekinds import DEVICES, PODS, gpu_node
 
 from loadtest.testbed.oracles.placement.plans import verify
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import WIDTH, Layout, choose, needs_of, put, room, seat_name
+from muster.cluster.devices.onenode import WIDTH, Layout, choose, needs_of, put, room, share_name
 from muster.cluster.devices.rooms import UNLIMITED, by_state
 from muster.cluster.events import (
     Assignment,
@@ -70,7 +70,7 @@ def named(snapshot: Snapshot) -> Counter[tuple[str, PodUid, str, int]]:
         (
             snapshot.nodes.name(row),
             snapshot.pods.uid(claim.pod),
-            seat_name(view.slots(row), view.names[row], claim.seat),
+            share_name(view.slots(row), view.names[row], claim.share),
             claim.flags,
         )
         for row in range(snapshot.nodes.count)
@@ -231,7 +231,7 @@ class Devices(RuleBasedStateMachine):
     def the_books_are_right(self) -> None:
         self.state.validate()
 
-    @precondition(lambda self: self.count % 4 == 0)  # trying seat by seat is what this costs
+    @precondition(lambda self: self.count % 4 == 0)  # trying pod by pod is what this costs
     @invariant()
     def rooms_are_what_can_be_taken_one_by_one(self) -> None:
         snapshot = self.state.snapshot()
@@ -256,8 +256,8 @@ def test_a_formula_and_trying_agree_on_any_use_of_a_node(data: st.DataObject) ->
     uses = [0] * (len(layout) * WIDTH)
     for kind in data.draw(st.lists(pod_kinds, max_size=5)):
         needs = needs_of(layout, PODS[kind])
-        for seat in (choose(layout, uses, needs) if needs else None) or ():
-            put(uses, seat)
+        for share in (choose(layout, uses, needs) if needs else None) or ():
+            put(uses, share)
     pod_class = PODS[data.draw(pod_kinds)]
     needs = needs_of(layout, pod_class)
     matrix = np.array(uses, dtype=np.int32).reshape(1, len(layout), WIDTH)

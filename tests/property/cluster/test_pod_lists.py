@@ -114,7 +114,7 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
     )
 
 
-def twins() -> tuple[ClusterState, ClusterState]:
+def equal_states() -> tuple[ClusterState, ClusterState]:
     return ClusterState("one", levels=LEVELS, gate=PLAN_GATE), ClusterState(
         "many", levels=LEVELS, gate=PLAN_GATE
     )
@@ -170,7 +170,7 @@ def prepare(state: ClusterState, odd: str, known: PodUpserted) -> None:
 def test_pods_listed_together_are_the_same_as_one_by_one(
     *, odd: str, pages: list[list[PodUpserted]], leaving: set[int], frozen: bool
 ) -> None:
-    one, many = twins()
+    one, many = equal_states()
     for state in (one, many):
         prepare(state, odd, pages[0][0])
     for page in pages:
@@ -214,7 +214,7 @@ def test_plain_pods_are_entered_together(counted: Callable[[], int]) -> None:
 def test_members_of_gangs_are_entered_together_with_their_devices(
     counted: Callable[[], int],
 ) -> None:
-    one, many = twins()
+    one, many = equal_states()
     one_gpu = pod_class(1, cpu=100)
     members = [
         pod(
@@ -256,7 +256,7 @@ def test_a_list_with_an_impossible_pod_changes_nothing() -> None:
 
 
 def test_a_page_of_pods_spans_pages_of_columns() -> None:
-    one, many = twins()
+    one, many = equal_states()
     pods = [pod(f"p{i}", kind=SMALL, on=f"n{i % 700}", managed=False) for i in range(9000)]
     for alone in pods:
         one.apply(alone, now=NOW)

@@ -181,7 +181,7 @@ def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], Sequence[wir
             assert page[place] == PLAIN.decode(orjson.dumps(pods[place]))
             many.take(page[place])
         assert many.look() == one.look()
-        # Twins are told after the first of them.
+        # Identical pods come after the first of them.
         assert sorted(many.arrived, key=whom) == sorted(one.arrived, key=whom)
         assert many.attached == one.attached
 

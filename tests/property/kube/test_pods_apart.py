@@ -1,4 +1,4 @@
-"""What tells a planned pod from its kin, asked of another pod, against what it would be of that.
+"""What sets a planned pod apart from its siblings, asked of another pod, and of that pod itself.
 
 ::
 

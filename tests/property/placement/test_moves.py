@@ -1,4 +1,4 @@
-"""Moves against brute force on small clusters: every set of pods, every seat.
+"""Moves against brute force on small clusters: every set of pods, every node.
 
 ::
 
@@ -104,7 +104,7 @@ def cheapest(case: Case) -> Price | None:
         some for count in range(1, len(pods) + 1) for some in itertools.combinations(pods, count)
     ]
     for some in sorted(sets, key=lambda some: price(case, some)):
-        if any(fits(case, free) for free in _seatings(case, some)):
+        if any(fits(case, free) for free in _placements(case, some)):
             return price(case, some)
     return None
 
@@ -121,8 +121,8 @@ def price(case: Case, moved: Sequence[Pod]) -> Price:
     )
 
 
-def _seatings(case: Case, moved: Sequence[Pod]) -> Iterator[dict[str, int]]:
-    """Yield what is left free for every way to seat the moved elsewhere."""
+def _placements(case: Case, moved: Sequence[Pod]) -> Iterator[dict[str, int]]:
+    """Yield what is left free for every way to place the moved elsewhere."""
     at = {
         (gang, member): node
         for gang, each in enumerate(case.running)
@@ -165,7 +165,7 @@ def test_a_proven_proposal_is_the_cheapest_there_is_and_every_one_can_be_carried
 ) -> None:
     scene, key = scene_of(case)
     if sum(len(each.nodes) for each in case.running) > 5:
-        return  # brute force tries 5 ** pods seats
+        return  # brute force tries 5 ** pods placements
     found = run(propose(scene.snapshot, Question(key)))
     if isinstance(found, Unhelpful) and found.reason is NoHelp.FITS_NOW:
         assert isinstance(plan_now(scene.snapshot, Question(key)), Plan)

@@ -227,7 +227,7 @@ def test_lost_members_go_back_near_the_others(
     if not ranks:
         return
     scene.members(key, ranks, kind)
-    assert isinstance(scene.decide(key), Plan)  # their own seats are free
+    assert isinstance(scene.decide(key), Plan)  # their own nodes are free
 
 
 @given(hosts(), st.integers(1, 12), st.sampled_from([1, 2, 4]), levels, levels)

@@ -1,6 +1,6 @@
 """Lost members, several at once: their successors go where nothing nearer is to be had.
 
-Small clusters, and an oracle that tries every way to seat the successors beside those that stay.
+Small clusters, and an oracle that tries every way to place the successors beside those that stay.
 """
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def usable(scene: Standby, case: Case) -> list[int]:
 
 
 def cheapest(scene: Standby, case: Case, stay: set[int], kinds: list[tuple[int, int]]) -> Cost:
-    """Return the fewest new blocks, then racks, over all ways to seat (count, gpus) kinds."""
+    """Return the fewest new blocks, then racks, over all ways to place (count, gpus) kinds."""
     place = {n: (case.hosts[n][:1], case.hosts[n][:2]) for n in range(len(case.hosts))}
     depth = {None: -1, BLOCK: 0, RACK: 1}[case.level]
     home = {place[n][depth] for n in stay} if depth >= 0 else set()
@@ -137,7 +137,7 @@ def judge(
 
 
 @given(cases())
-def test_successors_of_equal_members_open_as_few_domains_as_any_seating_does(case: Case) -> None:
+def test_successors_of_equal_members_open_as_few_domains_as_any_placement_does(case: Case) -> None:
     scene = built(case)
     for n in case.busy:
         scene.run(f"n{n}", gpu=min(4, case.hosts[n][2]))
@@ -152,7 +152,7 @@ def test_successors_of_equal_members_open_as_few_domains_as_any_seating_does(cas
 
 
 @given(cases())
-def test_successors_of_two_kinds_open_as_few_domains_as_any_seating_does(case: Case) -> None:
+def test_successors_of_two_kinds_open_as_few_domains_as_any_placement_does(case: Case) -> None:
     scene = built(case)
     for n in case.busy:
         scene.run(f"n{n}", gpu=min(4, case.hosts[n][2]))

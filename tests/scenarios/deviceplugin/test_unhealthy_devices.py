@@ -66,17 +66,17 @@ def test_the_successor_goes_elsewhere_and_the_healthy_devices_are_of_use_to_othe
     assert scene.used_by(small) == {node}
 
 
-def test_a_spare_seat_yields_to_the_members_when_its_node_becomes_less(scene: Standby) -> None:
+def test_a_hot_spare_yields_to_the_members_when_its_node_becomes_less(scene: Standby) -> None:
     gang = scene.gang("g", 1, gpu=6, standby=1)
     (uid,) = scene.start(gang)
     small = scene.gang("small", 1, gpu=2)
     scene.start(small)
-    (seat,) = scene.seats(gang)
-    assert seat != scene.node_of(uid)
-    shrink(scene, seat, 5)
-    assert scene.seats(gang) == []
+    (spare,) = scene.hot_spares(gang)
+    assert spare != scene.node_of(uid)
+    shrink(scene, spare, 5)
+    assert scene.hot_spares(gang) == []
     scene.keep(gang)
-    assert scene.seats(gang) not in ([], [seat])
+    assert scene.hot_spares(gang) not in ([], [spare])
 
 
 def test_an_unhealthy_device_is_given_to_nobody(scene: Standby) -> None:

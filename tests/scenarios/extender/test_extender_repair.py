@@ -218,10 +218,10 @@ async def test_a_lost_member_goes_before_a_gang_of_higher_priority(clocked: Cloc
     assert plan_of(await clocked.cluster.pod("fresh")) is None
 
 
-async def test_the_seat_of_a_lost_member_is_kept_until_its_controller_makes_another(
+async def test_the_node_of_a_lost_member_is_left_free_until_its_controller_makes_another(
     clocked: Clocked,
 ) -> None:
-    """A Job waits ten seconds after a failure; whoever waits meanwhile does not get the seat."""
+    """A Job waits ten seconds after a failure; whoever waits meanwhile does not get the node."""
     gang = Gang("g", 3, required=names.RACK)
     placed = await clocked.place(gang, bind=True)
     for index in range(3):
@@ -238,7 +238,7 @@ async def test_the_seat_of_a_lost_member_is_kept_until_its_controller_makes_anot
 
 
 @pytest.mark.parametrize("owned", [True, False])
-async def test_a_seat_is_not_kept_for_ever_and_not_where_nobody_makes_another(
+async def test_a_vacancy_is_not_held_for_ever_and_not_where_nobody_makes_another(
     clocked: Clocked, *, owned: bool
 ) -> None:
     gang = Gang("g", 3, required=names.RACK)
@@ -254,7 +254,7 @@ async def test_a_seat_is_not_kept_for_ever_and_not_where_nobody_makes_another(
     assert (await clocked.cluster.released(["fresh"]))["fresh"] == placed["g-2"]
 
 
-async def test_no_seat_is_kept_of_a_gang_that_is_deleted_whole(clocked: Clocked) -> None:
+async def test_no_vacancy_is_held_of_a_gang_that_is_deleted_whole(clocked: Clocked) -> None:
     gang = Gang("g", 3, required=names.RACK)
     placed = await clocked.place(gang, bind=True)
     for index in range(3):

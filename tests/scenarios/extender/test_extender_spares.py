@@ -41,7 +41,7 @@ def view(cluster: World, name: str) -> GangView:
     return found
 
 
-def seats(cluster: World, name: str) -> list[str]:
+def hot_spares(cluster: World, name: str) -> list[str]:
     snapshot = cluster.extender.engine.state.snapshot()
     rows = snapshot.pods.node[view(cluster, name).standby].tolist()
     return sorted(snapshot.nodes.name(row) for row in rows)
@@ -88,29 +88,31 @@ async def explain(cluster: World, pod: str) -> list[str]:
         return lines
 
 
-async def test_a_seat_is_held_with_the_plan_and_kept_from_other_gangs(cluster: World) -> None:
+async def test_a_hot_spare_is_held_with_the_plan_and_kept_from_other_gangs(cluster: World) -> None:
     placed = await start(cluster, TRIO)
-    (seat,) = seats(cluster, "g")
-    assert seat not in placed.values()
-    assert {node.partition("-")[0] for node in placed.values()} == {seat.partition("-")[0]}
+    (spare,) = hot_spares(cluster, "g")
+    assert spare not in placed.values()
+    assert {node.partition("-")[0] for node in placed.values()} == {spare.partition("-")[0]}
     other = await start(cluster, Gang("other", 4))
-    assert seat not in other.values()
+    assert spare not in other.values()
     await cluster.gang(Gang("late", 1))
     await cluster.settled()
     assert len(view(cluster, "late").waiting) == 1
 
 
-async def test_two_members_lost_at_once_take_the_seat_and_the_nearest_node(cluster: World) -> None:
+async def test_two_members_lost_at_once_take_the_hot_spare_and_the_nearest_node(
+    cluster: World,
+) -> None:
     gang = Gang("g", 3, required=names.BLOCK, preferred=names.RACK, spares="1")
     placed = await start(cluster, gang)
-    (seat,) = seats(cluster, "g")
+    (spare,) = hot_spares(cluster, "g")
     for name in ("g-0", "g-2"):
         await cluster.api.delete(f"{NODES}/{placed[name]}")
         await lose(cluster, name)
     anew = await recreate(cluster, gang, 0, 2)
-    assert seat in anew.values()
+    assert spare in anew.values()
     assert (await cluster.pod("g-1"))["spec"]["nodeName"] == placed["g-1"]
-    assert len(seats(cluster, "g")) == 1
+    assert len(hot_spares(cluster, "g")) == 1
 
 
 async def test_a_gang_that_lacks_spares_says_so_and_takes_them_when_room_appears(
@@ -119,7 +121,7 @@ async def test_a_gang_that_lacks_spares_says_so_and_takes_them_when_room_appears
     await start(cluster, Gang("filler", 4))
     lone = await start(cluster, Gang("lone", 1))
     await start(cluster, Gang("g", 2, required=names.BLOCK, spares="2"))
-    assert len(seats(cluster, "g")) == 1
+    assert len(hot_spares(cluster, "g")) == 1
     (line,) = [x for x in await explain(cluster, "g-0") if x.startswith("hot spares")]
     assert line.startswith("hot spares: 1 of 2 kept, on r")
     assert line.endswith("there is no room for 1 more in the muster.dev/block of its members")
@@ -130,16 +132,16 @@ async def test_a_gang_that_lacks_spares_says_so_and_takes_them_when_room_appears
     await eventually(told)
     await lose(cluster, "lone-0")
     await cluster.settled()
-    assert lone["lone-0"] in seats(cluster, "g")
+    assert lone["lone-0"] in hot_spares(cluster, "g")
     (line,) = [x for x in await explain(cluster, "g-0") if x.startswith("hot spares")]
     assert line.startswith("hot spares: 2 of 2 kept")
 
 
-async def test_a_gang_that_runs_is_told_of_a_seat_that_it_lost(cluster: World) -> None:
+async def test_a_gang_that_runs_is_told_of_a_hot_spare_that_it_lost(cluster: World) -> None:
     await start(cluster, Gang("filler", 4))
     await start(cluster, TRIO)
-    (seat,) = seats(cluster, "g")
-    await cluster.api.delete(f"{NODES}/{seat}")
+    (spare,) = hot_spares(cluster, "g")
+    await cluster.api.delete(f"{NODES}/{spare}")
 
     async def told() -> bool:
         return len(await cluster.events("SparesMissing")) == 2
@@ -149,16 +151,18 @@ async def test_a_gang_that_runs_is_told_of_a_seat_that_it_lost(cluster: World) -
     assert {each["kind"]: each["name"] for each in kinds} == {"Pod": "g-0", "Job": "g"}
 
 
-async def test_seats_are_counted_in_metrics_and_survive_a_complete_relist(cluster: World) -> None:
+async def test_hot_spares_are_counted_in_metrics_and_survive_a_complete_relist(
+    cluster: World,
+) -> None:
     await start(cluster, TRIO)
-    before = seats(cluster, "g")
+    before = hot_spares(cluster, "g")
     await cluster.extender.parts.api.census.take()
     async with cluster.http.get("/metrics") as response:
         text = await response.text()
     assert 'muster_ledger_entries{state="standby"} 1.0' in text
     assert 'muster_spare_reserved{resource="nvidia.com/gpu"} 8.0' in text
     assert not set(seen_pods(cluster.extender.engine.state, ExpectedRows())) & _uids(cluster, "g")
-    assert seats(cluster, "g") == before
+    assert hot_spares(cluster, "g") == before
 
 
 def _uids(cluster: World, name: str) -> set[bytes]:
@@ -166,7 +170,7 @@ def _uids(cluster: World, name: str) -> set[bytes]:
     return {snapshot.pods.uid(row) for row in view(cluster, name).standby.tolist()}
 
 
-async def test_seats_end_with_their_gang(cluster: World) -> None:
+async def test_hot_spares_end_with_their_gang(cluster: World) -> None:
     await start(cluster, TRIO)
     for rank in range(3):
         await lose(cluster, f"g-{rank}")
@@ -175,8 +179,8 @@ async def test_seats_end_with_their_gang(cluster: World) -> None:
     assert not (states == 8).any()
 
 
-async def test_a_new_leader_takes_the_seats_before_it_plans_a_gang_that_waits() -> None:
-    """The waiting gang was submitted first, and would fit into the seat and the node beside it."""
+async def test_a_new_leader_takes_the_hot_spares_before_it_plans_a_gang_that_waits() -> None:
+    """The waiting gang was submitted first, and would fit on the hot spare and its neighbour."""
     config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=0)
     early = Gang("early", 2)
     async with api_server() as (server, url):
@@ -185,14 +189,14 @@ async def test_a_new_leader_takes_the_seats_before_it_plans_a_gang_that_waits() 
             await cluster.gang(early, ranks=range(1))
             await start(cluster, Gang("filler", 1))
             await start(cluster, Gang("g", 3, spares="1"))
-            assert len(seats(cluster, "g")) == 1
+            assert len(hot_spares(cluster, "g")) == 1
             await cluster.gang(early, ranks=range(1, 2), owned=False)
             await cluster.settled()
         async with Api(url) as api:
             await api.delete(f"{PODS}/filler-0")
         async with running_extender(server, url, config, time.time, ()) as cluster:
             await cluster.settled()
-            assert len(seats(cluster, "g")) == 1
+            assert len(hot_spares(cluster, "g")) == 1
             assert len(view(cluster, "early").waiting) == 2
 
 

@@ -1,4 +1,4 @@
-"""Hot spares: seats kept for members that a gang may lose.
+"""Hot spares: room held for members that a gang may lose.
 
 ::
 
@@ -35,14 +35,14 @@ def test_a_gang_with_a_spare_takes_the_rack_that_has_room_for_it_too(scene: Stan
     gang = scene.gang("g", 3, required_level=RACK, standby=1)
     scene.start(gang)
     assert {scene.rack_of(node) for node in scene.used_by(gang)} == {"a/r2"}
-    assert [scene.rack_of(node) for node in scene.seats(gang)] == ["a/r2"]
+    assert [scene.rack_of(node) for node in scene.hot_spares(gang)] == ["a/r2"]
 
 
 def test_a_gang_starts_without_spares_that_have_no_room(scene: Standby) -> None:
     gang = scene.gang("g", 3, required_level=RACK, standby=2)
     scene.start(gang)
     assert len(scene.used_by(gang)) == 3
-    assert len(scene.seats(gang)) == 1
+    assert len(scene.hot_spares(gang)) == 1
     assert scene.view(gang).lacks_standby == 1
 
 
@@ -53,10 +53,10 @@ def test_members_are_not_spread_further_for_the_sake_of_a_spare(scene: Standby) 
     gang = scene.gang("g", 3, preferred_level=RACK, standby=1)
     scene.start(gang)
     assert {scene.rack_of(node) for node in scene.used_by(gang)} == {"a/r1"}
-    assert [scene.rack_of(node) for node in scene.seats(gang)] == ["a/r2"]
+    assert [scene.rack_of(node) for node in scene.hot_spares(gang)] == ["a/r2"]
 
 
-def test_a_gang_of_equal_priority_does_not_get_the_seat_of_another(scene: Standby) -> None:
+def test_a_gang_of_equal_priority_does_not_get_the_hot_spare_of_another(scene: Standby) -> None:
     for node in ("n1", "n2", "n3", "n7", "n8", "n9"):
         scene.run(node)
     scene.start(scene.gang("g", 3, required_level=RACK, standby=1))
@@ -64,7 +64,9 @@ def test_a_gang_of_equal_priority_does_not_get_the_seat_of_another(scene: Standb
     assert isinstance(scene.ask(other), Wait)
 
 
-def test_a_gang_of_higher_priority_takes_a_seat_when_nothing_else_is_left(scene: Standby) -> None:
+def test_a_gang_of_higher_priority_takes_a_hot_spare_when_nothing_else_is_left(
+    scene: Standby,
+) -> None:
     for node in ("n1", "n2", "n3", "n7", "n8"):
         scene.run(node)
     gang = scene.gang("g", 3, required_level=RACK, standby=1)
@@ -72,19 +74,19 @@ def test_a_gang_of_higher_priority_takes_a_seat_when_nothing_else_is_left(scene:
     first, second = scene.urgent("first"), scene.urgent("second")
     scene.start(first)
     assert scene.used_by(first) == {"n9"}
-    seats = scene.seats(gang)
-    assert len(seats) == 1
+    spares = scene.hot_spares(gang)
+    assert len(spares) == 1
     scene.start(second)
-    assert scene.used_by(second) == set(seats)
-    assert scene.seats(gang) == []
+    assert scene.used_by(second) == set(spares)
+    assert scene.hot_spares(gang) == []
 
 
-def test_two_lost_members_find_the_seat_and_what_is_nearest(scene: Standby) -> None:
+def test_two_lost_members_find_the_hot_spare_and_what_is_nearest(scene: Standby) -> None:
     gang = scene.gang("g", 3, required_level=BLOCK, preferred_level=RACK, standby=1)
     uids = scene.start(gang)
     stayed = scene.node_of(uids[2])
-    (seat,) = scene.seats(gang)
-    assert scene.rack_of(seat) == "a/r2"
+    (spare,) = scene.hot_spares(gang)
+    assert scene.rack_of(spare) == "a/r2"
     for node in ("n1", "n2", "n7", "n8", "n9"):
         scene.run(node)
     for uid in uids[:2]:
@@ -93,62 +95,62 @@ def test_two_lost_members_find_the_seat_and_what_is_nearest(scene: Standby) -> N
         scene.remove_node(node)
     scene.members(gang, (0, 1), pod_class())
     scene.start(gang)
-    assert scene.used_by(gang) == {stayed, seat, "n3"}
+    assert scene.used_by(gang) == {stayed, spare, "n3"}
     assert scene.node_of(uids[2]) == stayed
 
 
-def test_a_seat_that_was_used_is_taken_again_elsewhere(scene: Standby) -> None:
+def test_a_hot_spare_that_was_used_is_taken_again_elsewhere(scene: Standby) -> None:
     gang = scene.gang("g", 2, required_level=RACK, standby=1)
     uids = scene.start(gang)
-    (seat,) = scene.seats(gang)
-    rack = scene.rack_of(seat)
+    (spare,) = scene.hot_spares(gang)
+    rack = scene.rack_of(spare)
     for node in ("n1", "n2", "n3", "n4", "n5", "n6", "n10", "n7", "n8", "n9"):
-        if node not in scene.used_by(gang) | {seat}:
+        if node not in scene.used_by(gang) | {spare}:
             scene.run(node)
     lost = scene.node_of(uids[0])
     scene.node(lost, block="a", rack=rack.split("/")[1], unschedulable=True)
     scene.end(uids[0])
     scene.members(gang, [0], pod_class())
     scene.start(gang)
-    assert seat in scene.used_by(gang)
-    assert scene.seats(gang) == []
+    assert spare in scene.used_by(gang)
+    assert scene.hot_spares(gang) == []
     block, name = rack.split("/")
     scene.node("fresh", block=block, rack=name)
     scene.keep(gang)
-    assert scene.seats(gang) == ["fresh"]
+    assert scene.hot_spares(gang) == ["fresh"]
 
 
-def test_seats_end_with_the_last_member_that_holds_room(scene: Standby) -> None:
+def test_hot_spares_end_with_the_last_member_that_holds_room(scene: Standby) -> None:
     gang = scene.gang("g", 2, standby=2)
     uids = scene.start(gang)
-    assert len(scene.seats(gang)) == 2
+    assert len(scene.hot_spares(gang)) == 2
     scene.end(uids[0])
-    assert len(scene.seats(gang)) == 2
+    assert len(scene.hot_spares(gang)) == 2
     scene.finish(uids[1:])
-    assert scene.seats(gang) == []
+    assert scene.hot_spares(gang) == []
     scene.state.validate()
 
 
 @pytest.mark.parametrize("change", ["cordon", "gone", "filled"])
-def test_a_seat_is_given_up_before_anything_else_and_found_anew(
+def test_a_hot_spare_is_given_up_before_anything_else_and_found_anew(
     scene: Standby, change: str
 ) -> None:
     gang = scene.gang("g", 2, required_level=RACK, standby=1)
     scene.start(gang)
-    (seat,) = scene.seats(gang)
-    block, rack = scene.rack_of(seat).split("/")
+    (spare,) = scene.hot_spares(gang)
+    block, rack = scene.rack_of(spare).split("/")
     if change == "cordon":
-        scene.node(seat, block=block, rack=rack, unschedulable=True)
+        scene.node(spare, block=block, rack=rack, unschedulable=True)
     elif change == "gone":
-        scene.remove_node(seat)
+        scene.remove_node(spare)
     else:
-        scene.run(seat, gpu=1)
-    assert scene.seats(gang) == []
+        scene.run(spare, gpu=1)
+    assert scene.hot_spares(gang) == []
     scene.state.validate()
     scene.node("fresh", block=block, rack=rack)
     scene.keep(gang)
-    assert len(scene.seats(gang)) == 1
-    assert scene.seats(gang) != [seat]
+    assert len(scene.hot_spares(gang)) == 1
+    assert scene.hot_spares(gang) != [spare]
 
 
 def test_each_slice_has_a_spare_in_its_own_rack() -> None:
@@ -163,17 +165,17 @@ def test_each_slice_has_a_spare_in_its_own_rack() -> None:
     assert racks[0] == racks[1]
     assert racks[2] == racks[3]
     assert {*racks} == {"a/r1", "b/r3"}
-    assert sorted(scene.rack_of(node) for node in scene.seats(gang)) == ["a/r1", "b/r3"]
+    assert sorted(scene.rack_of(node) for node in scene.hot_spares(gang)) == ["a/r1", "b/r3"]
 
 
-def test_the_successor_of_a_slices_member_gets_the_slices_own_seat() -> None:
+def test_the_successor_of_a_slices_member_gets_the_slices_own_hot_spare() -> None:
     scene = Standby("""
         a/r1  n1 n2 n3
         b/r3  n7 n8 n9
     """)
     gang = scene.gang("g", 4, slice_size=2, slice_level=RACK, standby=1)
     uids = scene.start(gang)
-    own = {scene.rack_of(node): node for node in scene.seats(gang)}
+    own = {scene.rack_of(node): node for node in scene.hot_spares(gang)}
     for rank in (1, 2):
         lost = scene.node_of(uids[rank])
         scene.end(uids[rank])
@@ -195,16 +197,16 @@ def test_a_spare_of_a_mixed_gang_is_as_large_as_its_largest_member(scene: Standb
     assert kind.request("nvidia.com/gpu") == 8
 
 
-def test_a_spare_level_keeps_seats_in_the_racks_of_the_members(scene: Standby) -> None:
+def test_a_spare_level_keeps_hot_spares_in_the_racks_of_the_members(scene: Standby) -> None:
     for node in ("n4", "n5", "n7", "n8"):
         scene.run(node)
     gang = scene.gang("g", 3, preferred_level=RACK, standby=1, standby_level=RACK)
     scene.start(gang)
     assert {scene.rack_of(node) for node in scene.used_by(gang)} == {"a/r1"}
-    assert scene.seats(gang) == []
+    assert scene.hot_spares(gang) == []
 
 
-def test_a_state_with_seats_is_the_same_after_dump_and_load(scene: Standby) -> None:
+def test_a_state_with_hot_spares_is_the_same_after_dump_and_load(scene: Standby) -> None:
     gang = scene.gang("g", 2, standby=2)
     scene.start(gang)
     other = ClusterState.load(scene.state.dump())
@@ -219,50 +221,50 @@ def test_a_state_with_seats_is_the_same_after_dump_and_load(scene: Standby) -> N
     assert other.gang(gang) is None or not len(other.snapshot().gang(gang).standby)  # type: ignore[union-attr]
 
 
-def test_a_plan_may_not_displace_a_seat_of_the_same_priority(scene: Standby) -> None:
+def test_a_plan_may_not_displace_a_hot_spare_of_the_same_priority(scene: Standby) -> None:
     gang = scene.gang("g", 2, standby=1)
     scene.start(gang)
     other = scene.gang("other", 1)
     found = scene.ask(other)
     assert isinstance(found, Plan)
-    seat = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
+    spare = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
     held = scene.as_held(found)
     before = scene.state.dump()
     with pytest.raises(PlanStale, match="no lower priority"):
-        scene.state.apply(replace(held, displaced=(seat,)), now=0.0)
+        scene.state.apply(replace(held, displaced=(spare,)), now=0.0)
     assert scene.state.dump() == before
 
 
-def test_room_of_a_displaced_seat_that_the_plan_leaves_is_told(scene: Standby) -> None:
-    """Whoever waits for it would else sleep on: the plan goes elsewhere, the seat is gone."""
+def test_room_of_a_displaced_hot_spare_that_the_plan_leaves_is_told(scene: Standby) -> None:
+    """Whoever waits for it would else sleep on: the plan goes elsewhere, the hot spare is gone."""
     gang = scene.gang("g", 2, standby=1)
     scene.start(gang)
-    seat = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
-    left = scene.seats(gang)
+    spare = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
+    left = scene.hot_spares(gang)
     found = scene.ask(scene.urgent("first"))
     assert isinstance(found, Plan)
-    held = replace(scene.as_held(found), displaced=(seat,))
+    held = replace(scene.as_held(found), displaced=(spare,))
     assert left != [one.node for one in held.assignments]
     assert CapacityFreed() in scene.state.apply(held, now=0.0)
-    assert scene.seats(gang) == []
+    assert scene.hot_spares(gang) == []
     scene.state.validate()
 
 
-def test_a_stale_plan_leaves_the_seats_that_it_would_displace(scene: Standby) -> None:
+def test_a_stale_plan_leaves_the_hot_spares_that_it_would_displace(scene: Standby) -> None:
     gang = scene.gang("g", 2, standby=1)
     uids = scene.start(gang)
-    seat = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
+    spare = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
     (late,) = scene.members(gang, [7], pod_class())
     taken = Assignment(late, scene.node_of(uids[0]))
     with pytest.raises(PlanStale):
-        scene.state.apply(PlanHeld(gang, "p", (taken,), 1e9, 0, displaced=(seat,)), now=0.0)
-    assert len(scene.seats(gang)) == 1
+        scene.state.apply(PlanHeld(gang, "p", (taken,), 1e9, 0, displaced=(spare,)), now=0.0)
+    assert len(scene.hot_spares(gang)) == 1
     scene.state.validate()
 
 
-def test_seats_are_for_members_that_hold_room(scene: Standby) -> None:
+def test_hot_spares_are_for_members_that_hold_room(scene: Standby) -> None:
     gang = scene.gang("g", 1, standby=1)
     waiting = scene.snapshot.pods.uid(int(scene.view(gang).waiting[0]))
-    seat = Assignment(PodUid(b"s" * 16), "n1")
+    spare = Assignment(PodUid(b"s" * 16), "n1")
     with pytest.raises(PlanStale, match="holds no room"):
-        scene.state.apply(StandbyHeld(gang, waiting, (seat,)), now=0.0)
+        scene.state.apply(StandbyHeld(gang, waiting, (spare,)), now=0.0)

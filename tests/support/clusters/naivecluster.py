@@ -84,7 +84,8 @@ class NaiveCluster(RuleBasedStateMachine):
         self.now = NOW
         self.nodes: dict[str, NodeUpserted] = {}
         self.pods: dict[PodUid, PodUpserted] = {}  # as the model must believe them to be
-        self.seats: dict[PodUid, PodUpserted] = {}  # as pods like the members that they are for
+        #: As pods like the members that they are for.
+        self.hot_spares: dict[PodUid, PodUpserted] = {}
         self.told: list[PodUpserted] = []  # every pod event ever, to be replayed late
         self.namespaces: dict[str, dict[str, str]] = {}
         self.incarnation = dict.fromkeys(PODS, 0)
@@ -193,8 +194,8 @@ class NaiveCluster(RuleBasedStateMachine):
     # --- helpers ----------------------------------------------------------------------
 
     def occupants(self) -> Iterator[tuple[PodUpserted, Hold]]:
-        """Yield who has room: pods and, whatever the pods look like by now, the seats kept."""
-        for event in (*self.pods.values(), *self.seats.values()):
+        """Yield who has room: pods and, whatever the pods look like by now, the hot spares."""
+        for event in (*self.pods.values(), *self.hot_spares.values()):
             hold = self.state.hold(event.uid)
             if hold is not None:
                 yield event, hold

@@ -1,4 +1,4 @@
-"""A scene whose gangs keep hot spares: decided as the planner does, seats held after each plan."""
+"""A scene whose gangs keep hot spares: decided as the planner does, and held after each plan."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ URGENT = 1000
 
 
 class Standby(Scene):
-    """``start`` plans, binds and takes seats; ``validate`` after every step."""
+    """``start`` plans, binds and takes hot spares; ``validate`` after every step."""
 
     def ask(self, key: GangKey) -> Decision:
         """Decide about a gang, and verify a plan in the room that it may use."""
@@ -29,7 +29,7 @@ class Standby(Scene):
         return found
 
     def start(self, key: GangKey) -> list[PodUid]:
-        """Place all members that wait, bind them, and keep seats beside them."""
+        """Place all members that wait, bind them, and hold hot spares beside them."""
         plan = self.ask(key)
         assert isinstance(plan, Plan), plan
         self.state.apply(self.as_held(plan), now=0.0)
@@ -39,7 +39,7 @@ class Standby(Scene):
         return uids
 
     def keep(self, key: GangKey) -> None:
-        """Take the seats that a gang lacks, where there is room."""
+        """Take the hot spares that a gang lacks, where there is room."""
         found = run(lacking_hot_spares(self.snapshot, self._question(key)))
         if found is not None:
             self.state.apply(found, now=0.0)
@@ -52,8 +52,8 @@ class Standby(Scene):
         displaced = tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist())
         return PlanHeld(plan.gang, "plan", chosen, 1e12, plan.generation, displaced=displaced)
 
-    def seats(self, key: GangKey) -> list[str]:
-        """Return the nodes of a gang's seats."""
+    def hot_spares(self, key: GangKey) -> list[str]:
+        """Return the nodes of a gang's hot spares."""
         rows = self.snapshot.pods.node[self.view(key).standby].tolist()
         return sorted(self.snapshot.nodes.name(row) for row in rows)
 

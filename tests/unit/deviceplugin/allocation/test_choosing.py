@@ -170,5 +170,5 @@ def test_links_through_an_nvswitch_count_as_those_between_gpus() -> None:
     assert PairScores.of(switched).gpus.rows[0] == (0, 1220, 20)
 
 
-def test_gpus_below_one_switch_are_twins() -> None:
+def test_gpus_below_one_switch_are_equivalent() -> None:
     assert dgx2().classes == tuple((i, i + 1) for i in range(0, 16, 2))

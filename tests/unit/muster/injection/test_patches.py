@@ -51,9 +51,9 @@ def test_no_name_is_there_twice_afterwards(pod: JSON, cluster: Facts) -> None:
 @given(PODS, CLUSTERS)
 def test_pods_of_one_role_are_changed_alike(pod: JSON, cluster: Facts) -> None:
     """Kueue hashes containers, selectors, tolerations and claims of a role (kueue pkg/util/pod)."""
-    twin = json.loads(json.dumps(pod))
-    twin["metadata"]["name"] = "p-1"
-    assert patch(result(pod, cluster)) == patch(result(twin, cluster))
+    other = json.loads(json.dumps(pod))
+    other["metadata"]["name"] = "p-1"
+    assert patch(result(pod, cluster)) == patch(result(other, cluster))
 
 
 def test_a_pod_that_is_full_of_annotations_is_still_accepted_with_all_that_it_needs() -> None:

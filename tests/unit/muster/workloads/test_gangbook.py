@@ -35,7 +35,7 @@ def specs(events: list[Event]) -> dict[GangKey, GangSpec]:
 def test_a_gang_on_its_own_is_told_as_it_is() -> None:
     book, alone = GangBook(), part(A, unit=())
     assert book.told(alone) == [GangUpserted(alone)]
-    assert book.seat(Member(A, "r", 3)) == Member(A, "r", 3)
+    assert book.resolve(Member(A, "r", 3)) == Member(A, "r", 3)
     assert list(book.parts(A)) == [A]
     assert book.gone(A) == [GangGone(A)]
 
@@ -46,7 +46,7 @@ def test_a_unit_is_known_once_all_its_parts_are() -> None:
     united = specs(book.told(part(B, 2)))[WHOLE]
     assert (united.min_count, united.unit) == (5, ())
     assert united.roles == (RoleSpec("n/a", 3), RoleSpec("n/b", 2))
-    assert book.seat(Member(B, "", 1)) == Member(WHOLE, "n/b", 1)
+    assert book.resolve(Member(B, "", 1)) == Member(WHOLE, "n/b", 1)
     assert list(book.parts(WHOLE)) == [A, B]
 
 
@@ -72,7 +72,7 @@ def test_a_unit_waits_again_when_the_description_of_a_part_goes() -> None:
     book.told(part(A))
     book.told(part(B))
     assert book.gone(A) == [MembersMoved(WHOLE, A, only="n/a"), GangGone(WHOLE), GangGone(A)]
-    assert book.seat(Member(A)).key == A
+    assert book.resolve(Member(A)).key == A
     assert WHOLE in specs(book.told(part(A)))
 
 

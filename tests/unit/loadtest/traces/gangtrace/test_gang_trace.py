@@ -247,10 +247,10 @@ def test_the_fewest_domains_are_counted_from_the_largest_down() -> None:
 def test_spread_is_counted_for_gangs_of_several_pods_against_the_fewest_possible() -> None:
     jobs = stream(job("a", 16, 0.0), job("b", 8, 0.0))
     log = Log([0.0, 5.0], [(0, 2), (4,)])
-    (seat,) = figures.sittings(jobs, log, Fabric(fleet(8)), "leaf")
-    assert (seat.spread, seat.crossings, seat.at_once) == (2.0, 2, True)
-    (seat,) = figures.sittings(jobs, log, Fabric(fleet(8)), "aggregation")
-    assert (seat.spread, seat.crossings) == (1.0, 0)
+    (place,) = figures.gang_places(jobs, log, Fabric(fleet(8)), "leaf")
+    assert (place.spread, place.crossings, place.at_once) == (2.0, 2, True)
+    (place,) = figures.gang_places(jobs, log, Fabric(fleet(8)), "aggregation")
+    assert (place.spread, place.crossings) == (1.0, 0)
 
 
 def test_waits_leave_out_what_was_there_at_the_beginning() -> None:

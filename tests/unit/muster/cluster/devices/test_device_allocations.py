@@ -27,7 +27,7 @@ from support.clusters.builders import (
 from support.clusters.devicekinds import GIB, SHARED, asking, gpu_node, mig_ask, without_place
 
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import seat_name
+from muster.cluster.devices.onenode import share_name
 from muster.cluster.effects import CapacityFreed, DevicesDisturbed, HoldExpired, PlanBroken
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (
@@ -76,8 +76,8 @@ def has(cluster: ClusterState, name: str = "n1") -> dict[PodUid, list[str]]:
     assert row is not None
     found: dict[PodUid, list[str]] = {}
     for claim in unpack(view.claims[row]):
-        seat = seat_name(view.slots(row), view.names[row], claim.seat)
-        found.setdefault(cluster.pod_uid(claim.pod), []).append(seat)
+        share = share_name(view.slots(row), view.names[row], claim.share)
+        found.setdefault(cluster.pod_uid(claim.pod), []).append(share)
     return {who: sorted(names) for who, names in found.items()}
 
 

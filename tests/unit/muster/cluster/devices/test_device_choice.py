@@ -13,11 +13,11 @@ from muster.cluster.devices.onenode import (
     DeviceSlot,
     Layout,
     choose,
-    named_seats,
+    named_shares,
     needs_of,
     put,
     room,
-    seat_name,
+    share_name,
 )
 from muster.cluster.specs.deviceasks import (
     DeviceAsk,
@@ -68,10 +68,10 @@ class Node:
 
     def take(self, *asks: DeviceAsk, **fields: object) -> list[str] | None:
         needs = needs_of(self.layout, kind(*asks, **fields))
-        seats = None if needs is None else choose(self.layout, self.uses, needs)
-        for seat in seats or ():
-            put(self.uses, seat)
-        return None if seats is None else [seat_name(self.layout, self.names, s) for s in seats]
+        placed = None if needs is None else choose(self.layout, self.uses, needs)
+        for share in placed or ():
+            put(self.uses, share)
+        return None if placed is None else [share_name(self.layout, self.names, s) for s in placed]
 
     def room(self, *asks: DeviceAsk) -> int:
         return room(self.layout, self.uses, needs_of(self.layout, kind(*asks)) or (), 100)
@@ -182,12 +182,15 @@ def test_names_say_which_place_and_nothing_else_is_believed() -> None:
     layout = a100s(2)
     needs = needs_of(layout, kind(MigAsk("3g.20gb", 2, "r")))
     assert needs is not None
-    found = named_seats(layout, ["a", "b"], needs, ["a/3g.20gb@4", "b/3g.20gb@0"])
+    found = named_shares(layout, ["a", "b"], needs, ["a/3g.20gb@4", "b/3g.20gb@0"])
     assert found is not None
-    assert [(seat.device, seat.start, seat.mask) for seat in found] == [(0, 4, 0xF0), (1, 0, 0x0F)]
+    assert [(share.device, share.start, share.mask) for share in found] == [
+        (0, 4, 0xF0),
+        (1, 0, 0x0F),
+    ]
     for wrong in (["a/3g.20gb@2", "b/3g.20gb@0"], ["a", "b"], ["a/4g.20gb@0", "b/3g.20gb@0"],
                   ["c/3g.20gb@0", "b/3g.20gb@0"], ["a/3g.20gb@0"]):  # fmt: skip
-        assert named_seats(layout, ["a", "b"], needs, wrong) is None
+        assert named_shares(layout, ["a", "b"], needs, wrong) is None
 
 
 @pytest.mark.parametrize("order", list(permutations(["4g.20gb", "2g.10gb", "1g.5gb"])))

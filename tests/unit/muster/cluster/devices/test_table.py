@@ -20,7 +20,7 @@ from support.clusters.builders import (
 from support.clusters.devicekinds import asking
 
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import seat_name
+from muster.cluster.devices.onenode import share_name
 from muster.cluster.devices.rooms import UNLIMITED
 from muster.cluster.devices.view import ROOMS_KEPT
 from muster.cluster.effects import CapacityFreed
@@ -55,7 +55,7 @@ def holders(cluster: ClusterState, name: str) -> dict[str, PodUid]:
     row = cluster.snapshot().nodes.row(name)
     assert row is not None
     return {
-        seat_name(view.slots(row), view.names[row], claim.seat): cluster.pod_uid(claim.pod)
+        share_name(view.slots(row), view.names[row], claim.share): cluster.pod_uid(claim.pod)
         for claim in unpack(view.claims[row])
     }
 

@@ -89,7 +89,7 @@ def test_what_reading_found_wrong_is_not_said_twice() -> None:
 
 
 def test_levels_that_are_not_known_are_not_judged() -> None:
-    spec = replace(PLAIN, required_level="row", preferred_level="seat")
+    spec = replace(PLAIN, required_level="row", preferred_level="slot")
     assert contradictions(spec, ()) == []
 
 

@@ -151,20 +151,20 @@ def test_slices_of_slices_are_placed_whenever_they_can_be(
     options = [
         used(shape, each, (0, 1, 2))
         for each in placements(leaf, need)
-        if any(whole(shape, seats, slices) for seats in set(seatings(shape, each)))
+        if any(whole(shape, hosts, slices) for hosts in set(orderings(shape, each)))
     ]
     if not options:
         assert found.amounts is None
         return
     assert found.amounts is not None
     assert used(shape, found.amounts[0], (0, 1, 2)) == min(options)
-    seats = deal(shape, packing, found.shares)
-    assert np.bincount(seats, minlength=shape.size).tolist() == found.amounts[0].tolist()
-    assert whole(shape, tuple(seats.tolist()), slices)
+    hosts = deal(shape, packing, found.shares)
+    assert np.bincount(hosts, minlength=shape.size).tolist() == found.amounts[0].tolist()
+    assert whole(shape, tuple(hosts.tolist()), slices)
 
 
-def seatings(shape: DomainTree, amounts: np.ndarray) -> Iterator[tuple[int, ...]]:
-    """Yield seats in rank order, racks and blocks in every order."""
+def orderings(shape: DomainTree, amounts: np.ndarray) -> Iterator[tuple[int, ...]]:
+    """Yield hosts in rank order, racks and blocks in every order."""
     blocks = [np.flatnonzero(shape.along[0] == b) for b in range(shape.domains(0))]
     per_block = []
     for hosts in blocks:
@@ -176,11 +176,11 @@ def seatings(shape: DomainTree, amounts: np.ndarray) -> Iterator[tuple[int, ...]
             yield tuple(np.repeat(hosts, amounts[hosts]).tolist())
 
 
-def whole(shape: DomainTree, seats: Sequence[int], slices: Sequence[tuple[int, int]]) -> bool:
+def whole(shape: DomainTree, hosts: Sequence[int], slices: Sequence[tuple[int, int]]) -> bool:
     return all(
-        len({int(shape.along[level][s]) for s in seats[first : first + size]}) == 1
+        len({int(shape.along[level][s]) for s in hosts[first : first + size]}) == 1
         for level, size in slices
-        for first in range(0, len(seats), size)
+        for first in range(0, len(hosts), size)
     )
 
 
@@ -201,8 +201,8 @@ def test_shares_are_dealt_to_ranks_make_up_by_make_up() -> None:
         DomainShare(0, (2,), (DomainShare(0, (3,)), DomainShare(1, (1,)))),
         DomainShare(1, (1,), (DomainShare(2, (2,)),)),
     )
-    seats = deal(tree([2, 1]), packed([(1, 2)], [0] * 6), shares)
-    assert seats.tolist() == [0, 0, 0, 1, 2, 2]
+    hosts = deal(tree([2, 1]), packed([(1, 2)], [0] * 6), shares)
+    assert hosts.tolist() == [0, 0, 0, 1, 2, 2]
 
 
 # --- rings ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster.ids import GangKey
-from muster.cluster.specs.gangspec import GangSpec, standby_seats
+from muster.cluster.specs.gangspec import GangSpec, hot_spares_wanted
 from muster.kube import names
 from muster.workloads.keys.labels import Minimum, overlay, read, validate
 from muster.workloads.keys.unknownkeys import unknown
@@ -227,7 +227,7 @@ def test_hot_spares_are_a_number_or_a_share_of_the_gang_or_of_each_slice() -> No
     ):
         found = overlay(spec, read({}, gang | keys))
         assert found.problems == ()
-        assert (found.standby, standby_seats(found)) == (each, in_all), keys
+        assert (found.standby, hot_spares_wanted(found)) == (each, in_all), keys
 
 
 @pytest.mark.parametrize("text", ["-1", "all", "101%", "0%", "1.5", ""])

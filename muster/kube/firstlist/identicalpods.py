@@ -5,13 +5,13 @@
     planned pods that are as long ──► layout of the first: where its nodes, its numbers, its token
       as each other in all of these        │  and the values of its own keys stand
                                            ▼
-      each equal to the one before it in all other ──yes──► twins of the first of such a row,
+      each equal to the one before it in all other ──yes──► identical to the first of its row,
       bytes, and the own ones of the right sort?            if its layout is the first pod's: it has
                                                             the same keys, or is looked at itself
 
 Members of a gang are equal but for a few values of their own (``muster.kube.firstlist.ownkeys``).
 Of these only the rank is needed: a pod that runs has no use for its spares any more. A pod that has
-anything else of its own has no twin and is read by itself (``extender.intake.firstlist.members``):
+anything else of its own is read by itself (``extender.intake.firstlist.members``):
 devices in its plan, a job's network, names that are not plain.
 """
 
@@ -50,7 +50,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class IdenticalPods:
     """Pods of a page that hold the same as the first of them, but for names, nodes and numbers."""
 
     #: int[n], ascending.
@@ -75,7 +75,7 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
-class TwinBytes:
+class OwnRanges:
     """Where planned pods have what may be their own, one range each.
 
     The ranges of a column are equally long, but for ``conditions``.
@@ -135,8 +135,8 @@ class _Layout(NamedTuple):
         return cls(plan, tuple(numbers.items()), tuple(others), pins, tuple(tokens(own.volumes)))
 
 
-def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:
-    """Yield twins among pods. ``places``: int[n], where they are on their page, ascending."""
+def identical_pods(pods: OwnRanges, places: Places) -> Iterator[IdenticalPods]:
+    """Yield the rows of identical pods. ``places``: int[n], their places on the page, ascending."""
     own, node = pods.own(0)
     layout = _Layout.of(own, node)
     if layout is None:
@@ -148,7 +148,7 @@ def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:
     worth = columns.may[begins] & (ends - begins >= FEWEST)
     begins, ends = begins[worth], ends[worth]
     alike = columns.are_laid_out(begins, [layout.plan.id, *_others(own.labels)])
-    found = Twins(places, columns.numbers, columns.planned)
+    found = IdenticalPods(places, columns.numbers, columns.planned)
     for begin, end, is_alike in zip(begins.tolist(), ends.tolist(), alike.tolist(), strict=True):
         if is_alike or _Layout.of(*pods.own(begin)) == layout:
             yield found.some(begin, end)
@@ -167,7 +167,7 @@ class _Columns:
     #: bool[n]: which pods have own values of the right sort.
     may: Flags
 
-    def __init__(self, pods: TwinBytes, layout: _Layout) -> None:
+    def __init__(self, pods: OwnRanges, layout: _Layout) -> None:
         count = len(pods.node)
         self._labels = _chars(pods.buffer, pods.labels)
         self._pin = _chars(pods.buffer, pods.pin)

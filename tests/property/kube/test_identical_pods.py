@@ -1,8 +1,8 @@
-"""Twins on a page, against what is decoded of each of them.
+"""Identical pods on a page, against what is decoded of each of them.
 
 ::
 
-    members ──► bytes ──► one of them changed ──► PackedPage.twins ──► rank, plan, who is like whom
+    members ──► bytes ──► one of them changed ──► PackedPage.identical ──► rank, plan, who is like
                                  └──────────────► decoded one by one ═══ the same
 """
 
@@ -19,11 +19,11 @@ from muster.cluster.events import PlanNote
 from muster.kube import names
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import Buffer
+from muster.kube.firstlist.identicalpods import IdenticalPods
 from muster.kube.firstlist.ownbytes import Apart
 from muster.kube.firstlist.ownkeys import shared
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
-from muster.kube.firstlist.twins import Twins
 from muster.kube.kinds import multus
 from muster.kube.translation.planannotation import encode_plan
 from muster.workloads.keys.ranks import RANK_KEYS, index, pod_rank, told_by
@@ -31,35 +31,35 @@ from muster.workloads.keys.ranks import RANK_KEYS, index, pod_rank, told_by
 JSON = dict[str, Any]
 
 
-def found(page: PackedPage) -> list[Twins]:
-    """Return twins, each of which is checked; twins are of one kin, as whoever asks sees to."""
-    twins: list[Twins] = []
+def found(page: PackedPage) -> list[IdenticalPods]:
+    """Return identical pods, each checked; the caller asks for similar pods only."""
+    identical: list[IdenticalPods] = []
     for begin, end in zip(
         page.similar.tolist(), [*page.similar[1:].tolist(), len(page)], strict=True
     ):
-        twins += page.twins(np.arange(begin, end))
-    for one in twins:
+        identical += page.identical(np.arange(begin, end))
+    for one in identical:
         check(page, one)
-    return twins
+    return identical
 
 
-def check(page: PackedPage, twins: Twins) -> None:
+def check(page: PackedPage, identical: IdenticalPods) -> None:
     nodes = page.nodes()
-    first = page.meta(int(twins.places[0]))
+    first = page.meta(int(identical.places[0]))
     key = told_by(first, RANK_KEYS)
-    for n, place in enumerate(twins.places.tolist()):
+    for n, place in enumerate(identical.places.tolist()):
         meta = page.meta(place)
         assert shared(meta) == shared(first)
         assert multus.ANNOTATION not in meta.annotations
         note = planned(meta, nodes[place])
         assert note is not None
         assert not note.devices
-        assert note.rank == twins.planned[n]
-        assert pod_rank(meta) == (-1 if key is None else twins.numbers[key][n])
-        for is_label, own in twins.numbers:
+        assert note.rank == identical.planned[n]
+        assert pod_rank(meta) == (-1 if key is None else identical.numbers[key][n])
+        for is_label, own in identical.numbers:
             text = (meta.labels if is_label else meta.annotations)[own]
-            assert int(text) == twins.numbers[is_label, own][n]
-    check_specs(page, twins.places.tolist())
+            assert int(text) == identical.numbers[is_label, own][n]
+    check_specs(page, identical.places.tolist())
 
 
 def check_specs(page: PackedPage, places: list[int]) -> None:
@@ -70,7 +70,7 @@ def check_specs(page: PackedPage, places: list[int]) -> None:
     try:
         pods = [page.pod(place) for place in places]
     except DecodeError:
-        return  # in what nobody looks at, of twins or of others
+        return  # in what nobody looks at, of identical pods or of others
     assert len({is_quiet(pod) for pod in pods}) == 1
 
 
@@ -80,7 +80,7 @@ def spares(page: PackedPage, place: int) -> tuple[str, ...]:
 
 
 @given(gangs=st.lists(members(), min_size=1, max_size=4))
-def test_twins_say_what_is_decoded_of_each(gangs: list[list[JSON]]) -> None:
+def test_identical_pods_say_what_is_decoded_of_each(gangs: list[list[JSON]]) -> None:
     pods = [pod for gang in gangs for pod in gang]
     found(in_protobuf(pods))
     page = shaped(pods, Shapes(fewest=1))
@@ -91,7 +91,7 @@ OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volume
 
 
 @given(st.integers(3, 6), OWN, st.integers(0, 2), st.data())
-def test_with_any_byte_changed_twins_are_what_is_decoded(
+def test_with_any_byte_changed_identical_pods_are_what_is_decoded(
     count: int, own: str, kept: int, data: st.DataObject
 ) -> None:
     page = in_protobuf([member(gang, rank, kept=kept) for gang in "gh" for rank in range(count)])
@@ -103,7 +103,7 @@ def test_with_any_byte_changed_twins_are_what_is_decoded(
     found(PackedPage(Buffer(bytes(body)), page._items, Shapes()))
 
 
-def test_members_of_a_gang_are_twins_though_ranks_and_addresses_are_not_as_long() -> None:
+def test_members_of_a_gang_are_identical_though_ranks_and_addresses_are_not_as_long() -> None:
     pods = [member("g", rank) for rank in range(100, 116)]
     for rank, pod in enumerate(pods):
         pod["status"]["podIP"] = f"10.0.0.{rank}"
@@ -113,13 +113,13 @@ def test_members_of_a_gang_are_twins_though_ranks_and_addresses_are_not_as_long(
     assert one.numbers[key].tolist() == one.planned.tolist() == list(range(100, 116))
 
 
-def test_neighbours_of_two_gangs_are_twins_of_their_own() -> None:
+def test_neighbours_of_two_gangs_are_identical_in_their_own_gang() -> None:
     pods = [member(gang, rank) for gang in "gh" for rank in range(4)]
     assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("kept", [1, 2])
-def test_members_with_spares_of_their_own_are_twins(kept: int) -> None:
+def test_members_with_spares_of_their_own_are_identical(kept: int) -> None:
     pods = [member(gang, rank, kept=kept) for gang in "gh" for rank in range(4)]
     assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
@@ -142,14 +142,14 @@ def test_a_plan_that_names_a_node_twice_is_none(node: str, spares: tuple[str, st
 
 
 def test_the_number_of_a_key_that_is_nobodys_own_makes_pods_differ() -> None:
-    """As long as one that is, and in its place: under the mask of other pods they were twins."""
+    """As long as one that is, and in its place: the mask of other pods made them identical."""
     pods = [member(gang, rank) for gang in "gh" for rank in range(4)]
     for n, pod in enumerate(pods):
         pod["metadata"]["labels"]["spark-exec-id" if n < 4 else "spark-exec-ix"] = str(n)
     assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3]]
 
 
-def test_twins_without_a_rank_have_that_of_their_plan() -> None:
+def test_identical_pods_without_a_rank_have_that_of_their_plan() -> None:
     pods = [member("g", rank) for rank in range(4)]
     for pod in pods:
         for keys in (pod["metadata"]["labels"], pod["metadata"]["annotations"]):
@@ -161,7 +161,7 @@ def test_twins_without_a_rank_have_that_of_their_plan() -> None:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_one_is_nobodys_twin(odd: str) -> None:
+def test_an_odd_one_is_identical_to_no_other(odd: str) -> None:
     pods = [member("g", rank, odd=odd if rank == 4 else "") for rank in range(8)]
     places = [place for one in found(in_protobuf(pods)) for place in one.places.tolist()]
     # A rank, a token and when a pod was made are each one's own.
@@ -170,11 +170,11 @@ def test_an_odd_one_is_nobodys_twin(odd: str) -> None:
     assert len(places) >= 3
 
 
-def test_where_all_have_devices_nobody_has_a_twin() -> None:
+def test_where_all_have_devices_no_pod_is_identical_to_another() -> None:
     assert not found(in_protobuf([member("g", rank, odd="devices") for rank in range(4)]))
 
 
-def test_who_says_something_of_its_devices_has_no_twin() -> None:
+def test_who_says_something_of_its_devices_is_identical_to_no_other() -> None:
     pods = [member("g", rank, odd="ill" if rank in (0, 5) else "") for rank in range(9)]
     conditions = [pod["status"]["conditions"] for pod in pods]
     assert conditions[0][0]["type"] == names.DEVICES_HEALTHY
