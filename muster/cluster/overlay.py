@@ -34,9 +34,7 @@ def overlay(
     for row in without_pods:
         if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
-        if (
-            model.pods.state[row] != PodState.FREE
-        ):  # a hot spare ends with its gang's last member
+        if model.pods.state[row] != PodState.FREE:  # a hot spare ends with its gang's last member
             podevents.remove(model, int(row), ignored, now=0.0)
     for row, rank in ranks.items():
         model.pods.rank[row] = rank

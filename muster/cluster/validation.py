@@ -281,9 +281,7 @@ def _check_given(model: Model, node: int) -> None:
         placed = (share_by_name(devices.slots(node), index, name) for name in given)
         known = {share.device for share in placed if share is not None}
         named = pod in devices.open.get(node, {})
-        _require(
-            named or known <= mine, f"{_who(model, pod)} was given {given}, but has {mine}"
-        )
+        _require(named or known <= mine, f"{_who(model, pod)} was given {given}, but has {mine}")
 
 
 def _check_claim(model: Model, node: int, claim: PackedClaim) -> None:
