@@ -232,7 +232,7 @@ class GangUpserted:
 
 @dataclass(frozen=True, slots=True)
 class GangGone:
-    """The object that described a gang was deleted. Members that still exist keep it alive."""
+    """The object that described a gang was deleted. The gang stays while it has members."""
 
     #: The gang.
     key: GangKey

@@ -281,7 +281,7 @@ class ClusterState:
         states = self._model.pods.state.peek(self._model.pods.count)[members]
         if bool((states == PodState.WAITING.value).any()):
             return False
-        if not self._model.gangs.keeps_standby(row):
+        if not self._model.gangs.wants_hot_spares(row):
             return True
         view = self.gang(key)
         return view is None or not view.lacks_standby

@@ -52,7 +52,7 @@ class Values(Sequence[str]):
 class _Pick(NamedTuple):
     """Some labels of a page."""
 
-    #: One value for each key, ``None`` where the label is absent or differs between nodes.
+    #: A value for each key, ``None`` where the nodes lack the label. Those in ``own`` are replaced.
     same: tuple[str | None, ...]
     #: (index of the key, its column) of the labels that differ.
     own: list[tuple[int, Sequence[str]]]
@@ -64,7 +64,7 @@ class LabelPage:
     __slots__ = ("_picks", "own", "same")
 
     def __init__(self, same: Mapping[str, str], own: Mapping[str, Sequence[str]]) -> None:
-        """Take ``same``, the labels of one node, and ``own``, a value per node where they differ."""
+        """Take the labels of one node (``same``), and a value per node where they differ."""
         self.same = same
         self.own = own
         self._picks: dict[tuple[str, ...], _Pick] = {}

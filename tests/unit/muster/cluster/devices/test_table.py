@@ -22,7 +22,7 @@ from support.clusters.devicekinds import asking
 from muster.cluster.devices.claims import unpack
 from muster.cluster.devices.onenode import share_name
 from muster.cluster.devices.rooms import UNLIMITED
-from muster.cluster.devices.view import ROOMS_KEPT
+from muster.cluster.devices.view import MOST_ROOMS
 from muster.cluster.effects import CapacityFreed
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
@@ -80,7 +80,7 @@ def test_a_node_that_lists_no_devices_sets_no_limit() -> None:
 def test_the_rooms_of_many_classes_are_not_kept_while_no_device_changes_hands() -> None:
     devices = two_nodes().snapshot().devices
     asked = [ref(devices.rooms(pod_class(1, cpu=cpu), 2)) for cpu in range(1, 101)]
-    assert sum(rooms() is not None for rooms in asked) <= ROOMS_KEPT
+    assert sum(rooms() is not None for rooms in asked) <= MOST_ROOMS
     last = asked[-1]()
     assert last is devices.rooms(pod_class(1, cpu=100), 2)
 
