@@ -1,6 +1,6 @@
 """``GET /v1/defrag/NAMESPACE/GANG``: moves that make room for a gang; nothing is moved.
 
-Which fields there are depends on ``proposal``: the others are left out.
+``proposal`` determines which fields exist; the others are left out.
 """
 
 import msgspec
@@ -60,17 +60,17 @@ class Defrag(msgspec.Struct, frozen=True):
 
     #: the gang's key
     gang: str
-    #: of the state that was looked at
+    #: generation of the state that was searched
     generation: int
     #: whether there are moves
     proposal: bool
 
     # without a proposal
-    #: why no moves are proposed, as fixed words
+    #: why no moves are proposed, one of a closed set of phrases
     reason: str | UnsetType = UNSET
-    #: more about that, "" for nothing
+    #: details of the reason, "" for none
     detail: str | UnsetType = UNSET
-    #: whether everything was looked at
+    #: whether the search was complete
     certain: bool | UnsetType = UNSET
     #: why pods stay where they are → how many of these
     staying: dict[str, int] | UnsetType = UNSET

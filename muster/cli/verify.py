@@ -1,4 +1,4 @@
-"""`muster verify`: is Muster installed so that it works, and if not, what is to be mended."""
+"""`muster verify`: whether Muster is installed correctly, and what to correct if not."""
 
 from __future__ import annotations
 

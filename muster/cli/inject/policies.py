@@ -1,4 +1,4 @@
-"""`muster inject --policies`: a cluster's policies as YAML, with what they leave out on top."""
+"""`muster inject --policies`: a cluster's policies as YAML, and what they leave out as comment."""
 
 from __future__ import annotations
 

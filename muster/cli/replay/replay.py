@@ -1,6 +1,6 @@
-"""`muster replay DUMP`: ask again what an extender was asked, of the cluster as it was.
+"""`muster replay DUMP`: ask an extender's recorded questions again, of the recorded cluster.
 
-Exit codes: 0 every answer is the recorded one, 1 one is not, 2 the file cannot be read.
+Exit codes: 0 all answers are the recorded ones, 1 an answer differs, 2 the file cannot be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DIFFERENT: Final = 1
 UNREADABLE: Final = 2
-_NAMED: Final = 10  # gangs that a message offers
+_NAMED: Final = 10  # most gangs that a message lists
 
 
 def register(commands: Subparsers) -> None:
@@ -103,7 +103,7 @@ def _rerun(recording: Recording, recorded: Recorded) -> Rerun:
 
 
 def _named(snapshot: Snapshot, text: str) -> GangKey:
-    """Return the gang that is meant: a whole key, or one without its dialect."""
+    """Return the gang with this key, which may lack the dialect."""
     keys = [key for key in snapshot.gangs() if text in (key, key.partition("/")[2])]
     if len(keys) == 1:
         return keys[0]

@@ -27,7 +27,7 @@ class _Lease(msgspec.Struct):
 
 
 async def check(transport: Transport, namespace: str, server_now: datetime) -> list[CheckFinding]:
-    """Judge the Lease; `server_now`: the time by the API server's clock."""
+    """Check the Lease; `server_now`: the time by the API server's clock."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{_LEASE}"
     look = _LOOK.format(namespace=namespace)
     try:

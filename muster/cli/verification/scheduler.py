@@ -1,8 +1,8 @@
-"""Whether a KubeSchedulerConfiguration calls Muster, and in a way that works.
+"""Whether a KubeSchedulerConfiguration calls Muster with correct settings.
 
-Each rule is one line of what goes wrong without it; the fields are those of
-kube-scheduler/config/v1 `Extender`. A file is checked as it lies: certificates that it names are
-looked at where they are on this machine, that is on the control-plane node.
+The message of each rule is what goes wrong without it; the fields are those of
+kube-scheduler/config/v1 `Extender`. Certificates that a file names are checked if they are on this
+machine, that is on the control-plane node.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _GROUP: Final = "kubescheduler.config.k8s.io/"
 _PATH: Final = "/v1/extender"
 _SEE: Final = "see manifests/scheduler-config/, which explains every field"
 _NAME_CA: Final = "tlsConfig.caFile: /etc/kubernetes/muster/ca.crt"
-_LEAST_WEIGHT: Final = 15  # from there on Muster's order outweighs the default plugins together
-_LEAST_QPS: Final = 100  # two requests per pod: below it no more than 50 pods/s are possible
+_LEAST_WEIGHT: Final = 15  # above all default plugins together
+_LEAST_QPS: Final = 100  # two requests per pod: below it at most 50 pods/s are possible
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of the structs of the file; unknown fields are kube-scheduler's business."""
+    """Base of the structs of the file; unknown fields are ignored."""
 
 
 class TlsConfig(_Wire, frozen=True):
@@ -69,7 +69,7 @@ class Extender(_Wire, frozen=True):
 
     @property
     def host(self) -> str:
-        """Where it is."""
+        """Its host name or address."""
         return urlsplit(self.url_prefix).hostname or ""
 
 
@@ -91,7 +91,7 @@ class Configuration(_Wire, frozen=True):
 
 
 def check(path: Path, now: datetime) -> list[CheckFinding]:
-    """Judge a file; certificates that it names are read, too."""
+    """Check a file and the certificates that it names."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -103,7 +103,7 @@ def check(path: Path, now: datetime) -> list[CheckFinding]:
 def judge(
     text: bytes, source: str, now: datetime, *, elsewhere: bool = False
 ) -> list[CheckFinding]:
-    """Judge a configuration; `source` is what findings call it.
+    """Check a configuration, called `source` in findings.
 
     `elsewhere`: the files that it names are in another machine's or pod's file system.
     """

@@ -1,4 +1,4 @@
-"""Whether the extender's serving certificate is there, valid, and for the names it is called by."""
+"""Whether the extender's serving certificate exists, is valid, and has the names in use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Secret(msgspec.Struct):
 
 
 async def check(transport: Transport, namespace: str, now: datetime) -> list[CheckFinding]:
-    """Look at the Secret that the extender serves with."""
+    """Check the Secret with the extender's serving certificate."""
     what = f"Secret {namespace}/{SECRET}"
     try:
         path = f"/api/v1/namespaces/{namespace}/secrets/{SECRET}"
