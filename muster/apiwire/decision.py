@@ -21,6 +21,7 @@ class RuleAnswer(msgspec.Struct, frozen=True):
 class Holder(msgspec.Struct, frozen=True):
     """A gang that has the resource that another gang lacks."""
 
+    #: its key
     gang: str
     #: units of the resource that is short most
     amount: int
@@ -36,6 +37,7 @@ class Nearest(msgspec.Struct, frozen=True):
 
     #: label key of the level; "cluster" where no level is required
     level: str
+    #: labels of the levels down to it, with "/" between
     domain: str
     #: members there is room for
     fits: int

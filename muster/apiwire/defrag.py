@@ -29,7 +29,9 @@ class MoveAnswer(msgspec.Struct, frozen=True, rename={"source": "from", "target"
 
     #: NAMESPACE/NAME, or "pod ROW" where the name is not known
     pod: str
+    #: node that it leaves
     source: str
+    #: node that it goes to
     target: str
 
 
@@ -42,6 +44,7 @@ class DisturbedAnswer(msgspec.Struct, frozen=True):
     members: int
     #: whether all of it stops, and not only the members that move
     stops: bool
+    #: thousandths of its devices that have to stop
     interrupted_milli: int
     moves: tuple[MoveAnswer, ...]
 
@@ -78,8 +81,11 @@ class Defrag(msgspec.Struct, frozen=True):
     # a proposal
     #: whether there are no cheaper moves
     proven: bool | UnsetType = UNSET
+    #: what all moves cost together
     price: PriceAnswer | UnsetType = UNSET
+    #: the gangs with members that move
     disturbed: tuple[DisturbedAnswer, ...] | UnsetType = UNSET
+    #: the plan after the moves
     then: Then | UnsetType = UNSET
 
     #: the same for people, most important first

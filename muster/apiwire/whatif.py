@@ -87,8 +87,11 @@ class WhatIfQuestion(_Strict, frozen=True):
     gang: str = ""
     #: one that does not exist
     job: Job | None = None
+    #: what is supposed not to be there
     without: Without = Without()
+    #: nodes that are added
     with_nodes: tuple[WhatIfNodes, ...] = ()
+    #: changed wishes of the gang
     set: Set = Set()
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    command = commands.add_parser("verify", help="check an installation and say what to mend")
+    command = commands.add_parser("verify", help="check an installation and print what to correct")
     command.add_argument(
         "--scheduler-config", type=Path, metavar="FILE", help="the KubeSchedulerConfiguration"
     )

@@ -53,7 +53,7 @@ def incomplete(view: GangView, needed: int) -> list[str]:
     ]
     lines += _blocked(view)
     if blocked >= missing:
-        return [*lines, "remedy: whoever set those gates must lift them"]
+        return [*lines, "remedy: the controllers that set those gates must lift them"]
     remedy = (
         f"remedy: {missing - blocked} more pods must be created: look at the events of the "
         "object that makes them (quota, admission), or lower the gang's minimum"

@@ -40,6 +40,7 @@ class Line:
     gang: GangKey
     #: Name of its pool.
     pool: str
+    #: The state of its object.
     standing: VniStanding
 
 
@@ -66,6 +67,7 @@ class VniBook:
 
     #: By VNI.
     lines: dict[int, Line] = field(default_factory=dict)
+    #: By gang, the VNI of its network, without networks that are leaving.
     _by_gang: dict[GangKey, int] = field(default_factory=dict)
     #: By pool, the VNI that was given last.
     _last: dict[str, int] = field(default_factory=dict)

@@ -29,9 +29,11 @@ SMALLEST_MTU: Final = 1280  # RFC 8200, section 5: the least that IPv6 works wit
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """VNIs from ``first`` to ``last``, both included."""
+    """A range of VNIs."""
 
+    #: Included.
     first: int
+    #: Included.
     last: int
 
     def __len__(self) -> int:

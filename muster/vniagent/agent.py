@@ -86,14 +86,20 @@ class Agent:
     timing: Timing = field(default_factory=Timing)
     #: What is wrong with the node's networks, "" for nothing.
     problem: str = "networks are not listed yet"
+    #: The watched networks by name.
     _networks: dict[str, JobNetwork] = field(default_factory=dict)
+    #: Whether the first list is complete.
     _synced: bool = False
+    #: Set by each change of a network.
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    #: The last status that was written, ``None`` where that is not known.
     _reported: NodeNetworkStatus | None = None
     _reported_at: float = 0.0
     #: UIDs of networks that existed after they were reported.
     _confirmed: set[str] = field(default_factory=set)
+    #: The clashes that were logged and still exist.
     _clashes: frozenset[Clash] = frozenset()
+    #: Failed checks since the last one that succeeded.
     _failures: int = 0
 
     def healthy(self) -> str | None:

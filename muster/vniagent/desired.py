@@ -115,6 +115,7 @@ class MakeVxlan:
 class Adopt:
     """Mark a bridge that the CNI plugin has made for a network of Muster."""
 
+    #: Of the bridge.
     index: int
     name: str
 
@@ -126,6 +127,7 @@ class Settle:
     index: int
     name: str
     mtu: int
+    #: Index of the bridge that it joins, 0 for the bridge itself.
     master: int = 0
 
 
@@ -162,7 +164,9 @@ class Clash:
     """A device without the mark has the name that a device of a network must have."""
 
     vni: int
+    #: Name of the device.
     name: str
+    #: Its kind, as in ``NetworkDevice``.
     kind: str
 
 

@@ -53,7 +53,9 @@ class InjectedDocument:
     name: str
     before: Json
     after: Json
+    #: What happened to each pod template of the object.
     templates: tuple[Completed, ...]
+    #: When the changes are made, "" for a pod or for no changes.
     when: str
 
     @property

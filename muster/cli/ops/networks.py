@@ -41,7 +41,7 @@ NO_MULTUS: Final = (
 NO_AGENTS: Final = (
     "no node has reported: muster vni-agent runs nowhere; until then gangs that a pool selects wait"
 )
-UNSEEN: Final = "not looked at yet: is the extender running?"
+UNSEEN: Final = "not checked yet: is the extender running?"
 
 
 class NetworkState(StrEnum):
@@ -77,6 +77,7 @@ class NetworkNode:
     """A node that the network should be on, or that a leaving network is still on."""
 
     name: str
+    #: Its address in the underlay.
     address: str
     state: NetworkState
 
@@ -86,11 +87,15 @@ class Network:
     """One VNI."""
 
     vni: int
+    #: Key of its gang.
     gang: str
+    #: The namespace of the gang.
     namespace: str
+    #: Name of the pool that the VNI is from.
     pool: str
     subnet: str
     mtu: int
+    #: UDP port of VXLAN.
     port: int
     #: When it was created, epoch seconds, 0.0 where that is not known.
     made: float

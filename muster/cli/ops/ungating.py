@@ -47,6 +47,7 @@ class PodChoice:
 
     #: NAMESPACE/NAME of each.
     pods: tuple[str, ...] = ()
+    #: All pods of it, ``None``: of all namespaces.
     namespace: str | None = None
     #: Only report which pods these are.
     dry_run: bool = False
@@ -66,6 +67,7 @@ class Done:
     schedulers: Counter[str] = field(default_factory=Counter)
     #: Whether Muster's mutating webhook still exists and gates new pods.
     webhook_gates: bool = False
+    #: Nothing was changed.
     dry_run: bool = False
 
     def figures(self) -> dict[str, object]:

@@ -27,7 +27,7 @@ _NAMED: Final = 10  # most gangs that a message lists
 def register(commands: Subparsers) -> None:
     """Add the command."""
     command = commands.add_parser(
-        "replay", help="re-run the decisions of a dump (SIGUSR2) and say why"
+        "replay", help="re-run the decisions of a dump (SIGUSR2) with their reasons"
     )
     command.add_argument("dump", type=Path, metavar="DUMP", help="the file that the log names")
     command.add_argument("--gang", metavar="NAMESPACE/NAME", help="everything about one gang")
@@ -44,7 +44,7 @@ def register(commands: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.without_gang and not arguments.gang:
-        raise Failure("--without-gang: say with --gang whose decision is asked for")
+        raise Failure("--without-gang: name with --gang the gang to decide about")
     try:
         recording = _read(arguments.dump)
         return _replay(recording, arguments)
@@ -108,7 +108,7 @@ def _named(snapshot: Snapshot, text: str) -> GangKey:
     if len(keys) == 1:
         return keys[0]
     if keys:
-        raise Failure(f"gang {text!r}: say which one, {' or '.join(keys)}")
+        raise Failure(f"gang {text!r}: name one, {' or '.join(keys)}")
     known = sorted(snapshot.gangs())
     more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
     some = ", ".join(known[:_NAMED]) or "no gangs"

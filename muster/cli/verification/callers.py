@@ -24,7 +24,7 @@ _VOLUME: Final = "config"
 _KEY: Final = "extender.yaml"
 _CLIENT: Final = "muster-scheduler-client"
 _SEE: Final = "see callers in manifests/base/extender-config.yaml"
-_LOOK: Final = "run this as somebody who may read it"
+_LOOK: Final = "run this with credentials that may read it"
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
@@ -128,8 +128,8 @@ def judge(config: Configuration, scheduler: str | None) -> list[CheckFinding]:
         return [warning(AREA, text, _SEE)]
     if callers.tokens is None and not config.certificates:
         if _is_here(config.listen.host):
-            return [ok(AREA, f"whoever is on the machine that listens at {config.listen.host}")]
-        text = f"listen.host {config.listen.host}: nobody is asked who they are: it does not start"
+            return [ok(AREA, f"all clients on the machine that listens at {config.listen.host}")]
+        text = f"listen.host {config.listen.host}: no credentials are needed: it does not start"
         return [broken(AREA, text, _SEE)]
     return [_schedulers(config, scheduler), _readers(config)]
 
@@ -143,7 +143,7 @@ def _schedulers(config: Configuration, scheduler: str | None) -> CheckFinding:
         named = _Named()
     listed = (*named.certificates, *named.organizations, *named.users, *named.groups)
     if not listed:
-        return warning(AREA, "callers.schedule: names nobody: kube-scheduler is turned away", _SEE)
+        return warning(AREA, "callers.schedule: is empty: kube-scheduler is turned away", _SEE)
     # An organization may admit it, too, but the certificate in Muster's Secret has none.
     if scheduler is not None and not named.organizations and scheduler not in named.certificates:
         text = (

@@ -53,7 +53,7 @@ async def check(transport: Transport, namespace: str, now: datetime) -> list[Che
     try:
         raw = await transport.send(HttpRequest("GET", f"/api/v1/namespaces/{namespace}/configmaps"))
     except Forbidden as refused:
-        remedy = "run this as somebody who may, or name the file with --scheduler-config"
+        remedy = "run this with credentials that may, or name the file with --scheduler-config"
         return [unknown(scheduler.AREA, str(refused), remedy)]
     found = [
         finding

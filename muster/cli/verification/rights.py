@@ -126,7 +126,7 @@ async def check(
     try:
         allowed = await _ask_all(transport, namespace, rights)
     except Forbidden as refused:
-        remedy = "run this as somebody who may create subjectaccessreviews"
+        remedy = "run this with credentials that may create subjectaccessreviews"
         return [unknown(AREA, f"cannot be asked for: {refused}", remedy)]
     accounts = sorted({right.account for right in rights})
     return [_finding(account, rights, allowed) for account in accounts]

@@ -119,7 +119,7 @@ def judge(
         text_ = f"{source}: no extender whose urlPrefix ends in {_PATH}: Muster is never asked"
         return [broken(AREA, text_, _SEE)]
     if len(ours) > 1:
-        return [broken(AREA, f"{source}: {len(ours)} extenders are Muster; keep one", _SEE)]
+        return [broken(AREA, f"{source}: {len(ours)} extenders are Muster; leave one", _SEE)]
     problems = [finding for rule in _RULES for finding in rule(config, ours[0])]
     problems += [] if elsewhere else _certificates(ours[0], now)
     return problems or [ok(AREA, f"{source}: calls {ours[0].url_prefix}")]
@@ -137,7 +137,7 @@ def _verbs(config: Configuration, it: Extender) -> Iterator[CheckFinding]:
                 AREA, f"{field}: {verb!r} is no path of Muster's", f"write {field}: {must}"
             )
     if not it.filter_verb:
-        yield broken(AREA, "filterVerb: is missing: plans are not kept to", "filterVerb: filter")
+        yield broken(AREA, "filterVerb: is missing: plans are not followed", "filterVerb: filter")
     if not it.preempt_verb:
         text = "preemptVerb: is missing: kube-scheduler may evict single members of a gang"
         yield warning(AREA, text, "preemptVerb: preempt")
@@ -153,16 +153,16 @@ def _address(_config: Configuration, it: Extender) -> Iterator[CheckFinding]:
         text = f"enableHTTPS: true, but urlPrefix {it.url_prefix} decides: nothing is encrypted"
         yield warning(AREA, text, "urlPrefix: https://…")
     if not https and not loopback:
-        text = f"urlPrefix: {it.url_prefix} is neither loopback nor https: anybody may ask and read"
+        text = f"urlPrefix: {it.url_prefix} is neither loopback nor https: others can ask and read"
         yield warning(AREA, text, "use https:// with tlsConfig")
     tls = it.tls_config or TlsConfig()
     if https and tls.insecure:
-        text = "tlsConfig.insecure: true: whoever answers at that address is believed"
+        text = "tlsConfig.insecure: true: any server at that address is trusted"
         yield warning(AREA, text, _NAME_CA)
     elif https and not (tls.ca_file or tls.ca_data):
         # pkg/scheduler/extender.go, makeTransport: enableHTTPS without a CA sets Insecure.
         if it.enable_https:
-            text = "tlsConfig: has no caFile: whoever answers at that address is believed"
+            text = "tlsConfig: has no caFile: any server at that address is trusted"
             yield warning(AREA, text, _NAME_CA)
         else:
             text = "tlsConfig: has no caFile: the system's authorities did not sign the extender's"

@@ -32,7 +32,7 @@ async def check(transport: Transport, namespace: str, now: datetime) -> list[Che
     except NotFound:
         return [broken(AREA, f"{what} is missing: the extender's pods do not start", _MAKE)]
     except Forbidden as refused:
-        return [unknown(AREA, f"{what}: {refused}", "run this as somebody who may read it")]
+        return [unknown(AREA, f"{what}: {refused}", "run this with credentials that may read it")]
     data = msgspec.json.decode(raw, type=_Secret).data
     return _judge(what, namespace, {key: base64.b64decode(v) for key, v in data.items()}, now)
 

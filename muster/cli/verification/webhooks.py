@@ -58,7 +58,7 @@ async def _configuration(
     except NotFound:
         return [broken(AREA, f"{what} is missing", _APPLY)]
     except Forbidden as refused:
-        return [unknown(AREA, f"{what}: {refused}", "run this as somebody who may read it")]
+        return [unknown(AREA, f"{what}: {refused}", "run this with credentials that may read it")]
     stored = msgspec.json.decode(raw, type=Configuration)
     return [*_as_shipped(what, wanted, stored), *_bundles(what, stored, now)]
 

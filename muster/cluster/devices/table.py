@@ -71,11 +71,11 @@ class DeviceTable:
     __slots__ = (
         "_canonical",
         "_frozen",
-        "_ill",
         "_kind",
         "_measured",
         "_needs",
         "_uid",
+        "_unhealthy",
         "claims",
         "disturbed",
         "given",
@@ -101,7 +101,7 @@ class DeviceTable:
         self._needs: dict[
             tuple[int, int], tuple[Layout, PodClass, tuple[LayoutNeed, ...] | None]
         ] = {}
-        self._ill: dict[int, tuple[Layout, bool]] = {}
+        self._unhealthy: dict[int, tuple[Layout, bool]] = {}
         self.disturbed: set[int] = set()
         """Nodes with changed devices or claims, whose plans must be checked again."""
         self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
@@ -171,7 +171,7 @@ class DeviceTable:
         for pod in occupants:
             wants.setdefault(pod, Named(()))
         old, before = self.layout[node], self.state[node]
-        if self.is_ill(node):
+        if self.has_unhealthy(node):
             self.disturbed.add(node)
         slots, self.names[node] = self._canonical(specs)
         self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
@@ -247,15 +247,15 @@ class DeviceTable:
         elif len(rest) * CLAIM.size < len(packed):
             self._write(node, b"".join(CLAIM.pack(*claim) for claim in rest))
 
-    def is_ill(self, node: int) -> bool:
+    def has_unhealthy(self, node: int) -> bool:
         """Return whether any device of a node is unhealthy."""
         number = self.layout[node]
         if number == NO_ROW:
             return False
         layout = self.layouts[number]
-        known = self._ill.get(number)
+        known = self._unhealthy.get(number)
         if known is None or known[0] is not layout:
-            known = self._ill[number] = layout, not all(slot.healthy for slot in layout)
+            known = self._unhealthy[number] = layout, not all(slot.healthy for slot in layout)
         return known[1]
 
     def named(self, pod: int, node: int) -> tuple[str, ...]:
@@ -401,7 +401,7 @@ class DeviceTable:
             self.state[node] = new
         if old != NO_ROW:
             self.states.release(old)
-        if self.is_ill(node):
+        if self.has_unhealthy(node):
             self.disturbed.add(node)
         self._frozen = None
 

@@ -55,7 +55,7 @@ class StateIndex:
     columns: Mapping[str, int]
     #: For each table of names, and for pod rows, the ids that wait for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
-    #: Node rows that the next tick judges.
+    #: Node rows that the next tick checks.
     unsettled: tuple[int, ...]
 
 

@@ -74,7 +74,7 @@ def lost(model: Model, row: int, node: int) -> str:
     names = () if hold is None else hold.devices.get(model.nodes.names[node], ())
     if names and _gone(devices, node, names):
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
-    if not names or not (devices.is_ill(node) or devices.given.any(node)):
+    if not names or not (devices.has_unhealthy(node) or devices.given.any(node)):
         return ""
     placed = devices.placed_shares(row, node, names)
     if placed is None or devices.given.to(row, node) is not None:
@@ -136,15 +136,15 @@ def _uses(layout: Layout, claims: list[PackedClaim]) -> list[int]:
 def _unhealthy(model: Model, node: int) -> Iterator[DeviceTrouble]:
     """Yield the unhealthy devices that pods are known to have."""
     devices = model.devices
-    if not devices.is_ill(node):
+    if not devices.has_unhealthy(node):
         return
     layout = devices.slots(node)
-    ill = set()
+    unhealthy = set()
     for claim in devices.claims_on(node):
         slot, known = layout[claim.device], not claim.flags & PRESUMED
         if not slot.healthy and known and model.pods.node[claim.pod] == node:
-            ill.add((claim.pod, devices.name(node, claim), slot.reason))
-    for pod, device, reason in ill:
+            unhealthy.add((claim.pod, devices.name(node, claim), slot.reason))
+    for pod, device, reason in unhealthy:
         yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, device, reason=reason)
 
 

@@ -213,7 +213,7 @@ def test_an_empty_cluster_has_a_dump_too(
             ["--gang", "ns/runs", "--without-gang", "ns/goes"],
             "gang muster/ns/runs: no member waits, so nothing would be decided about it",
         ),
-        (["--without-gang", "ns/runs"], "say with --gang whose decision is asked for"),
+        (["--without-gang", "ns/runs"], "name with --gang the gang to decide about"),
         (
             ["--gang", "ns/goes", "--without-gang", "ns/goes"],
             "--without-gang muster/ns/goes: is the gang that is asked about",
