@@ -1,10 +1,10 @@
 """Devices of nodes: what there is, what is used, which pod has it.
 
 ``needs``         what device asks mean: shares of counters
-``onenode``       arithmetic on one node: who fits, which device is best
-``claims``        claims as they are kept, and published devices in their order
+``onenode``       arithmetic on one node: what fits, which device is best
+``claims``        claims as they are stored, and published devices in their order
 ``kubeletgiven``  what the kubelets gave to pods
-``settlement``    the claims of one node met anew, strongest first
+``settlement``    the claims of one node settled anew, strongest first
 ``table``         the devices of all nodes, live
 ``view``          the same, frozen
 ``rooms``         how many pods of a class the devices of every node can take
