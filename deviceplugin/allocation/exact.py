@@ -11,7 +11,8 @@ dynamic programming over what is left:
 Equivalent devices are interchangeable, so ``left`` and sets are not masks of devices but counts of
 equivalent devices per class, packed into one integer with a guard bit per class:
 ``left | guards - set`` keeps all guards exactly where the set is to be had. When the number does
-not come out even, one set is smaller. Ties: the better set, then the one that is nearest to the fewest others, then by index.
+not come out even, one set is smaller. Ties: the better set, then the one that is nearest to the
+fewest others, then by index.
 What was found out is kept for the next question, as it does not depend on what is available.
 """
 

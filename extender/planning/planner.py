@@ -38,7 +38,7 @@ from muster.decisions.answer import Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
 from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
-from muster.decisions.recording import Note, Said
+from muster.decisions.recording import LastDecision, Note
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
 from muster.placement.question import Question
 from muster.placement.scoring.profiles import Profile
@@ -357,7 +357,7 @@ class Planner:
         said, last = None, self.decisions.get(key)
         if isinstance(last, Wait | Reject):
             word = AnswerKind.WAIT if isinstance(last, Wait) else AnswerKind.REJECT
-            said = Said(word, last.reason, last.generation)
+            said = LastDecision(word, last.reason, last.generation)
         return Note(
             listed or ("parked" if key in self._list.parked else ""),
             self._list.not_before.get(key),

@@ -1,4 +1,4 @@
-"""What the extender's HTTP API says, as types: servers encode them, clients decode them.
+"""The types of the extender's HTTP API: servers encode them, clients decode them.
 
 ``status``       ``GET /v1/status``: what the extender knows, in numbers
 ``gangs``        ``GET /v1/gangs``: a row for each gang
@@ -8,7 +8,7 @@
 ``defrag``       ``GET /v1/defrag/NS/GANG``: moves that make room for a gang
 ``story``        ``GET /v1/story/…``: what happened to a pod or a gang, and what caused it
 ``reservation``  ``POST /v1/reservations``: places for pods that are about to be made
-``problem``      any answer that is no 2xx
+``problem``      any answer other than 2xx
 
 Times are seconds since the epoch, or ISO 8601 where the field is a text. A field of
 type ``UnsetType`` is left out where it does not apply. A client ignores fields that it does not

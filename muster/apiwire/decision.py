@@ -1,6 +1,6 @@
-"""A decision of the planner about a gang, as it stands inside answers: counts and words.
+"""A decision of the planner about a gang, as part of answers: numbers and words.
 
-Which fields there are depends on ``decision``: the others are left out.
+``decision`` determines which fields exist; the others are left out.
 """
 
 import msgspec
@@ -10,22 +10,23 @@ from msgspec import UNSET, UnsetType
 class RuleAnswer(msgspec.Struct, frozen=True):
     """A rule of placement, and what it leaves."""
 
-    #: name, as "node selector"
+    #: its name, for example "node selector"
     rule: str
     #: nodes that it removes
     removed: int
-    #: what exactly does, "" for nothing more to say
+    #: which part of it removes them, "" for no detail
     detail: str
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A gang that has what another lacks."""
+    """A gang that has the resource that another gang lacks."""
 
+    #: its key
     gang: str
-    #: units of what is lacked most
+    #: units of the resource that is short most
     amount: int
     priority: int
-    #: pods that stand there
+    #: its pods there
     pods: int
     #: ISO 8601: when the first of these started; None where it is not known
     since: str | None
@@ -36,6 +37,7 @@ class Nearest(msgspec.Struct, frozen=True):
 
     #: label key of the level; "cluster" where no level is required
     level: str
+    #: labels of the levels down to it, with "/" between
     domain: str
     #: members there is room for
     fits: int
@@ -45,7 +47,7 @@ class Nearest(msgspec.Struct, frozen=True):
     short_of: dict[str, int]
     #: gang → amount
     held_by: dict[str, int]
-    #: amount that pods of no gang have
+    #: amount that pods without a gang have
     held_by_others: int
     holders: tuple[Holder, ...]
     #: resource → amount, for one member
@@ -59,12 +61,13 @@ class Nearest(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """``decision`` is "plan", "wait" or "reject"."""
+    """A decision."""
 
     #: the gang's key
     gang: str
-    #: of the state that was decided on
+    #: generation of the state that it was made on
     generation: int
+    #: "plan", "wait" or "reject"
     decision: str
 
     # plan
@@ -72,13 +75,13 @@ class Decision(msgspec.Struct, frozen=True):
     members: int | UnsetType = UNSET
     #: members above the minimum that get none
     left_over: int | UnsetType = UNSET
-    #: whether no other placement is on fewer domains
+    #: whether no other placement uses fewer domains
     proven: bool | UnsetType = UNSET
     #: level → domains that are used
     domains: dict[str, int] | UnsetType = UNSET
 
     # wait, reject
-    #: fixed words for the kind of cause
+    #: the cause, one of a closed set of phrases
     reason: str | UnsetType = UNSET
     #: reject: what is wrong with the gang as it is written
     message: str | UnsetType = UNSET
@@ -91,11 +94,11 @@ class Decision(msgspec.Struct, frozen=True):
     rules: tuple[RuleAnswer, ...] | UnsetType = UNSET
     #: None where no domain was compared
     nearest: Nearest | UnsetType | None = UNSET
-    #: what would help, "" where nothing is known
+    #: what would help, "" where that is not known
     remedy: str | UnsetType = UNSET
-    #: what the gang waits for where that is no node, "" otherwise
+    #: what the gang waits for other than nodes, "" for nothing
     cause: str | UnsetType = UNSET
     #: ISO 8601: from when the preferred level is no longer required; None: never
     relaxes_at: str | UnsetType | None = UNSET
-    #: what the pods ask for that only kube-scheduler decides
+    #: constraints of the pods that only kube-scheduler checks
     unmodelled: tuple[str, ...] | UnsetType = UNSET

@@ -1,6 +1,6 @@
 """``GET /v1/defrag/NAMESPACE/GANG``: moves that make room for a gang; nothing is moved.
 
-Which fields there are depends on ``proposal``: the others are left out.
+``proposal`` determines which fields exist; the others are left out.
 """
 
 import msgspec
@@ -29,7 +29,9 @@ class MoveAnswer(msgspec.Struct, frozen=True, rename={"source": "from", "target"
 
     #: NAMESPACE/NAME, or "pod ROW" where the name is not known
     pod: str
+    #: node that it leaves
     source: str
+    #: node that it goes to
     target: str
 
 
@@ -42,6 +44,7 @@ class DisturbedAnswer(msgspec.Struct, frozen=True):
     members: int
     #: whether all of it stops, and not only the members that move
     stops: bool
+    #: thousandths of its devices that have to stop
     interrupted_milli: int
     moves: tuple[MoveAnswer, ...]
 
@@ -60,17 +63,17 @@ class Defrag(msgspec.Struct, frozen=True):
 
     #: the gang's key
     gang: str
-    #: of the state that was looked at
+    #: generation of the state that was searched
     generation: int
     #: whether there are moves
     proposal: bool
 
     # without a proposal
-    #: why no moves are proposed, as fixed words
+    #: why no moves are proposed, one of a closed set of phrases
     reason: str | UnsetType = UNSET
-    #: more about that, "" for nothing
+    #: details of the reason, "" for none
     detail: str | UnsetType = UNSET
-    #: whether everything was looked at
+    #: whether the search was complete
     certain: bool | UnsetType = UNSET
     #: why pods stay where they are → how many of these
     staying: dict[str, int] | UnsetType = UNSET
@@ -78,8 +81,11 @@ class Defrag(msgspec.Struct, frozen=True):
     # a proposal
     #: whether there are no cheaper moves
     proven: bool | UnsetType = UNSET
+    #: what all moves cost together
     price: PriceAnswer | UnsetType = UNSET
+    #: the gangs with members that move
     disturbed: tuple[DisturbedAnswer, ...] | UnsetType = UNSET
+    #: the plan after the moves
     then: Then | UnsetType = UNSET
 
     #: the same for people, most important first

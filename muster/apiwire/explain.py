@@ -17,7 +17,7 @@ class Ways(msgspec.Struct, frozen=True):
     fewer: int
     #: label key of a wider level, "" for no level required; None: no level helps
     wider: str | None
-    #: gangs that all have to end; empty: no few of them help
+    #: gangs that all have to end; empty: no small set of them helps
     ends: tuple[str, ...]
     #: None: no moves help
     moves: PriceAnswer | None
@@ -26,7 +26,7 @@ class Ways(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A pod. One that is not Muster's has lines alone, and a node if it is bound."""
+    """A pod. One that Muster does not manage has lines only, and a node if it is bound."""
 
     #: NAMESPACE/NAME
     pod: str
@@ -49,5 +49,5 @@ class Explanation(msgspec.Struct, frozen=True):
     # of a pod that waits
     #: the last decision about its gang
     decision: Decision | UnsetType = UNSET
-    #: None where these take too long to find
+    #: None where the search takes too long
     ways: Ways | UnsetType | None = UNSET

@@ -15,14 +15,14 @@ class GangRow(msgspec.Struct, frozen=True):
     priority: int = 0
     #: name of its queue, "" for none
     queue: str = ""
-    #: members it needs; None while the object that describes it was not seen
+    #: members it needs; None while the object that describes it is not known
     min: int | None = None
     #: members it has when it is complete; None as above
     size: int | None = None
 
     # Numbers of members.
     waiting: int = 0
-    #: waiting, and held back by a scheduling gate of somebody else
+    #: waiting, and with a scheduling gate of another controller
     blocked: int = 0
     #: planned, and not released yet
     assumed: int = 0
@@ -37,9 +37,9 @@ class GangRow(msgspec.Struct, frozen=True):
 
     #: epoch seconds; 0 where it is not known
     submitted_at: float = 0.0
-    #: looks of the planner that found no room
+    #: how often the planner found no room
     skips: int = 0
-    #: why the last look found none, "" for none
+    #: why it found none the last time, "" for none
     reason: str = ""
     #: epoch seconds since which it runs with too few members; None while it does not
     partial_since: float | None = None

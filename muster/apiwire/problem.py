@@ -1,10 +1,10 @@
-"""The body of an answer that is no 2xx."""
+"""The body of an answer other than 2xx."""
 
 import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why there is no answer."""
+    """Why a request failed."""
 
     #: one sentence for the caller: what is wrong, and what is allowed or what to do
     error: str

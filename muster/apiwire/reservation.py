@@ -1,8 +1,8 @@
 """The wire of ``POST /v1/reservations``: room for a gang whose pods are about to be made.
 
-The webhook sends the first pod of a gang as it will be made, the extender answers with a place for
-each member (docs/adr/0033). A place is a plan as it stands in ``muster.dev/plan``; ``pinned`` is
-the node affinity that goes with it, the same that a release would write.
+The webhook sends the first pod of a gang as it will be created, and the extender answers with a
+place for each member (docs/adr/0033). A place is a plan in the form of ``muster.dev/plan``.
+``pinned`` returns its node affinity, the same that a release would write.
 """
 
 from typing import Final
@@ -17,20 +17,20 @@ PATH: Final = "/v1/reservations"
 
 
 class ReservedPlace(msgspec.Struct, frozen=True, gc=False):
-    """Where the member with a number goes (``muster.workloads.dialect.Member.rank``)."""
+    """The place of one member."""
 
+    #: The member's number (``muster.workloads.dialect.Member.rank``).
     number: int
     plan: PlanWire
 
 
 class Reserved(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was reserved. ``seconds``: how long the places may be given to pods.
-
-    Without places ``why`` says why not; the pods are then gated and wait as any other.
-    """
+    """What was reserved. Without places the pods are gated and wait like any others."""
 
     places: tuple[ReservedPlace, ...] = ()
+    #: how long the places may be given to pods
     seconds: float = 0.0
+    #: why there are no places, "" where there are
     why: str = ""
 
 

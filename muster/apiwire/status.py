@@ -6,7 +6,7 @@ PATH = "/v1/status"
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """What waits, by cause; causes that keep nothing waiting are left out."""
+    """What waits, by cause; causes without waiting gangs are left out."""
 
     #: gangs by cause
     gangs: dict[str, int] = {}
@@ -36,7 +36,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     #: gangs that the planner looked at and found no room for
     waiting_for_room: int = 0
     queue: Queue = Queue()
-    #: what an operator has to look at, a line each, with what to do
+    #: what an operator has to check, a line each, with what to do
     problems: tuple[str, ...] = ()
     #: changes received and not applied yet
     watch_backlog: int = 0

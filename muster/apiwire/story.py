@@ -17,32 +17,32 @@ class StoryEntry(msgspec.Struct, frozen=True):
 
     #: kind and number, as "watch:12345"; numbers follow the order of time
     id: str
-    #: id of the entry that it follows from, "" for none; "gone:12345" where it is not kept any more
+    #: id of the entry that it follows from, "" for none; "gone:12345" where it is no longer stored
     cause: str
     #: epoch seconds
     at: float
     #: list: objects of a first list; watch: an object as the API server has it; look: the planner
-    #: begins with a gang; plan: a decision; hold: room is kept; release: a write lets a pod go;
+    #: begins with a gang; plan: a decision; hold: room is held; release: a write releases a pod;
     #: forget: a plan is given up; evict: a pod is evicted; timer: time passed
     kind: str
-    #: NAMESPACE/NAME of the pod, "" where it is about no pod, or about several
+    #: NAMESPACE/NAME of the pod, "" for an entry about no pod or several pods
     pod: str
-    #: keys of gangs that it is about, or that it changed
+    #: keys of the gangs that it is about, or that it changed
     gangs: tuple[str, ...]
     #: what happened, for people
     what: str
 
 
 class StoryAnswer(msgspec.Struct, frozen=True):
-    """Entries about a pod or gang, what led to them, and what followed; oldest first."""
+    """Entries about a pod or gang, their causes and their consequences; oldest first."""
 
     #: "pod" or "gang"
     kind: str
     #: NAMESPACE/NAME
     name: str
-    #: entries that the replica keeps at most; 0: it keeps none
+    #: most entries that the replica stores; 0: it stores none
     most: int
-    #: epoch seconds of the oldest entry that is kept, whatever it is about; None: there is none
+    #: epoch seconds of the oldest stored entry about anything; None: there is none
     since: float | None
     #: older entries of this story that were cut off
     left_out: int

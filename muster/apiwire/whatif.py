@@ -1,4 +1,4 @@
-"""``POST /v1/whatif``: what is asked about, what is to be supposed, and what comes of it."""
+"""``POST /v1/whatif``: the gang in question, the supposed changes, and the answer."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ class _Strict(
     rename="camel",
     kw_only=True,
 ):
-    """A misspelt field is an error and not a question about something else."""
+    """The base of questions: a misspelt field is an error."""
 
 
 class WhatIfPods(_Strict, frozen=True):
@@ -36,7 +36,7 @@ class WhatIfPods(_Strict, frozen=True):
 
 
 class Job(_Strict, frozen=True):
-    """A job that does not exist yet: its pods, and the keys its object carries itself."""
+    """A job that does not exist yet: its pods, and the labels and annotations of its object."""
 
     name: str
     namespace: str = "default"
@@ -68,7 +68,7 @@ class WhatIfNodes(_Strict, frozen=True):
 
 
 class Set(_Strict, frozen=True):
-    """Wishes of the gang that differ; None: as they are."""
+    """Changed wishes of the gang; None: unchanged."""
 
     #: a level: label key, or the last part of one; "" for none
     topology_required: str | None = None
@@ -87,8 +87,11 @@ class WhatIfQuestion(_Strict, frozen=True):
     gang: str = ""
     #: one that does not exist
     job: Job | None = None
+    #: what is supposed not to be there
     without: Without = Without()
+    #: nodes that are added
     with_nodes: tuple[WhatIfNodes, ...] = ()
+    #: changed wishes of the gang
     set: Set = Set()
 
 

@@ -1,4 +1,4 @@
-"""`muster certificates`: what extender and kube-scheduler show each other, made by hand."""
+"""`muster certificates`: makes the certificates of extender and kube-scheduler."""
 
 from __future__ import annotations
 

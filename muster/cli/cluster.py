@@ -1,4 +1,4 @@
-"""The flags of commands that talk to the API server, and who they are to it."""
+"""The flags of commands that talk to the API server, and the identity they use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_cluster_flags(command: argparse.ArgumentParser) -> None:
 
 
 def identity(arguments: argparse.Namespace) -> Auth:
-    """Return who we are; Failure when there are no credentials at all."""
+    """Return the identity of the command. Raises ``Failure`` when there are no credentials."""
     from muster.kube.http import auth  # noqa: PLC0415  lazy: --help starts without it
 
     found = _kubeconfig(arguments.kubeconfig)
@@ -36,7 +36,7 @@ def identity(arguments: argparse.Namespace) -> Auth:
 
 
 def _kubeconfig(given: Path | None) -> Path | None:
-    """Return the file to read; None where there is none. Of a list in $KUBECONFIG, the first."""
+    """Return the file to read, None for none; of a list in $KUBECONFIG the first one."""
     if given is not None:
         return given
     if listed := os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]:
@@ -46,7 +46,7 @@ def _kubeconfig(given: Path | None) -> Path | None:
 
 
 def run_against(arguments: argparse.Namespace, work: Callable[[Auth], Coroutine[Any, Any, T]]) -> T:
-    """Run `work` with the identity that the flags name; what the cluster refuses is a Failure."""
+    """Run `work` with the identity of the flags. Raises ``Failure`` if the cluster refuses it."""
     from muster.kube.errors import KubeError  # noqa: PLC0415  lazy
 
     try:

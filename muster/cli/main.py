@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code. Failures that a user can mend end without trace."""
+    """Run one command; return its exit code. A ``Failure`` is printed without a stack trace."""
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))

@@ -1,4 +1,4 @@
-"""What the commands share: one JSON object, or a table for people."""
+"""Output of the commands: one JSON object, or a table for people."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Failure(Exception):
-    """A command could not do its work; the message says why and what to do."""
+    """A command failed; the message is the reason and what to do."""
 
 
 def width() -> int | None:
-    """Return the columns of the terminal that is written to, None where there is none."""
+    """Return the width of the terminal on standard output, None for none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -1,8 +1,8 @@
 """`muster probe URL`: ask a page with a client certificate or a token, as a kubelet cannot.
 
-An extender that accepts no tokens answers nobody who shows no certificate of its authority, health
-pages included, and an httpGet probe has none to show. Exit code 0 for any 2xx, 1 for the rest,
-with what was answered.
+An extender that accepts no tokens answers only clients with a certificate of its authority, also on
+its health pages, and an httpGet probe has no certificate. The exit code is 0 for any 2xx and 1 for
+the rest; the answer is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`muster extender …`, `webhook …`, `device-plugin …` and `vni-agent …`: become that program.
+"""`muster extender …`, `webhook …`, `device-plugin …` and `vni-agent …`: start that program.
 
 The command line never imports the shells; it replaces itself by `python -m extender`, so signals
 and exit codes are the program's own.
@@ -23,7 +23,7 @@ _SHELLS = {  # command: its module, and what it is for
 
 
 def register(commands: Subparsers) -> None:
-    """Add all; their arguments are parsed by the program itself."""
+    """Add these commands; the program itself parses their arguments."""
     for name, (module, purpose) in _SHELLS.items():
         command = commands.add_parser(name, help=purpose, add_help=False, prefix_chars="\0")
         command.add_argument("arguments", nargs="*")

@@ -1,7 +1,7 @@
 """`muster demo`, `loadtest`, `bench` and `assets`, which only a source tree has.
 
-Images and wheels hold the product alone. Where the package ``loadtest`` is beside this one, its own
-commands are added; elsewhere each of the names ends with a sentence that says where to find it.
+Images and wheels contain the product only. Where the package ``loadtest`` can be imported, its
+commands are added; elsewhere each of these commands fails with a message that names the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BESIDE: Final = Path(__file__).resolve().parents[2] / "loadtest" / "__init__.py
 
 
 def register(commands: Subparsers) -> None:
-    """Add the commands of the source tree, or what ends in their places."""
+    """Add the commands of the source tree, or commands that fail with that message."""
     if is_here():
         import_module("loadtest.cli").register(commands)
         return

@@ -24,7 +24,7 @@ def register(commands: Subparsers) -> None:
     command.add_argument("pods", nargs="*", metavar="NAMESPACE/POD")
     command.add_argument("--all", action="store_true", help="every gated pod of the cluster")
     command.add_argument("--namespace", help="every gated pod of this namespace")
-    command.add_argument("--dry-run", action="store_true", help="only say which ones")
+    command.add_argument("--dry-run", action="store_true", help="only print which ones")
     add_cluster_flags(command)
     add_json_flag(command)
     command.set_defaults(run=_run)
@@ -46,7 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     if sum((bool(arguments.pods), arguments.all, bool(arguments.namespace))) != 1:
-        raise Failure("say which pods: NAMESPACE/POD …, --namespace NAMESPACE, or --all")
+        raise Failure("name the pods: NAMESPACE/POD …, --namespace NAMESPACE, or --all")
     for name in arguments.pods:
         if name.count("/") != 1 or not all(name.split("/")):
             raise Failure(f"pod {name!r}: write NAMESPACE/POD, for example default/train-0")

@@ -1,4 +1,4 @@
-"""`muster verify`: is Muster installed so that it works, and if not, what is to be mended."""
+"""`muster verify`: whether Muster is installed correctly, and what to correct if not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    command = commands.add_parser("verify", help="check an installation and say what to mend")
+    command = commands.add_parser("verify", help="check an installation and print what to correct")
     command.add_argument(
         "--scheduler-config", type=Path, metavar="FILE", help="the KubeSchedulerConfiguration"
     )

@@ -8,7 +8,7 @@ anything.
 ``validation``  every sum computed anew and compared; for tests
 ``dump/``       a state as a file, and a file as a state
 ``handlers/``   what each kind of event changes
-``model``       all tables, and the arithmetic that keeps them in step
+``model``       all tables, and the arithmetic that updates their sums
 ``snapshot``    the frozen cluster that decisions are made on
 ``devices/``    devices of nodes: what there is, what is used, which pod has it
 ``tables/``     nodes, pods, gangs, holds, budgets, topology

@@ -18,7 +18,7 @@ class GangChanged:
 
 @dataclass(frozen=True, slots=True)
 class CapacityFreed:
-    """Room appeared (a pod ended, a node came or grew): waiting gangs are worth another look."""
+    """Room appeared (a pod ended, a node came or grew): waiting gangs can be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class HoldExpired:
 
 @dataclass(frozen=True, slots=True)
 class Overcommitted:
-    """A node holds more than it has, because the API server has it so: reported, never hidden."""
+    """Pods that the API server shows bound to a node ask for more than the node has."""
 
     #: The node.
     node: str
-    #: What there is too little of.
+    #: The resource that is short.
     resource: str
     #: By how much, in units of the resource (CPU in milli).
     excess: int
@@ -71,9 +71,9 @@ class Overcommitted:
 
 @dataclass(frozen=True, slots=True)
 class DevicesDisturbed:
-    """Devices of a node may not be with the pods that were meant to have them, or may be again.
+    """The troubles with a node's devices may have changed: some began or ended.
 
-    A device is unhealthy or was; a plan names what another pod was given, or did.
+    A device became unhealthy or healthy, or was given to another pod than planned.
     ``ClusterState.device_troubles`` returns what is wrong now.
     """
 
@@ -94,15 +94,15 @@ Effect = (
 
 @dataclass(slots=True)
 class EventOutcome:
-    """What one event did: collected by the handlers."""
+    """What one event changed; the handlers fill it."""
 
     #: Effects in the order in which they arose; one may be there more than once.
     effects: list[Effect] = field(default_factory=list)
-    #: Whether anything changed that leads to no effect.
+    #: Whether anything changed; a change need not lead to an effect.
     changed: bool = False
 
     def gang(self, key: GangKey | None) -> None:
-        """Report a change of a gang's members; a pod without a gang changed alone."""
+        """Note that a pod of a gang changed; ``None``: a pod without a gang did."""
         self.changed = True
         if key is not None:
             self.effects.append(GangChanged(key))

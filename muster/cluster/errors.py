@@ -2,11 +2,11 @@
 
 
 class MusterError(Exception):
-    """Base of every error of the project's own."""
+    """Base of all exceptions that Muster defines."""
 
 
 class PlanStale(MusterError):
-    """A plan no longer fits the state it is to be held in; nothing was changed."""
+    """A plan no longer fits the present state. Nothing was changed."""
 
 
 class InvariantViolation(MusterError):

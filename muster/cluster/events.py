@@ -1,8 +1,8 @@
 """Everything that can happen to a cluster, as plain values.
 
 ``ClusterState.apply(event, now=…)`` takes exactly these. Events from the API server are
-facts and may repeat or come late; events of the planner (``PlanHeld`` …) are this
-process's own intentions and are checked before they are taken.
+facts and may repeat or come late. Events of the planner (``PlanHeld`` …) are intentions of this
+process and are checked before they are applied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from muster.cluster.specs.podconstraints import LabelSet, PodClass, Requirement,
 class DeviceSpec:
     """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``)."""
 
-    #: Its name, unique on the node; plans name devices so.
+    #: Its name, unique on the node; plans use it.
     name: str
     #: The extended resource that kube-scheduler counts it as.
     resource: str
@@ -39,10 +39,10 @@ class DeviceSpec:
     parent: str = ""
     #: Whether it may be given away.
     healthy: bool = True
-    #: What can be shared out of it: ``memory`` in MiB, ``replicas``. A device without any can be
-    #: had whole or by thousandths.
+    #: What can be divided among pods: ``memory`` in MiB, ``replicas``. A device without counters
+    #: can be given whole or in thousandths.
     counters: Mapping[str, int] = field(default_factory=dict)
-    #: The vendor's line of devices that fractional asks name: "nvidia".
+    #: The product line that asks for a part of a device name: "nvidia".
     family: str = ""
     #: The product.
     model: str = ""
@@ -50,7 +50,7 @@ class DeviceSpec:
     tier: str = ""
     #: Whether its replicas are divided by memory.
     by_memory: bool = False
-    #: MIG profiles it can be cut into, if it is.
+    #: MIG profiles it can be cut into; empty for a device that is not cut.
     placements: tuple[MigProfile, ...] = ()
     #: Why it is not healthy.
     reason: str = ""
@@ -74,14 +74,14 @@ class NodeUpserted:
     ready: bool = True
     #: What its device plugin publishes.
     devices: tuple[DeviceSpec, ...] = ()
-    #: What the kubelet gave to its pods, by names as in a plan, of the pods that the node lists;
-    #: ``None``: as it was before.
+    #: Names of the devices that the kubelet gave to each pod that the node lists, written as in a
+    #: plan; ``None``: unchanged.
     allocations: Mapping[PodUid, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodesListed:
-    """Nodes of a list, together: those of a kind differ in names and labels only."""
+    """Nodes of a list, as one event. Nodes of one kind differ in names and labels only."""
 
     #: A node of each kind, in the order in which the kinds come first in ``kind``.
     kinds: tuple[NodeUpserted, ...]
@@ -114,7 +114,7 @@ class PlanNote:
     plan_id: str
     #: The planned node.
     node: str
-    #: Nodes that its pin allows besides, the best one first.
+    #: Further nodes that its pin allows, the best one first.
     spares: tuple[str, ...] = ()
     #: By planned node and spare, names of the devices that were chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class PodUpserted:
     name: str
     #: What it asks of a node.
     pod_class: PodClass
-    #: Its namespace and labels, as selectors see them.
+    #: Its namespace and labels, for selectors.
     labels: LabelSet
     #: Where it is bound, ``None`` while it is pending.
     node: str | None = None
@@ -150,9 +150,9 @@ class PodUpserted:
     role: str = ""
     #: Its own index in the gang, -1 without one.
     rank: int = -1
-    #: As kube-scheduler has it.
+    #: Its ``spec.priority``.
     priority: int = 0
-    #: Whether others may displace it.
+    #: Whether pods of higher priority may displace it.
     preemptible: bool = True
     #: Seconds since the epoch, 0 where unknown.
     created: float = 0.0
@@ -166,21 +166,21 @@ class PodUpserted:
     terminating: bool = False
     #: Whether Muster places it.
     managed: bool = False
-    #: Whether a controller would make a successor.
+    #: Whether a controller would create a successor.
     owned: bool = False
-    #: Set when Muster released it.
+    #: The plan it was released with, ``None`` if Muster did not release it.
     plan: PlanNote | None = None
     #: The queue that its labels name, "" for none.
     queue: str = ""
-    #: Its owner asks that it is never moved.
+    #: Whether its owner asks that it is never moved.
     stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodsBound:
-    """Bound pods of a list, together: those of a kind differ in six things only.
+    """Bound pods of a list, as one event. Pods of one kind differ in the columns below only.
 
-    Names are not among them: only pods that are not bound are asked for by name.
+    Names are left out, because only pods that are not bound are looked up by name.
     """
 
     #: A pod of each kind, in the order in which the kinds come first in ``kind``.
@@ -197,7 +197,7 @@ class PodsBound:
     started: NDArray[np.float64]
     #: int[n]: index in the gang, -1 without one.
     ranks: NDArray[np.int64]
-    #: By place, of the pods that carry one.
+    #: Plan by index of the pod, for the pods that carry one.
     plans: Mapping[int, PlanNote]
 
     def pod(self, place: int) -> PodUpserted:
@@ -232,7 +232,7 @@ class GangUpserted:
 
 @dataclass(frozen=True, slots=True)
 class GangGone:
-    """The object that described a gang was deleted. Members that still exist keep it alive."""
+    """The object that described a gang was deleted. The gang stays while it has members."""
 
     #: The gang.
     key: GangKey
@@ -246,9 +246,9 @@ class MembersMoved:
     source: GangKey
     #: The gang that they join.
     target: GangKey
-    #: The role they get there.
+    #: The role they get in ``target``.
     role: str = ""
-    #: Those of this role, ``None`` for all.
+    #: Only members of this role move, ``None``: all.
     only: str | None = None
 
 
@@ -296,9 +296,9 @@ class Assignment:
 
     #: The pod.
     uid: PodUid
-    #: Where it shall run.
+    #: The planned node.
     node: str
-    #: Nodes that take it if that one cannot.
+    #: Nodes that take it if the planned one cannot.
     spares: tuple[str, ...] = ()
     #: By node, names of the devices that are chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -310,16 +310,16 @@ class Assignment:
 class PlanHeld:
     """The planner decided: assume every assignment until the deadline.
 
-    Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
-    of the assignments no longer fits or a pod is no longer pending. A large plan may come
-    in parts; if a later one is stale, its sender forgets the earlier ones.
+    Applied whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
+    assignment no longer fits or a pod is no longer pending. A large plan may come in parts. If a
+    later part is stale, the planner sends ``PodForgotten`` for the pods of the earlier ones.
     """
 
     #: The gang.
     gang: GangKey
-    #: Its mark in annotations and records.
+    #: The id of the plan in annotations and records.
     plan_id: str
-    #: One a pod.
+    #: One for each pod.
     assignments: tuple[Assignment, ...]
     #: Epoch seconds.
     deadline: float
@@ -336,21 +336,21 @@ class PlanHeld:
 class StandbyHeld:
     """The planner holds room for members that a gang may lose: its hot spares.
 
-    Taken whole or not at all, as a plan is.
+    Applied whole or not at all, like a plan.
     """
 
     #: The gang.
     gang: GangKey
     #: A member: each hot spare has room for one more pod like it.
     like: PodUid
-    #: Each has a uid of its own, which no pod has, a node, and for ``rank`` the place in rank order
-    #: of the slice that it is for, -1 without slices.
+    #: One for each hot spare. ``uid``: no pod has it. ``rank``: the place in rank order of the
+    #: slice that it is for, -1 without slices.
     hot_spares: tuple[Assignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PricesLearned:
-    """Scoring learned what free room is worth; decisions from now on go by it."""
+    """Scoring learned what free room is worth. Later decisions use these prices."""
 
     #: The prices, and when they were learned.
     learned: Learned
@@ -368,15 +368,14 @@ class PodReleased:
 class PodForgotten:
     """A pod's plan is given up and its hold dropped, so that it can be planned again.
 
-    For an assumed pod: it will not be released after all. A released one keeps its hold,
-    because its pin cannot be taken back.
+    This is for assumed pods. A released pod keeps its hold, because its pin cannot be taken back.
     """
 
     #: The pod.
     uid: PodUid
-    #: Why, in words.
+    #: Why, as text for logs.
     reason: str
-    #: It was pinned by no more than its status: a released one loses its hold, too.
+    #: The pod was nominated and not pinned: a released pod loses its hold, too.
     nominated: bool = False
 
 
@@ -386,7 +385,7 @@ class GangSkipped:
 
     #: The gang.
     key: GangKey
-    #: A fixed word.
+    #: The cause, one word of a closed set.
     reason: str
 
 
@@ -394,11 +393,11 @@ class GangSkipped:
 class Tick:
     """Time passed: holds beyond their deadline expire.
 
-    Ticks begin when the initial lists are in: a pod released to a node that no list had is
-    taken for broken from then on.
+    Ticks begin when the initial lists are complete. From then on a pod released to a node that no
+    list had counts as broken.
     """
 
-    #: Of the deadlines that have passed, as many are looked at, ``None`` for all.
+    #: At most this many passed deadlines are handled, ``None``: all.
     most: int | None = None
 
 

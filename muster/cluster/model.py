@@ -1,9 +1,9 @@
-"""All tables of one cluster, and the arithmetic that keeps them in step.
+"""All tables of one cluster, and the arithmetic that updates their sums.
 
 Only here does a pod take or give back room: ``occupy`` and ``vacate`` move every sum that
 depends on where a pod stands (free amounts, the node's pod list, match counts,
 anti-affinity, host ports), so no event handler can forget one. Handlers decide *what*
-happens (``muster.cluster.handlers.podevents`` and its siblings), this module does it.
+happens (``muster.cluster.handlers``), this module does it.
 
 The same class carries ``Snapshot.overlay``: started from frozen tables it is a scratch
 cluster that shares everything it does not touch.
@@ -100,15 +100,15 @@ class Model:
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
         self.node_changes = 0
-        kept = {} if like is None else like.standby
-        self.standby: dict[int, set[int]] = {gang: set(rows) for gang, rows in kept.items()}
+        standby = {} if like is None else like.standby
+        self.standby: dict[int, set[int]] = {gang: set(rows) for gang, rows in standby.items()}
         self._traits: dict[int, Traits] = {}
         self._topology: TopologyCell | None = None
 
     # --- rows -------------------------------------------------------------------------
 
     def node_row(self, name: str) -> int:
-        """Return the row of a node name, a dead one when the node is unknown."""
+        """Return the row of a node name; an unknown name gets a new dead row."""
         row = self.nodes.names.find(name)
         if row is None:
             known, row = len(self.nodes.names), self.nodes.row(name)
@@ -117,7 +117,7 @@ class Model:
         return row
 
     def node_rows(self, names: Sequence[str]) -> int:
-        """Return the first of the rows of nodes that are all unknown, in one stretch."""
+        """Add consecutive rows for unknown nodes and return the first."""
         first = self.nodes.rows(names)
         self._new_nodes()
         return first
@@ -128,7 +128,7 @@ class Model:
             self.devices.grow_nodes(self.nodes.alive.capacity)
 
     def new_pod(self, uid: PodUid) -> int:
-        """Return the row of a pod seen for the first time."""
+        """Add a row for an unknown pod and return it."""
         row = self.pods.new(uid)
         if row >= self.holds.capacity:
             self.holds.grow(self.pods.count)
@@ -136,7 +136,7 @@ class Model:
         return row
 
     def free_pod(self, row: int) -> None:
-        """Give a row back. The pod must hold nothing and be in no gang any more."""
+        """Free a row. Its pod must hold nothing and be in no gang."""
         self.name_pod(row, "")
         self.directory.remove(self.pods.uids[row])
         self.set_nominated(row, None)
@@ -148,7 +148,7 @@ class Model:
         self.pods.remove(row)
 
     def name_pod(self, row: int, name: str) -> None:
-        """Keep, or with "" drop, the name of a pod."""
+        """Store the name of a pod; "" removes it."""
         old = self.pods.names[row]
         if old == name:
             return
@@ -182,9 +182,9 @@ class Model:
             self.nodes.refer(old, -1)
 
     def set_gang(self, row: int, key: GangKey | None, now: float) -> bool:
-        """Move a pod to a gang; a gang that loses its last member may go.
+        """Move a pod to a gang; return whether the gang is another one than before.
 
-        Return whether the pod was in another one.
+        The gang that it leaves may be forgotten (``drop_gang_if_over``).
         """
         old = self.pods.gang[row]
         known = None if key is None else self.gangs.keys.find(key)
@@ -205,7 +205,7 @@ class Model:
         return True
 
     def drop_gang_if_over(self, row: int) -> None:
-        """Forget a gang that has no member and that no object describes any more."""
+        """Forget a gang without members, unless an object that still exists describes it."""
         if self.gangs.size(row):
             return
         spec = self.gangs.spec(row)
@@ -222,14 +222,14 @@ class Model:
         return found
 
     def occupy(self, row: int, node: int) -> None:
-        """Put a pod on a node: everything that is counted per node counts it."""
+        """Put a pod on a node and add it to everything that is counted per node."""
         self.pods.node[row] = node
         self.nodes.refer(node, 1)
         self.nodes.pods.insert(node, row)
         self._count(row, node, 1)
 
     def vacate(self, row: int) -> None:
-        """Take a pod off its node: the exact undo of ``occupy``."""
+        """Take a pod off its node; the exact reverse of ``occupy``."""
         node = self.pods.node[row]
         self._count(row, node, -1)
         self.nodes.pods.remove(node, row)
@@ -243,7 +243,7 @@ class Model:
         self.vacate(row)
 
     def reserve(self, row: int, node: str, sign: int) -> None:
-        """Keep (+1) or give back (-1) a pod's room on one of its spare nodes."""
+        """Reserve (+1) or give back (-1) a pod's room on one of its spare nodes."""
         number = self.node_row(node)
         for resource, amount in self.traits(self.pods.pod_class[row]).requests:
             self.nodes.spare[resource].add(number, sign * amount)
@@ -258,12 +258,12 @@ class Model:
         return (row for row in self.pods_on(node) if self.pods.state[row] in HELD)
 
     def shortage(self, node: int) -> dict[int, int]:
-        """Return resource id → (negative) free amount where a node holds more than it has."""
+        """Return resource id → free amount for the resources of which it is negative."""
         pairs = ((number, column[node]) for number, column in enumerate(self.nodes.free))
         return {number: free for number, free in pairs if free < 0}
 
     def is_short(self, node: int, traits: Traits) -> bool:
-        """Return whether a node holds more than it has of something that a class asks for."""
+        """Return whether a resource that a class asks for is overcommitted on a node."""
         free = self.nodes.free
         for resource, _ in traits.requests:  # noqa: SIM110  # a generator costs twice as much
             if free[resource][node] < 0:
@@ -273,7 +273,7 @@ class Model:
     def unfit(self, row: int, node: int) -> str:
         """Return why kube-scheduler would refuse this node to a pod, "" when it would not.
 
-        Only what can change under a plan: the node itself, its taints, and host ports.
+        Checks only what can change after planning: the node itself, its taints, and host ports.
         """
         nodes = self.nodes
         if not nodes.alive[node]:
@@ -289,17 +289,17 @@ class Model:
         return "host port taken" if taken else ""
 
     def add_deadline(self, deadline: float, row: int) -> None:
-        """Have ``ledger.expire`` look at a pod's hold when its deadline comes."""
+        """Add a deadline: ``ledger.expire`` checks the pod's hold when it has passed."""
         heappush(self.deadlines, (deadline, row))
 
     # --- frozen -----------------------------------------------------------------------
 
     def topology_changed(self) -> None:
-        """Have the tree built anew at its next use."""
+        """Discard the topology tree; its next use builds a new one."""
         self._topology = None
 
     def share_topology(self, cell: TopologyCell) -> None:
-        """Use a tree that stands already."""
+        """Use a topology tree that exists already."""
         self._topology = cell
 
     def topology_cell(self, nodes: NodeView) -> TopologyCell:
@@ -309,7 +309,7 @@ class Model:
         return self._topology
 
     def snapshot(self, generation: int, overlaid: Overlaid) -> Snapshot:
-        """Freeze every table; nothing is copied now."""
+        """Freeze every table without copying."""
         nodes, pods, label_sets = self.nodes.freeze(), self.pods.freeze(), self.label_sets.freeze()
         classes, holds = self.classes.freeze(), self.holds.freeze(self.pods.count)
         gangs, devices = self.gangs.freeze(), self.devices.freeze()

@@ -1,8 +1,8 @@
 """What if: a snapshot without some pods, with other nodes, gangs and pods, with pods moved.
 
-The mutators that keep the live cluster are run on a scratch ``Model`` that starts from the
-snapshot's frozen tables; copy-on-write makes that cheap, and a second implementation of
-the same sums that could disagree with the first does not exist.
+The code that changes the live cluster also changes a scratch ``Model`` here, which starts from the
+snapshot's frozen tables. Copy-on-write makes that cheap, and there is no second implementation of
+the same sums that could disagree with the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def overlay(
     for row in without_pods:
         if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
-        if model.pods.state[row] != PodState.FREE:  # a hot spare goes with its gang's last member
+        if model.pods.state[row] != PodState.FREE:  # a hot spare ends with its gang's last member
             podevents.remove(model, int(row), ignored, now=0.0)
     for row, rank in ranks.items():
         model.pods.rank[row] = rank
@@ -54,7 +54,7 @@ def _take_over(model: Model, fact: Fact, ignored: EventOutcome) -> None:
             nodeevents.gone(model, fact, ignored)
         case GangUpserted():
             gangevents.gang_upserted(model, fact, ignored)
-        case PodUpserted():  # without any gate it waits for a plan, as if ours were its last
+        case PodUpserted():  # without gates it waits for a plan, as if Muster's gate were its last
             podevents.upsert(model, fact, ignored, gate="", now=0.0)
         case _:
             assert_never(fact)

@@ -28,7 +28,7 @@ On a smaller cluster the pauses would take longer than what lies between them.
 
 
 def run(steps: Generator[object, None, T]) -> T:
-    """Run a sliced computation to its end, whatever it yields."""
+    """Run a sliced computation to its end and return its result."""
     while True:
         try:
             next(steps)
@@ -40,9 +40,9 @@ def run(steps: Generator[object, None, T]) -> T:
 def sorted_order(keys: Sequence[str]) -> Steps[NDArray[np.int64]]:
     """Return int64 indices of ``keys`` in ascending order of the keys, which are distinct.
 
-    Sample sort: a sample, evenly drawn from ``keys``, is sorted, and about every
-    ``ITEMS_PER_STEP`` keys' share of it becomes a divider. Each key goes between the two
-    dividers it lies between, and what lies between two dividers is sorted on its own::
+    Sample sort: a sample, evenly drawn from ``keys``, is sorted and yields the dividers, one for
+    about ``ITEMS_PER_STEP`` keys. Each key is put into the part between two dividers where it
+    belongs, and each part is sorted by itself::
 
         keys      d a f c b e      dividers c
         between   [a c b] [d f e]  sorted one by one: a b c │ d e f

@@ -1,8 +1,7 @@
 """The frozen cluster that decisions are made on.
 
-A snapshot costs next to nothing to take: it refers to the live columns, and a writer
-to them afterwards copies first (``muster.cluster.columns.columns``). It never changes, whatever
-happens to the cluster, and names the generation it shows.
+Taking a snapshot is cheap: it refers to the live columns, and later writes copy what they change
+(``muster.cluster.columns.columns``). A snapshot never changes and names its generation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +50,7 @@ Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
 
 
 class Overlaid(Protocol):
-    """How ``Snapshot.overlay`` is carried out."""
+    """The function that ``Snapshot.overlay`` calls."""
 
     def __call__(
         self,
@@ -75,7 +74,7 @@ class Tables:
     pods: PodView
     #: Gang columns; ``Snapshot.gang`` makes a view of one row.
     gang_columns: GangColumns
-    #: Device rows, by node row.
+    #: Devices by node row.
     devices: DeviceView
     #: Pod classes by id (``pods.pod_class``).
     classes: NameView[PodClass]
@@ -85,11 +84,11 @@ class Tables:
     holds: PagedListView[Hold | None]
     #: Labels of the namespaces, by name.
     namespaces: NamespaceLabels
-    #: The budgets as they were asked for, by name; ``Snapshot.budgets`` evaluates them.
+    #: The budgets by name, not evaluated; ``Snapshot.budgets`` evaluates them.
     caps: Mapping[str, BudgetUpserted]
     #: What scoring learned last, ``None`` while no pod has asked for a GPU by itself.
     learned: Learned | None
-    #: The selectors that are kept counted.
+    #: For each selector that is counted, the matching pods.
     counted: Mapping[PodQuery, CountView]
     #: By required anti-affinity term, the occupying pods that carry it.
     anti_affinity: Mapping[PodAffinityTerm, CountView]
@@ -107,16 +106,16 @@ class Snapshot(Tables):
     cluster: str
     #: Node label keys of the topology levels, widest first.
     levels: tuple[str, ...]
-    #: Changes of the cluster up to this snapshot.
+    #: Number of changes of the cluster up to this snapshot.
     generation: int
     #: The tree, built at its first use and shared by snapshots of the same nodes.
     topology_cell: TopologyCell
-    #: Does the work of ``overlay``: it needs the mutators, which need this class.
+    #: Implements ``overlay``. An argument, because the handlers that it needs import this class.
     overlaid: Overlaid
-    #: The live counters, which learn here which selectors are asked for.
+    #: The live counters, which note the selectors that are used here.
     counters: MatchCounters
-    #: What was derived already, kept for the next question. Nothing of it depends on ``learned``:
-    #: a snapshot that differs in that alone shares it.
+    #: Caches of derived values. None depends on ``learned``, so a snapshot that differs in that
+    #: alone shares them.
     _gangs: dict[GangKey, GangView] = field(default_factory=dict)
     _counts: dict[PodQuery, NDArray[np.int64]] = field(default_factory=dict)
     _budgets: list[BudgetView] = field(default_factory=list)
@@ -127,7 +126,7 @@ class Snapshot(Tables):
         return self.topology_cell.get()
 
     def topology_steps(self) -> Steps[Topology]:
-        """Return the tree too; it is built in slices where it does not stand yet."""
+        """Return the topology tree, built in slices where it does not exist yet."""
         return self.topology_cell.steps()
 
     # --- gangs ------------------------------------------------------------------------
@@ -176,8 +175,8 @@ class Snapshot(Tables):
         """Return int64[n]: occupying pods per node that a selector matches.
 
         kube-scheduler counts terminating pods for affinity and ignores them for spread.
-        The first use of a selector scans all pods once; from the next snapshot on it is
-        kept counted.
+        The first use of a selector scans all pods once. From the next snapshot on its counts are
+        updated with each event.
         """
         query = PodQuery(selector, namespaces, namespace_selector, include_terminating)
         self.counters.want(query)
@@ -195,8 +194,8 @@ class Snapshot(Tables):
     def anti_affinity_against(
         self, labels_id: int
     ) -> Iterable[tuple[PodAffinityTerm, NDArray[np.int32]]]:
-        """Yield the terms of occupying pods that speak of pods with these labels, with the
-        node rows (int32, ascending) where such pods stand. Cheaper than the dense form.
+        """Yield the terms of occupying pods that match pods with these labels, with the
+        node rows (int32, ascending) of those occupying pods. Cheaper than the dense form.
         """  # noqa: D205  # one sentence
         for term, view in self.anti_affinity.items():
             if self.matches(term, labels_id):
@@ -207,7 +206,7 @@ class Snapshot(Tables):
         return port_conflicts(port, self.host_ports, self.nodes.count)
 
     def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
-        """Return whether an (anti-)affinity term speaks of pods with these labels."""
+        """Return whether an (anti-)affinity term matches pods with these labels."""
         labels = self.label_sets.values[labels_id]  # None: an id that is free
         return labels is not None and term_matches(term, labels, self.namespaces)
 
@@ -237,12 +236,12 @@ class Snapshot(Tables):
         """Return this cluster as it would be: without some pods (rows), with some nodes added
         or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
 
-        ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
-        besides, in new rows after all others; ``with_ranks``: another rank by pod row. A pod
-        moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
+        ``with_specs``: gangs with another specification; ``with_pods``: further pods, in new rows
+        after all others; ``with_ranks``: another rank by pod row. A pod moved to ``NO_ROW`` waits
+        to be planned; only bound and waiting pods can be moved.
 
-        Copy-on-write like everything else: what is not touched is shared. The generation
-        stays, because no event happened. Raises ``ValueError`` for rows that are not there.
+        What does not change is shared with this snapshot. The generation stays, because no event
+        happened. Raises ``ValueError`` for rows that are not there.
         """  # noqa: D205  # one sentence
         specs = map(GangUpserted, with_specs)
         added = (*with_nodes, *specs, *with_pods, *facts)

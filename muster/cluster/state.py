@@ -102,16 +102,16 @@ class ClusterState:
 
     @property
     def node_changes(self) -> int:
-        """How often a node came, went or became another one; what its pods were given aside."""
+        """Number of changes to nodes, without those of the devices that pods were given."""
         return self._model.node_changes
 
     # --- events -----------------------------------------------------------------------
 
     def apply(self, event: Event, *, now: float) -> list[Effect]:
-        """Take one event over and return what follows from it.
+        """Apply one event and return its effects.
 
-        Raises ``ValueError`` for a value that no cluster can have and ``PlanStale`` for a
-        plan that does not fit any more; the state is then unchanged.
+        Raises ``ValueError`` for a value that no cluster can have and ``PlanStale`` for a plan
+        that no longer fits. The state is unchanged then.
         """
         out = EventOutcome()
         self._dispatch(event, out, now)
@@ -176,15 +176,15 @@ class ClusterState:
     # --- views ------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """Return the state of now, frozen. Cheap: what did not change is shared."""
+        """Return the present state, frozen. Cheap: what did not change is shared."""
         if self._snapshot is None:
             self._snapshot = self._model.snapshot(self.generation, overlay)
         return self._snapshot
 
     def prepare(self) -> Generator[None, None, None]:
-        """Copy beforehand what the first event after a snapshot would have to; a part a step.
+        """Copy in parts what the first event after the next snapshot would copy at once.
 
-        Before one is taken: without it that event waits for all the copies at once.
+        To be run before a snapshot is taken.
         """
         if self._snapshot is None:  # else no column was written since
             yield from self._model.nodes.prepare()
@@ -197,14 +197,14 @@ class ClusterState:
         """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
         first = self.pod_row(uids[0]) if len(uids) else None
         if first is not None and first + len(uids) <= self._model.pods.count:
-            # Pods that came together stand together, and those of a list come together again.
+            # Pods that arrived together have consecutive rows; a list names them together again.
             rows = np.arange(first, first + len(uids), dtype=np.int32)
             if self._model.pods.uids.are_at(rows, uids).all():
                 return rows
         return self._model.directory.rows(uids)
 
     def settle(self) -> None:
-        """Do now what was left for the first reader: a list has ended."""
+        """Finish work that was deferred while a list was read: to be called when the list ends."""
         self._model.nodes.pods.settled()
 
     @property
@@ -222,7 +222,7 @@ class ClusterState:
         return None if row is None else PodState(self._model.pods.state[row])
 
     def hold(self, uid: PodUid) -> Hold | None:
-        """Return a pod's ledger entry; of a bound pod a *confirmed* one made on the spot."""
+        """Return a pod's ledger entry; for a bound pod a *confirmed* one, which is not stored."""
         row = self.pod_row(uid)
         if row is None:
             return None
@@ -243,7 +243,7 @@ class ClusterState:
     def takes(self, uid: PodUid, node: str) -> bool:
         """Return whether a pod may still be bound to a node of its plan (``ledger.takes``).
 
-        Of a pod that nothing is known of it is only known whether the node is there.
+        For an unknown pod the answer is whether the node exists.
         """
         row, target = self.pod_row(uid), self._model.nodes.names.find(node)
         if target is None:
@@ -253,7 +253,7 @@ class ClusterState:
         return ledger.takes(self._model, row, target)
 
     def find_pod(self, namespace: str, name: str) -> PodUid | None:
-        """Return the newest managed pod of that name that is not bound yet."""
+        """Return the newest managed pod of a name that is not bound yet."""
         pods = self._model.pods
         rows = self._model.directory.named(f"{namespace}/{name}")
         if not rows:
@@ -261,7 +261,7 @@ class ClusterState:
         return pods.uids[max(reversed(rows), key=lambda row: pods.created[row])]
 
     def gang(self, key: GangKey) -> GangView | None:
-        """Return a gang as it is now."""
+        """Return the present view of a gang."""
         found = self._gangs.get(key)
         row = self._model.gangs.keys.find(key)
         if found is None and row is not None:
@@ -281,7 +281,7 @@ class ClusterState:
         states = self._model.pods.state.peek(self._model.pods.count)[members]
         if bool((states == PodState.WAITING.value).any()):
             return False
-        if not self._model.gangs.keeps_standby(row):
+        if not self._model.gangs.wants_hot_spares(row):
             return True
         view = self.gang(key)
         return view is None or not view.lacks_standby
@@ -289,7 +289,7 @@ class ClusterState:
     def lack_of_members(self, key: GangKey) -> tuple[int, int] | None:
         """Return how many members a gang has and how many it needs, ``None`` if it has enough.
 
-        Whatever becomes of them, so it is less than what assembling it would find. O(1).
+        Members count in any state, so a gang that has enough here may still be incomplete. O(1).
         """
         row = self._model.gangs.keys.find(key)
         if row is None:
@@ -307,7 +307,7 @@ class ClusterState:
         return None if row is None else podevents.gang_key(self._model, row)
 
     def node_row(self, name: str) -> int | None:
-        """Return the row of a node, or of one that pods name and no watch has shown."""
+        """Return the row of a node, or of an unknown node that pods name."""
         return self._model.nodes.names.find(name)
 
     def bound_node(self, uid: PodUid) -> str | None:
@@ -318,14 +318,14 @@ class ClusterState:
         return self._model.nodes.names[self._model.pods.node[row]]
 
     def device_troubles(self, node: str) -> list[DeviceTrouble]:
-        """Return what is wrong with the devices of a node that pods have or were promised."""
+        """Return the troubles of a node with devices that pods have or that plans name for them."""
         row = self._model.nodes.names.find(node)
         return [] if row is None else devicetroubles.troubles_on(self._model, row)
 
     # --- trust ------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Recompute everything that is derived; raise ``InvariantViolation`` if it differs."""
+        """Compute everything derived anew; raise ``InvariantViolation`` if something differs."""
         validation.validate(self._model)
 
     def dump(self) -> bytes:
@@ -333,11 +333,11 @@ class ClusterState:
         return dumping.dump(self.frozen())
 
     def is_due(self, now: float) -> bool:
-        """Return whether a hold's deadline has come that no ``Tick`` has looked at."""
+        """Return whether a deadline has passed that no ``Tick`` has handled."""
         return ledger.is_due(self._model, now)
 
     def frozen(self) -> dumping.Frozen:
-        """Return the state of now at rest, to be dumped in pieces while events go on."""
+        """Return the present state, frozen, to be dumped in pieces while events go on."""
         return dumping.freeze(self._model, self.snapshot(), self.gate)
 
     @classmethod
@@ -347,7 +347,7 @@ class ClusterState:
 
     @classmethod
     def read(cls, blocks: BlockReader, number: int) -> "ClusterState":
-        """Rebuild a state from the block of its index. Raises ``ValueError`` when it is none."""
+        """Rebuild a state from its index block. Raises ``ValueError`` for any other block."""
         return cls._of(*loading.read(blocks, number))
 
     @classmethod

@@ -1,7 +1,7 @@
 """The invariants of the model, checked from the facts up.
 
-Everything that the handlers keep up to date step by step is computed here once more in
-the plainest way, and compared. Slow on purpose; for tests and for debugging.
+Everything that the handlers update step by step is computed here once more in the simplest way,
+and compared. Slow on purpose; for tests and for debugging.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from muster.cluster.tables.topologybuild import TopologyCell
 
 
 def validate(model: Model) -> None:
-    """Raise ``InvariantViolation`` for the first contradiction found."""
+    """Raise ``InvariantViolation`` for the first contradiction."""
     _check_rows(model)
     _check_states(model)
     _check_room(model)
@@ -107,7 +107,10 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
 
 
 def _lacks(model: Model, node: int) -> set[int]:
-    """Return what a node is short of even without those that it does not take: see ``review``."""
+    """Return the resources that a node lacks even without the pods that it cannot take.
+
+    See ``muster.cluster.handlers.ledger.review``.
+    """
     short = model.shortage(node)
     for row in model.held_on(node) if short else ():
         if model.unfit(row, node) or devicetroubles.lost(model, row, node):
@@ -172,8 +175,8 @@ def _check_names(model: Model) -> None:
         _require(named.pop(row, "") == name, f"{_who(model, row)}: found by another name")
         nameless = {PodState.BOUND, PodState.FINISHED, PodState.STANDBY}
         settled = model.pods.state[row] in nameless
-        kept = model.pods.has(row, PodFlag.MANAGED) and not settled
-        _require(bool(name) == kept, f"{_who(model, row)}: name {name!r} in state of no use")
+        findable = model.pods.has(row, PodFlag.MANAGED) and not settled
+        _require(bool(name) == findable, f"{_who(model, row)}: name {name!r}, findable {findable}")
     _require(not named, f"names of rows that are gone: {named}")
 
 
@@ -269,7 +272,7 @@ def _check_devices(model: Model) -> None:
 
 
 def _check_given(model: Model, node: int) -> None:
-    """Who stands on a node has what was given to him there, or is known not to."""
+    """Check that each pod on a node has the devices it was given, or has an open claim."""
     devices = model.devices
     index = {name: number for number, name in enumerate(devices.names[node])}
     for pod in model.pods_on(node):
@@ -278,7 +281,7 @@ def _check_given(model: Model, node: int) -> None:
         placed = (share_by_name(devices.slots(node), index, name) for name in given)
         known = {share.device for share in placed if share is not None}
         named = pod in devices.open.get(node, {})
-        _require(named or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
+        _require(named or known <= mine, f"{_who(model, pod)} was given {given}, but has {mine}")
 
 
 def _check_claim(model: Model, node: int, claim: PackedClaim) -> None:
@@ -286,7 +289,7 @@ def _check_claim(model: Model, node: int, claim: PackedClaim) -> None:
     if claim.flags & SPARE:
         hold = model.holds[claim.pod]
         there = hold is not None and model.nodes.names[node] in hold.spares
-        _require(there, f"{who} as a spare that it has not")
+        _require(there, f"{who} as a spare, which it does not have")
     else:
         _require(model.pods.node[claim.pod] == node, f"{who} and is not there")
 
@@ -322,10 +325,10 @@ def _check_standby(model: Model) -> None:
 
 def _check_topology(model: Model) -> None:
     nodes = model.nodes.freeze()
-    kept = model.topology_cell(nodes).get()
+    known = model.topology_cell(nodes).get()
     fresh = TopologyCell(nodes, model.levels).get()
-    _require(np.array_equal(kept.order, fresh.order), "the topology's order is out of date")
+    _require(np.array_equal(known.order, fresh.order), "the topology's order is out of date")
     for level in range(len(model.levels)):
-        same = np.array_equal(kept.domain(level), fresh.domain(level))
-        named = kept.names(level) == fresh.names(level)
+        same = np.array_equal(known.domain(level), fresh.domain(level))
+        named = known.names(level) == fresh.names(level)
         _require(same and named, f"level {model.levels[level]} is out of date")

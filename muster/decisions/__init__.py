@@ -1,13 +1,13 @@
 """One decision as a value: what was asked, the answer, and the same asked again.
 
-The planner decides here, the dump records what was asked, ``muster replay`` asks it again. Pure: a
-question (``muster.placement.question``) carries everything beside the snapshot that the answer
-depends on, time included.
+The planner decides here, the dump records the questions, ``muster replay`` asks them again. Pure:
+the answer depends only on the snapshot and the question (``muster.placement.question``), which also
+carries the time.
 
 ``answer``        what the planner asks about a gang, and the kinds of answers
 ``assign``        from a plan to the assignments that are held: names, devices, ranks
-``history``       the last decisions with the snapshots that they were made on
-``record``        an answer as JSON lines, equal byte for byte when the answers are
+``history``       the last decisions and the snapshots that they were made on
+``record``        an answer as JSON lines, the same bytes for equal answers
 ``recording``     the file with states, questions and answers
 ``replay``        a recording read, and its questions asked again
 ``suppositions``  the cluster or the gang as it might be, and the answer then

@@ -1,4 +1,4 @@
-"""What the planner asks about a gang, and what the answer is made of.
+"""What the planner asks about a gang, and the kinds of answers.
 
 ::
 
@@ -7,13 +7,12 @@
     room        ─► Wait, Reject                        (muster.placement.gang)
     whole       ─► Planned: the plan, and the devices and ranks of its pods
 
-The same snapshot and the same question give the same answer, wherever they are put.
+The same snapshot and the same question give the same answer in every process.
 
-A gang on which the planner fails waits by itself: one gang must not stop all others. The
-decision is pure and its caller plans every gang of the cluster. If an error ended the process,
-the next leader would meet the same gang first and end as well. So the error becomes an answer
-like any other: recorded, reported to the owner of the gang, and the same when it is replayed from
-a dump, which a report of it should carry.
+If planning a gang raises an error, only this gang waits. If the error ended the process, the next
+leader would fail at the same gang, and no gang would be planned any more. So the error becomes an
+answer like any other: it is recorded, reported to the owner of the gang, and the same when it is
+replayed from a dump. A bug report should have that dump attached.
 """
 
 import traceback
@@ -44,9 +43,11 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and what is held of it, one assignment per pod in the plan's order."""
+    """A plan, with the assignment of each pod."""
 
+    #: The plan.
     plan: Plan
+    #: What is held of it, in the order of ``plan.pods``.
     assignments: tuple[Assignment, ...]
 
 
@@ -71,9 +72,9 @@ def standing(
 
 
 def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
-    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang.
+    """Return the decision about a gang, in slices. Raises ``KeyError`` for an unknown gang.
 
-    An error while planning is an answer too: the gang waits (``failed``).
+    If planning raises an error, the answer is that the gang waits (``failed``).
     """
     view = snapshot.gang(question.gang)
     if view is None:
@@ -90,9 +91,10 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
 
 
 def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait:
-    """Return the wait of a gang on which planning raised ``error``; ``nodes``: how many there are.
+    """Return the ``Wait`` of a gang for which planning raised ``error``.
 
-    The place is the innermost frame: file, line and function, without the machine's paths.
+    ``nodes``: their number. It names the innermost frame: file, line and function, without paths of
+    the machine.
     """
     innermost = traceback.extract_tb(error.__traceback__)[-1]
     path = PurePath(innermost.filename)
@@ -104,7 +106,7 @@ def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait
 
 
 def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
-    """Return the hot spares that a gang lacks, in slices; ``None``: there is room for none."""
+    """Return hot spares for those that a gang lacks, in slices; ``None``: no room for any."""
     view = snapshot.gang(question.gang)
     if view is None or not view.lacks_standby:
         return None
@@ -112,7 +114,7 @@ def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyH
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:
-    """Return all of it, as the planner finds it step by step. Raises ``KeyError`` likewise."""
+    """Return the whole answer, as the planner finds it. Raises ``KeyError`` for an unknown gang."""
     view = snapshot.gang(question.gang)
     if view is None:
         raise KeyError(question.gang)

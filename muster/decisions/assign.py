@@ -1,14 +1,15 @@
 """From a plan's rows to the assignments that are held: names, and the devices of each pod.
 
-Which devices they are is ``muster.cluster.devices.onenode``'s choice. The planned node and the
-spares get devices of their own, disjoint within the plan: whichever node wins, the set is valid.
+``muster.cluster.devices.onenode`` chooses the devices. Each pod gets devices on its planned node
+and on its spares, disjoint from those of other pods, so that the set is valid on whichever node the
+pod is bound.
 
-A pod that has a rank of its own keeps it: its completion index, or in a JobSet its place
-after the pods of the jobs before its own. The others are numbered in the order of the plan,
-which follows the fabric; successors of lost ones take the numbers over that those had.
+A pod with a rank of its own keeps it: its completion index, or in a JobSet its place after the pods
+of the jobs before its own. The others are numbered in the order of the plan, which follows the
+fabric; successors of lost members get the numbers of those.
 
-A pod with required node affinity of its own gets no spares: a spare is one more ORed
-term, and the API server lets no client add terms to a gated pod that has some.
+A pod with required node affinity of its own gets no spares: a spare is one more ORed term, and the
+API server rejects additional terms on a gated pod that has terms already.
 """
 
 from collections.abc import Generator, Mapping
@@ -41,18 +42,21 @@ PODS_PER_STEP: Final = 16  # about 0.2 ms; the caller decides at each yield whet
 
 @dataclass(slots=True)
 class _Devices:
-    """What is used of the devices of the nodes touched so far; it grows as pods take theirs."""
+    """The uses of the devices of planned nodes, devices taken by the plan included."""
 
     snapshot: Snapshot
+    #: Whether the plan is for one pod without a gang.
     lone: bool = False
+    #: By node row.
     _uses: dict[int, list[int]] = field(default_factory=dict)
+    #: By layout id and class id.
     _needs: dict[tuple[int, int], tuple[LayoutNeed, ...]] = field(default_factory=dict)
 
     def take(self, node: int, class_id: int) -> tuple[str, ...] | None:
-        """Return devices for all asks of a class; () if none are asked for there.
+        """Return devices for all asks of a class; () if it asks for none on this node.
 
-        ``None`` when they are not to be had. A node without known devices leaves the choice
-        to its device plugin.
+        ``None`` where they are not free. On a node without known devices the device plugin
+        chooses.
         """
         view = self.snapshot.devices
         layout = view.slots(node)
@@ -75,7 +79,7 @@ class _Devices:
         uses: list[int],
         needs: tuple[LayoutNeed, ...],
     ) -> list[PlacedShare] | None:
-        """Return the device of a lone pod that takes a part of one; ``None``: it is no such pod."""
+        """Return the share of a lone pod that asks for a part of a device, else ``None``."""
         need = needs[0]
         if not self.lone or len(needs) > 1 or need.pieces > 1 or need.alone:
             return None
@@ -97,7 +101,7 @@ class _Devices:
 def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[Assignment, ...]]:
     """Return one assignment per pod of ``plan``, in its order; yields every few pods.
 
-    ``snapshot`` must be the one the plan was made on: the plan holds its rows.
+    ``snapshot`` must be the one that the plan was made on, because the plan has its rows.
     """
     gang = snapshot.gang(plan.gang)
     if len(plan.displaced):
@@ -122,7 +126,7 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
 
 
 def _heaviest_first(snapshot: Snapshot, classes: list[int]) -> list[int]:
-    """Return the order in which pods get their devices: as room for them was counted."""
+    """Return the order in which pods get devices: the same as when their room was counted."""
     if not snapshot.devices.known or len(set(classes)) == 1:
         return list(range(len(classes)))
     weights = {number: class_weight(snapshot.classes[number]) for number in set(classes)}
@@ -134,7 +138,7 @@ def _choose(
 ) -> tuple[Mapping[str, tuple[str, ...]], list[str]]:
     """Return devices by node name, and the names of the planned node and the spares.
 
-    A spare on which the devices are not to be had is none.
+    A spare node where the devices are not free is left out.
     """
     pod_class = snapshot.classes[class_id]
     pinned = pod_class.node_affinity is not None
@@ -154,7 +158,7 @@ def _choose(
 
 
 def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
-    """Return the rank of each pod of ``plan``; those without their own take the vacant ones."""
+    """Return the rank of each pod of ``plan``; pods without a rank get the vacant ones."""
     numbers = snapshot.pods.rank[plan.pods]
     if gang is None or gang.spec is None:
         return [int(number) for number in numbers]

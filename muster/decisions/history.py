@@ -1,10 +1,10 @@
-"""The last decisions with the snapshots they were made on.
+"""The last decisions and the snapshots that they were made on.
 
-A snapshot is immutable and shares what has not changed since with the live columns, so one
-more costs the pages that were written after it. Kept are decisions that changed something:
-plans that were held, and the first refusal of a kind, each in a row of its own. A
-thousand gangs that are refused push out no plan, and being looked at in vain again and
-again leaves no trace at all; ``Planner.decisions`` has the last word on each.
+A snapshot is immutable and shares what has not changed since with the live columns, so it costs
+only the pages that were written after it. Only decisions that changed something are stored: plans
+that were held, and the first refusal of each kind. There is a queue for plans and one for refusals,
+so that a thousand refused gangs push out no plan. Repeated refusals are not stored;
+``Planner.decisions`` has the last decision about each gang.
 """
 
 from collections import deque
@@ -18,26 +18,27 @@ from muster.placement.question import Question
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredQuestion:
-    """A question, the snapshot it was put to, and the answer."""
+    """A question and its answer."""
 
+    #: The state that the question was put to.
     snapshot: Snapshot
     question: Question
     answer: Answer
 
 
 class History:
-    """The last ``keep`` plans and the last ``keep`` refusals; none with ``keep`` 0."""
+    """The last ``most`` plans and the last ``most`` refusals."""
 
-    def __init__(self, keep: int) -> None:
-        self._plans: deque[AnsweredQuestion] = deque(maxlen=keep)
-        self._refusals: deque[AnsweredQuestion] = deque(maxlen=keep)
+    def __init__(self, most: int) -> None:
+        self._plans: deque[AnsweredQuestion] = deque(maxlen=most)
+        self._refusals: deque[AnsweredQuestion] = deque(maxlen=most)
 
     def __iter__(self) -> Iterator[AnsweredQuestion]:
-        """Yield what is kept, oldest first."""
-        kept = [*self._plans, *self._refusals]
-        return iter(sorted(kept, key=lambda asked: asked.snapshot.generation))
+        """Yield the decisions, oldest first."""
+        found = [*self._plans, *self._refusals]
+        return iter(sorted(found, key=lambda asked: asked.snapshot.generation))
 
     def note(self, asked: AnsweredQuestion) -> None:
-        """Keep one more and give up the oldest of its kind."""
-        row = self._plans if isinstance(asked.answer, Planned) else self._refusals
-        row.append(asked)
+        """Add a decision and drop the oldest of its kind."""
+        queue = self._plans if isinstance(asked.answer, Planned) else self._refusals
+        queue.append(asked)

@@ -1,4 +1,4 @@
-"""An answer written down: JSON lines that are equal, byte for byte, when the answers are.
+"""An answer as JSON lines, the same bytes for equal answers.
 
 The first line is what was decided, with the numbers that explain it; a plan is followed
 by a line per pod in the order of the plan: pod, uid, node, spares, devices, rank.
@@ -19,7 +19,7 @@ PODS_PER_PIECE: Final = 64  # about half a millisecond
 
 
 class AnswerKind(StrEnum):
-    """What an answer is, in a word."""
+    """The kinds of answers."""
 
     PLAN = "plan"
     WAIT = "wait"
@@ -31,7 +31,7 @@ class AnswerKind(StrEnum):
 
 
 def outcome(answer: Answer) -> AnswerKind:
-    """Return the word for an answer."""
+    """Return the kind of an answer."""
     match answer:
         case Planned():
             return AnswerKind.PLAN
@@ -72,7 +72,7 @@ def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
 
 
 def text(snapshot: Snapshot, answer: Answer) -> bytes:
-    """Return what ``written`` does, at once."""
+    """Return all lines of ``written`` at once."""
     return run(written(snapshot, answer))
 
 

@@ -1,14 +1,14 @@
-"""The file that SIGUSR2 makes: states, and what was asked of them and answered.
+"""The file that SIGUSR2 makes: states, questions about them, and the answers.
 
 ::
 
     state of now ──► every open gang asked, in the planner's order ──► entry: question, answer
     states of the last decisions (those pages that differ)         ──► entry: question, answer
-    index: who wrote it, where the states and the entries are
+    index: its source, where the states and the entries are
 
-Written in pieces, from what does not change any more: nothing waits for it. The answers
-about now are the recorder's own, made by the code that plans; what the planner had said
-last, perhaps on an older generation, stands beside them.
+The file is written in pieces, from immutable values, so that nothing waits for it. The answers
+about the present state are made for the file, by the code that plans. The planner's own last
+decision, perhaps on an older generation, is in the entry's note.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -38,92 +38,106 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RecordingSource:
-    """Who wrote a recording, and when."""
+    """The process that wrote a recording, and when."""
 
+    #: Version of Muster.
     version: str
-    #: Pod or host.
+    #: Name of the pod or the host.
     replica: str
-    #: It planned; a standby knows the cluster and has decided nothing.
+    #: Whether it planned; a standby knows the cluster and has decided nothing.
     leads: bool
-    #: The cluster was known whole.
+    #: Whether the first lists were complete.
     listed: bool
-    #: Time of the wall clock, seconds since the epoch.
+    #: Wall clock, seconds since the epoch.
     written_at: float
-    #: Time of the planner, which never steps; seconds since the epoch.
+    #: The planner's clock, which is monotonic, in seconds since the epoch.
     now: float
-    #: The settings that a decision and its release depend on.
+    #: The setting ``pin``.
     pin: str
+    #: The setting ``spareCount``.
     spare_count: int
+    #: Seconds for which a gang of unknown size waits for more members.
     window_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The planner's last decision about a gang, and the generation that it was made on."""
+class LastDecision:
+    """The planner's last decision about a gang."""
 
+    #: An ``AnswerKind``, "wait" or "reject".
     outcome: str
+    #: As in the answer.
     reason: str
+    #: Of the snapshot that it was made on.
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the planner last knew about a gang: its list, and its last decision."""
+    """What the planner knows about a gang when the file is written."""
 
-    #: "to do", "parked", or "" for neither.
+    #: The planner's list that has it: "to do", "parked", or "" for none.
     listed: str = ""
     #: When a timer lists it again, seconds since the epoch.
     next_look: float | None = None
-    said: Said | None = None
+    #: Its last decision; the name is part of the file format.
+    said: LastDecision | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingEntry:
     """One question of a recording."""
 
+    #: The question.
     question: Question
     #: Number of the state that it was put to.
     state: int
-    #: The planner's own decision of some time ago; else asked when the file was written.
+    #: Whether the planner made the decision; False: it was asked when the file was written.
     made: bool
-    #: An answer is recorded with it.
+    #: Whether the file has an answer to it.
     answered: bool
+    #: What the planner knew about the gang.
     note: Note = field(default_factory=Note)
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The end of the file: numbers of the blocks of its states' indices and of its entries."""
+    """The last frame of the file."""
 
+    #: What wrote the file.
     source: RecordingSource
+    #: By number of a state, the number of its index block.
     states: tuple[int, ...]
+    #: Numbers of the blocks of its entries.
     entries: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordingInput:
-    """What a recording is written from; taken in one moment."""
+    """What a recording is written from; all of it of one moment."""
 
+    #: What writes the file.
     source: RecordingSource
+    #: The present state.
     frozen: Frozen
     #: The planner's decisions, oldest first.
     made: Sequence[AnsweredQuestion]
-    #: Asks the planner for the question about a gang.
+    #: Returns the planner's question about a gang.
     question: Callable[[GangKey], Question]
-    #: Asks the planner for its note about a gang.
+    #: Returns the planner's note about a gang.
     note: Callable[[GangKey], Note]
-    #: Whether there is time for one more answer; a gang without one is recorded with its question.
+    #: Returns whether there is time for one more answer; otherwise only the question is recorded.
     may_ask: Callable[[], bool]
 
 
 def record(taken: RecordingInput) -> Generator[bytes, None, Index]:
-    """Yield the frames of a recording, ``b""`` among them; return its index, written too."""
+    """Yield the frames of a recording, sometimes ``b""``; return its index, the last frame."""
     blocks = BlockWriter()
     now = yield from write_state(taken.frozen, blocks)
     entries = yield from _asked_now(taken, blocks)
     states = [now]
     numbers = {taken.frozen.snapshot.generation: 0}
-    for asked in reversed(taken.made):  # the newest differ least from what is written
+    for asked in reversed(taken.made):  # the newest share most pages with the state that is written
         number = numbers.get(asked.snapshot.generation)
         if number is None:
             frozen = freeze_past(asked.snapshot, taken.frozen.gate)
@@ -162,7 +176,7 @@ def _entry(
 
 
 def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:
-    """Return the gangs with members that wait for a node, or are held back by others."""
+    """Return the gangs with members that wait for a node, or have gates of others."""
     rows = [np.zeros(0, dtype=np.int64)]
     for number, page in enumerate(snapshot.pods.state.pages):
         open_here = (page == PodState.WAITING.value) | (page == PodState.BLOCKED.value)
@@ -179,7 +193,7 @@ def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:
 
 
 def _sliced(steps: Steps[T]) -> Pieces[T]:
-    """Have a computation yield what a file may: nothing to write, between its slices."""
+    """Run a computation in slices and yield ``b""`` between them."""
     while True:
         try:
             next(steps)

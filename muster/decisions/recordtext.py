@@ -10,8 +10,8 @@ from muster.queueing.assembly import Idle, Incomplete, NotBefore
 from muster.queueing.order import placed
 
 
-def told(answer: Answer, view: GangView, now: float) -> list[str]:
-    """Return what came of the question about ``view`` asked at ``now`` (epoch seconds)."""
+def sentences(answer: Answer, view: GangView, now: float) -> list[str]:
+    """Return the answer to a question about ``view`` at ``now`` (epoch seconds), as sentences."""
     if view.spec is None:
         return [f"gang {view.key}: the object that describes it was not seen yet"]
     match answer:
@@ -42,7 +42,7 @@ def _blocked(view: GangView) -> list[str]:
 
 
 def incomplete(view: GangView, needed: int) -> list[str]:
-    """Return what a gang lacks that has not been planned: members, or nothing but a moment."""
+    """Return what a gang lacks to be planned, as sentences."""
     present = placed(view) + len(view.waiting)
     missing, blocked = needed - present, len(view.blocked)
     if missing <= 0:
@@ -53,7 +53,7 @@ def incomplete(view: GangView, needed: int) -> list[str]:
     ]
     lines += _blocked(view)
     if blocked >= missing:
-        return [*lines, "remedy: whoever set those gates must lift them"]
+        return [*lines, "remedy: the controllers that set those gates must lift them"]
     remedy = (
         f"remedy: {missing - blocked} more pods must be created: look at the events of the "
         "object that makes them (quota, admission), or lower the gang's minimum"

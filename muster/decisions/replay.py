@@ -1,4 +1,4 @@
-"""Asking again what a recording asked, of the states it holds.
+"""The questions of a recording, asked again of its states.
 
 ::
 
@@ -23,7 +23,7 @@ from muster.decisions.recording import Index, RecordingEntry, RecordingSource
 
 
 class ReplayVerdict(StrEnum):
-    """What came of asking again."""
+    """How a replayed answer compares to the recorded one."""
 
     IDENTICAL = "identical"
     DIFFERENT = "DIFFERENT"
@@ -32,9 +32,10 @@ class ReplayVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """An entry and the lines of its answer, empty where it has none."""
+    """An entry with its recorded answer."""
 
     entry: RecordingEntry
+    #: The lines of the answer, b"" where the file has none.
     lines: bytes
 
 
@@ -43,15 +44,17 @@ class Rerun:
     """One entry asked again."""
 
     recorded: Recorded
+    #: The state that it was put to.
     snapshot: Snapshot
+    #: The new answer.
     answer: Answer
     verdict: ReplayVerdict
-    #: The first value that is not as recorded.
+    #: The first value that differs, "" where none does.
     difference: str = ""
 
 
 class Recording:
-    """A recording that was read. Raises ``ValueError`` for a file that is none."""
+    """A recording that was read. Raises ``ValueError`` for any other file."""
 
     def __init__(self, data: bytes) -> None:
         *blocks, index = unpack(data)
@@ -62,11 +65,11 @@ class Recording:
 
     @property
     def source(self) -> RecordingSource:
-        """Who wrote it, and when."""
+        """The process that wrote it, and when."""
         return self._index.source
 
     def state(self, number: int) -> ClusterState:
-        """Return one of its states; the last one asked for is kept, they are large."""
+        """Return one of its states; only the last one is cached, since they are large."""
         if not 0 <= number < len(self._index.states):
             raise ValueError(f"damaged: it has {len(self._index.states)} states, not {number}")
         if self._loaded is None or self._loaded[0] != number:
@@ -79,7 +82,7 @@ class Recording:
 
 
 def rerun(recorded: Recorded, snapshot: Snapshot) -> Rerun:
-    """Ask one entry again of ``snapshot``, and compare."""
+    """Ask the question of an entry again of ``snapshot`` and compare the answers."""
     try:
         found = run(answer(snapshot, recorded.entry.question))
     except KeyError as error:
@@ -95,7 +98,7 @@ def rerun(recorded: Recorded, snapshot: Snapshot) -> Rerun:
 
 
 def difference(recorded: bytes, again: bytes) -> str:
-    """Return where two answers first differ: the place, what was recorded, what came now."""
+    """Return where two answers first differ: the place, the recorded value, the new value."""
     before, after = recorded.split(b"\n"), again.split(b"\n")
     for number, (old, new) in enumerate(zip(before, after, strict=False)):
         if old != new:
@@ -105,7 +108,7 @@ def difference(recorded: bytes, again: bytes) -> str:
 
 
 def _parted(old: object, new: object, path: str) -> str:
-    """Return the first place where two JSON values part."""
+    """Return the first place where two JSON values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
         key = next(key for key in keys if old.get(key) != new.get(key))

@@ -1,10 +1,10 @@
-"""What if the cluster, or the gang, were another? A supposition, and the planner's answer to it.
+"""What if the cluster, or the gang, were different? A supposition and the planner's answer to it.
 
 ::
 
     snapshot ─► without pods, gangs, nodes ─► with nodes, pods, gangs ─► overlay ─► the same plan
 
-Nothing is changed: the overlay is a scratch copy, and whatever it answers is thrown away.
+Nothing is changed: the overlay is a scratch copy, and its answer is not acted on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,15 @@ _UID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What is to be supposed."""
+    """What is supposed about a cluster."""
 
+    #: Keys of gangs that are not there.
     gangs: tuple[GangKey, ...] = ()
     #: Pod rows that are not there.
     pods: tuple[int, ...] = ()
+    #: Names of nodes that are not there.
     nodes: tuple[str, ...] = ()
-    #: What there is besides.
+    #: Nodes, gangs and pods that are added.
     facts: tuple[Fact, ...] = ()
 
 
@@ -41,8 +43,9 @@ class SupposedAnswer:
     """An answer from a supposed cluster."""
 
     question: Question
-    #: Gang, and how many of its pods held room.
+    #: (gang that is not there, number of its pods that held room).
     gone: tuple[tuple[GangKey, int], ...]
+    #: The supposed cluster.
     snapshot: Snapshot
     answer: Answer
 
@@ -61,7 +64,7 @@ def suppose(snapshot: Snapshot, supposed: Supposition) -> Snapshot:
 
 
 def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> SupposedAnswer:
-    """Ask ``question`` of ``snapshot`` without all pods of ``gangs``. Unknown ones are ignored."""
+    """Ask ``question`` of ``snapshot`` without the pods of ``gangs``. Ignores unknown gangs."""
     views = [view for view in map(snapshot.gang, gangs) if view is not None]
     pods = [members(view) for view in views]
     rows = np.concatenate([np.zeros(0, dtype=np.int32), *pods]).tolist()
@@ -75,13 +78,13 @@ def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) ->
 
 
 def members(view: GangView) -> Rows:
-    """Return the rows of all pods of a gang, whatever they do."""
+    """Return the rows of all pods of a gang, in any state."""
     states = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
     return np.concatenate([*states, view.finished])
 
 
 def nodes_like(snapshot: Snapshot, row: int, count: int) -> Iterator[NodeUpserted]:
-    """Yield new, empty nodes like one that is there: labels, room, taints, devices."""
+    """Yield new, empty nodes with the labels, room, taints and devices of another node."""
     nodes, host = snapshot.nodes, snapshot.levels[-1]
     columns = {key: nodes.labels(key) for key in nodes.label_view.codes}
     labels = {
@@ -106,9 +109,9 @@ def nodes_like(snapshot: Snapshot, row: int, count: int) -> Iterator[NodeUpserte
 
 
 def resized(snapshot: Snapshot, view: GangView, spec: GangSpec, size: int) -> Supposition:
-    """Return a waiting gang with ``size`` members: the last ones go, or more like the last come.
+    """Suppose another size of a waiting gang: without its last members, or with more like them.
 
-    Raises ``ValueError`` for a gang of which no member waits, or with members placed beyond it.
+    Raises ``ValueError`` for a gang without waiting members, or with ``size`` or more placed.
     """
     placed = len(view.assumed) + len(view.released) + len(view.bound) + view.succeeded
     waiting = size - placed
@@ -128,7 +131,7 @@ def resized(snapshot: Snapshot, view: GangView, spec: GangSpec, size: int) -> Su
 
 
 def copies(snapshot: Snapshot, row: int, key: GangKey, ranks: range) -> Iterator[PodUpserted]:
-    """Yield more members like one that is there."""
+    """Yield more members like another one."""
     pods = snapshot.pods
     labels = snapshot.label_sets[int(pods.labels[row])]
     for rank in ranks:
@@ -150,9 +153,9 @@ def copies(snapshot: Snapshot, row: int, key: GangKey, ranks: range) -> Iterator
 
 
 def pod_like(pod: PodUpserted, rank: int) -> PodUpserted:
-    """Return a pod that only the supposition knows, as the member of that rank.
+    """Return a pod that exists in the supposition only, as the member of a rank.
 
-    Its uid begins like no UUID (version 0), so that it is no other pod's.
+    Its uid is no valid UUID (version 0), so that no other pod has it.
     """
     uid = PodUid(b"suppose\x00" + (rank & 0xFFFFFFFF).to_bytes(_UID_BYTES - 8, "big"))
     return replace(pod, uid=uid, name=f"supposed-{rank}", rank=rank, node=None, gates=frozenset())

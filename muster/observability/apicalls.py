@@ -26,7 +26,7 @@ class ApiCalls:
             "Time until the API server had answered, or not; of watches until they were open.",
             ("verb", "resource"),
         )
-        # Children are looked up once: a release is two of these and not much else.
+        # Children are cached: a release is little more than two of these calls.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def note(self, verb: str, resource: str, code: int, seconds: float) -> None:

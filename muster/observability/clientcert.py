@@ -15,11 +15,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """What a client certificate states about its holder."""
+    """Names and validity of a client certificate."""
 
     #: In the order of the certificate; most have one.
     common_names: tuple[str, ...]
+    #: The organizations (O) in its subject.
     organizations: frozenset[str]
+    #: Its DNS subject alternative names.
     dns_names: tuple[str, ...]
     #: End of the validity, in seconds since the epoch.
     until: float

@@ -1,4 +1,4 @@
-"""The configuration file of a shell: YAML, strict, and wrong in words that say what to mend.
+"""The configuration file of a program: strict YAML, with errors that name what to correct.
 
 ::
 
@@ -18,7 +18,7 @@ from msgspec import inspect
 T = TypeVar("T", bound=msgspec.Struct)
 _STEP: Final = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 Bound = tuple[str, float, float, float]
-"""Field, its value, and the smallest and the largest that are allowed."""
+"""Field, its value, and the smallest and the largest allowed value."""
 
 
 class ConfigError(Exception):
@@ -35,7 +35,7 @@ def load(path: Path, kind: type[T], problems: Callable[[T], Iterable[str]]) -> T
 
 
 def parse(data: bytes, kind: type[T], problems: Callable[[T], Iterable[str]], *, source: str) -> T:
-    """Read YAML ``data``, called ``source`` in messages; ``problems`` names what makes no sense."""
+    """Read YAML ``data``, called ``source`` in messages; ``problems`` returns what is wrong."""
     try:
         config = msgspec.yaml.decode(data, type=kind, dec_hook=_own_type)
     except msgspec.ValidationError as error:
@@ -49,14 +49,14 @@ def parse(data: bytes, kind: type[T], problems: Callable[[T], Iterable[str]], *,
 
 
 def _own_type(kind: type, value: object) -> object:
-    """Return a value of a type that YAML has not: a path is written as text."""
+    """Return a value of a type that YAML lacks: a path is written as text."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError(f"expected a path, got {value!r}" if kind is Path else f"no {kind} here")
 
 
 def out_of_range(bounds: Iterable[Bound]) -> list[str]:
-    """Return a line for each value that is not within its bounds."""
+    """Return a line for each value outside its bounds."""
     return [
         f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
         for field, value, low, high in bounds
@@ -69,12 +69,12 @@ def _explained(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -> st
     text, _, where = str(error).partition(" - at `")
     field = where.rstrip("`").removeprefix("$").removeprefix(".")
     allowed = sorted(_allowed(text, kind, field))
-    told = f"; allowed are {', '.join(allowed)}" if allowed else ""
-    return f"{field or 'document'}: {text}{told}"
+    hint = f"; allowed are {', '.join(allowed)}" if allowed else ""
+    return f"{field or 'document'}: {text}{hint}"
 
 
 def _allowed(text: str, kind: type[msgspec.Struct], field: str) -> set[str]:
-    """Return the fields, or the values, that could have stood at ``field``."""
+    """Return the fields or the values that are allowed at ``field``."""
     forms = _forms(kind, field)
     if "unknown field" in text:
         structs = [form for form in forms if isinstance(form, inspect.StructType)]

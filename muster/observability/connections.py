@@ -1,4 +1,4 @@
-"""A connection that passes everything on to aiohttp's handler; who listens overrides a part."""
+"""A connection that passes everything on to aiohttp's handler; subclasses override a part."""
 
 import asyncio
 

@@ -1,20 +1,21 @@
 """Health checks by name, as the control plane's own components serve them.
 
-``/livez`` says that the process answers, ``/readyz`` that its answers are worth
-something; ``?verbose`` lists every check.
+``/livez`` shows that the process answers, ``/readyz`` that its answers can be used; ``?verbose``
+lists every check.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Check = Callable[[], str | None]
-"""Returns None when all is well, else what is wrong in a few words."""
+"""Returns None when all is well, else a short text of what is wrong."""
 
 
 @dataclass(slots=True)
 class Health:
     """A set of named checks."""
 
+    #: By name.
     checks: dict[str, Check] = field(default_factory=dict)
 
     def add(self, name: str, check: Check) -> None:

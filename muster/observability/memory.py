@@ -1,4 +1,4 @@
-"""Python's cycle collector, kept from walking through the model (ADR 0032), and malloc's heap.
+"""Python's cycle collector, which must not walk through the model (ADR 0032), and malloc's heap.
 
 ::
 
@@ -7,19 +7,19 @@
                └─no─────────────────────────────────┘                   │
                       └── cycles found: again at the next tick ─────────┘
 
-The model has no cycles, and what is left of a request or a plan seldom has: a collection of
-100,000 young objects was seen to take 70 ms and to find nothing, 25 s long. What is frozen is
-still freed when its last user is gone, just never walked through again. A cycle that was alive
-when its generation was frozen stays for ever: they are few while collections find nothing, and
-when something goes wrong at a high rate (each exception knows its frames) all are looked for.
+The model has no cycles, and objects of a request or a plan seldom have any: in a measurement of 25
+s, collections of 100,000 young objects took 70 ms each and found nothing. A frozen object is still
+freed when its last reference is gone, but the collector does not walk through it again. A cycle
+that was alive when its generation was frozen is never freed. Such cycles are few while collections
+find nothing; when many errors occur (an exception refers to its frames), every tick collects.
 
-What malloc does with memory that is free again, which a start has by the hundred megabytes::
+What malloc does with freed memory, of which a start has hundreds of megabytes::
 
-    answer of 20 MB ──► read ──► free ──► kept for the next answer ··· listed ──► given back
+    answer of 20 MB ──► read ──► free ──► held for the next answer ··· listed ──► given back
 
-By itself glibc gives an answer's memory back as soon as it is free, and the next answer is written
-to pages that the kernel has to find and to clear first: a tenth of what reading a list takes, and
-much more in a virtual machine that gives free memory back to its host.
+By default glibc returns the memory of an answer to the kernel as soon as it is free, and for the
+next answer the kernel has to find and clear pages again: that is a tenth of the time to read a
+list, and much more in a virtual machine that returns free memory to its host.
 """
 
 import ctypes
@@ -29,15 +29,15 @@ from typing import Final
 THRESHOLDS: Final = (100_000, 50, 1000)  # a full collection comes late, and finds little to walk
 LONGEST: Final = 16  # ticks between collections
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
-_KEPT_BYTES: Final = 128 << 20  # a few answers: one is read while others are applied
-_LONGEST_BYTES: Final = 32 << 20  # as much as glibc takes from its heap at all; answers have 20 MB
+_HELD_BYTES: Final = 128 << 20  # a few answers: one is read while others are applied
+_LONGEST_BYTES: Final = 32 << 20  # the most that glibc allows; answers have 20 MB
 _LIBC: Final = ctypes.CDLL(None)
 
 
 class Collector:
     """Collects and freezes; ``tick`` is called about once a second.
 
-    It changes the whole process: the collector's thresholds, and what malloc keeps.
+    It changes the whole process: the collector's thresholds, and how much memory malloc holds.
     """
 
     def __init__(self) -> None:
@@ -45,10 +45,10 @@ class Collector:
         self._left = 1
         self._listed = False
         gc.set_threshold(*THRESHOLDS)
-        keep_free_memory()
+        hold_free_memory()
 
     def tick(self) -> None:
-        """Freeze what is there, and look for cycles first if it is time to."""
+        """Freeze all objects; look for cycles before if that is due."""
         self._left -= 1
         if not self._left:
             found = gc.collect(0)
@@ -60,7 +60,7 @@ class Collector:
             give_back_free_memory()
 
     def settle(self) -> None:
-        """Collect all that was never frozen, once: what a start leaves behind."""
+        """Collect all objects that were never frozen, once: those that a start leaves behind."""
         gc.collect()
         gc.freeze()
         give_back_free_memory()
@@ -73,23 +73,23 @@ class Collector:
 def settle() -> None:
     """Collect once, freeze what is there, and make full collections rare from now on.
 
-    For programs that hold a whole cluster and do not tick, as the stand-ins of a load test: a
-    full collection walks through a million pods for seconds, in which the program neither asks
-    nor answers, and its neighbours see a fault that no test made.
+    For programs that hold a whole cluster and do not tick, like the stand-ins of a load test. A
+    full collection walks through a million pods for seconds, in which such a program does not
+    answer, and other programs would see a fault that no test made.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
 
 
-def keep_free_memory() -> None:
-    """Keep what is free for the next answer. Nothing happens but with glibc."""
+def hold_free_memory() -> None:
+    """Hold freed memory for the next answer. Does nothing without glibc."""
     if hasattr(_LIBC, "mallopt"):
-        _LIBC.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+        _LIBC.mallopt(_TRIM_THRESHOLD, _HELD_BYTES)
         _LIBC.mallopt(_MMAP_THRESHOLD, _LONGEST_BYTES)
 
 
 def give_back_free_memory() -> None:
-    """Give back all that is free, wherever it is in the heap. Nothing happens but with glibc."""
+    """Return all freed memory of the heap to the kernel. Does nothing without glibc."""
     if hasattr(_LIBC, "malloc_trim"):
         _LIBC.malloc_trim(0)

@@ -1,4 +1,4 @@
-"""What every shell's metrics share: the registry, buckets, and the event loop's lag.
+"""What the metrics of all programs share: the registry, buckets, and the event loop's lag.
 
 Registries are made per process part, never the library's global one, so that two
 clusters (or two tests) live in one process. Labels come from closed sets; pod, node and
@@ -36,7 +36,7 @@ def new_registry() -> CollectorRegistry:
     """Return a registry with the process's own figures (memory, CPU, garbage collection).
 
     Without the series ``…_created`` that prometheus-client adds to each counter and histogram:
-    Prometheus does not need them, and they are a second series for every first.
+    Prometheus does not need them, and they would double the number of series.
     """
     disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
     registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Pages that every process serves: its health."""
+"""The health page that every process serves."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any

@@ -1,13 +1,13 @@
-"""Addresses of a job's pods in their network: one per pod, chosen where all of them are known.
+"""Addresses of a job's pods in their network: one per pod, chosen by the leader.
 
-An IPAM plugin on the node (host-local) knows its own pods only, so two nodes would hand out the
-same address; one with a store of its own (whereabouts) is one more system that may lag or leak.
-The leader knows every member anyway, so it chooses::
+An IPAM plugin on the node (host-local) knows its own pods only, so two nodes would give out the
+same address. One with a store of its own (whereabouts) is one more system that may lag or leak. The
+leader knows every member, so it chooses::
 
     rank 0 ─► .1    rank 1 ─► .2    …            the same address whenever the rank is the same
     rank taken (its predecessor is still leaving), or none ─► the lowest free one
 
-What is taken is read from the pods themselves, so nothing has to be kept or cleaned up.
+The taken addresses are read from the pods, so nothing has to be stored or cleaned up.
 """
 
 from collections.abc import Container
@@ -17,13 +17,13 @@ Subnet = IPv4Network | IPv6Network
 
 
 def capacity(subnet: Subnet) -> int:
-    """Return how many pods a subnet has addresses for: not its first, nor IPv4's broadcast."""
+    """Return how many pods a subnet has addresses for, without its first and IPv4's broadcast."""
     reserved = 2 if subnet.version == 4 else 1  # noqa: PLR2004  the protocol's number
     return max(0, subnet.num_addresses - reserved)
 
 
 def slot(rank: int, taken: Container[int], subnet: Subnet) -> int | None:
-    """Return the place of a pod: its rank's, else the lowest free one; None: the subnet is full."""
+    """Return the place of a pod: its rank, else the lowest free one; None: the subnet is full."""
     room = capacity(subnet)
     if 0 <= rank < room and rank not in taken:
         return rank
@@ -36,7 +36,7 @@ def address(subnet: Subnet, place: int) -> str:
 
 
 def place_of(subnet: Subnet, text: str) -> int | None:
-    """Return the place that an address stands for, None for one that is not of the subnet."""
+    """Return the place of an address, None for one outside the subnet."""
     try:
         found = ip_interface(text).ip
     except ValueError:

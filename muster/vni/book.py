@@ -1,19 +1,18 @@
-"""Whose VNIs are: the leader's own book, of which every line is an object in the API server.
+"""Which gang has which VNI: the leader's book, where each line is an object in the API server.
 
 ::
 
               claim             made (the object is there)
      FREE ───────────► CLAIMED ─────────────────────────────► HELD
       ▲  ▲               │  │ no answer: it may be there          │ the gang has ended
-      │  │ refused       │  └──► the next list says: HELD or FREE │ (deletion is asked for)
+      │  │ refused       │  └──► the next list shows: HELD, FREE  │ (deletion is asked for)
       │  └───────────────┘                                        ▼
       │                     no node has a device of it        LEAVING
       └───────────────────────────────────────────────────────────┘
 
-An object is named after its VNI, so two leaders that wrote at once could not both have it: the API
-server refuses the second. What the book adds: a gang has one network only, and a number is not
-given again while any node may still carry packets of it. Numbers go round: the one that was freed
-last is given last.
+An object is named after its VNI, so two leaders cannot both create it: the API server refuses the
+second one. The book adds that a gang has one network only, and that a VNI is not given again while
+a node may still carry its packets. VNIs are given in turn: the one that was freed last comes last.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -25,7 +24,7 @@ from muster.vni.pools import JobNetworkPool
 
 
 class VniStanding(StrEnum):
-    """See the drawing in the module's docstring; what is free is not in the book."""
+    """See the drawing in the module's docstring; a free VNI is not in the book."""
 
     CLAIMED = "claimed"
     HELD = "held"
@@ -34,11 +33,14 @@ class VniStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One VNI that is not free, the gang it was given to, and the pool it is from."""
+    """One VNI that is not free."""
 
     vni: int
+    #: The gang that it was given to.
     gang: GangKey
+    #: Name of its pool.
     pool: str
+    #: The state of its object.
     standing: VniStanding
 
 
@@ -47,26 +49,31 @@ class ChosenVni:
     """A free VNI."""
 
     vni: int
+    #: The pool that it is from.
     pool: JobNetworkPool
 
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """No pool has one left. ``message``: of which, and how many there are."""
+    """No pool has a free VNI."""
 
+    #: The pools, and how many of their VNIs are used.
     message: str
 
 
 @dataclass(slots=True)
 class VniBook:
-    """The lines by VNI. Every method is one step of the drawing; others raise ``ValueError``."""
+    """The VNIs that are not free. A change that is not in the drawing raises ``ValueError``."""
 
+    #: By VNI.
     lines: dict[int, Line] = field(default_factory=dict)
+    #: By gang, the VNI of its network, without networks that are leaving.
     _by_gang: dict[GangKey, int] = field(default_factory=dict)
-    _last: dict[str, int] = field(default_factory=dict)  # pool → the VNI that was given last
+    #: By pool, the VNI that was given last.
+    _last: dict[str, int] = field(default_factory=dict)
 
     def of(self, gang: GangKey) -> Line | None:
-        """Return the line of the gang's network; None where it has none, or had one."""
+        """Return the line of the gang's network; None where it has none, or one that is leaving."""
         vni = self._by_gang.get(gang)
         return None if vni is None else self.lines[vni]
 
@@ -78,10 +85,10 @@ class VniBook:
             for vni in self._round(pool):
                 if vni not in self.lines and vni not in shunned:
                     return ChosenVni(vni, pool)
-        told = map(self._told, pools)
-        return Exhausted(f"no VNI free in pool {', nor in pool '.join(told)}")
+        texts = map(self._usage, pools)
+        return Exhausted(f"no VNI free in pool {', nor in pool '.join(texts)}")
 
-    def _told(self, pool: JobNetworkPool) -> str:
+    def _usage(self, pool: JobNetworkPool) -> str:
         leave = sum(
             line.standing is VniStanding.LEAVING and vni in pool.range
             for vni, line in self.lines.items()
@@ -94,7 +101,7 @@ class VniBook:
         return sum(vni in pool.range for vni in self.lines)
 
     def _round(self, pool: JobNetworkPool) -> Iterable[int]:
-        """Return the range from after the last that was given, round to it."""
+        """Yield the range from the VNI after the last given one, and round to it."""
         first, last = pool.range.first, pool.range.last
         after = self._last.get(pool.name, last) + 1
         begin = after if after in pool.range else first
@@ -109,7 +116,7 @@ class VniBook:
         self._last[pool] = vni
 
     def made(self, vni: int) -> None:
-        """Note that the object is there."""
+        """Note that the object exists."""
         self._move(vni, VniStanding.CLAIMED, VniStanding.HELD)
 
     def refused(self, vni: int) -> None:
@@ -118,25 +125,25 @@ class VniBook:
         self._drop(vni)
 
     def leaving(self, vni: int) -> None:
-        """Note that its deletion was asked for; the gang, if it is still there, gets another."""
+        """Note that its deletion was requested; a gang that still exists can get another VNI."""
         line = self._move(vni, VniStanding.HELD, VniStanding.LEAVING)
         if self._by_gang.get(line.gang) == vni:
             del self._by_gang[line.gang]
 
     def gone(self, vni: int) -> None:
-        """Note that the object is not there any more: the VNI is free."""
+        """Note that the object is gone, so that the VNI is free."""
         self._expect(vni, VniStanding.LEAVING)
         self._drop(vni)
 
-    def listed(self, found: Iterable[Line], keeps: Callable[[Line], bool]) -> list[Line]:
-        """Take a whole list for the truth; return lines that are there too often, to be deleted.
+    def listed(self, found: Iterable[Line], preferred: Callable[[Line], bool]) -> list[Line]:
+        """Replace the book by a complete list; return surplus lines, which are to be deleted.
 
-        Called while nothing is under way. A gang that has two networks, which only somebody
-        else's hand can have made, keeps the one for which ``keeps`` holds, else the lower.
+        Must be called while no write is under way. If a gang has two networks, which were then not
+        made by Muster, the one for which ``preferred`` holds stays, else the lower VNI.
         """
         self.lines, self._by_gang = {}, {}
         surplus: list[Line] = []
-        for line in sorted(found, key=lambda line: (not keeps(line), line.vni)):
+        for line in sorted(found, key=lambda line: (not preferred(line), line.vni)):
             if line.standing is VniStanding.HELD and line.gang in self._by_gang:
                 surplus.append(line)
                 self.lines[line.vni] = line

@@ -1,4 +1,4 @@
-"""Pools of VNIs: which may be used, and which stand in each other's way.
+"""Pools of VNIs: which may be used, and which exclude each other.
 
 A VNI numbers one network of the whole underlay, so no two pools may have one in common, and
 none may be in the share that a pool leaves to the federation of clusters::
@@ -7,8 +7,8 @@ none may be in the share that a pool leaves to the federation of clusters::
     ├───────┤  ├─────────────┤               │                              │
     federation  range: jobs of this cluster  └ the federation's shares end  └ 24 bits (RFC 7348)
 
-The pool that was made first keeps what two of them claim; the other is not used until it is
-mended, so that no mistake in a second pool ever disturbs the jobs of the first.
+If two pools overlap, only the older one is used until the other one is corrected, so that a mistake
+in a second pool never disturbs the jobs of the first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,9 +29,11 @@ SMALLEST_MTU: Final = 1280  # RFC 8200, section 5: the least that IPv6 works wit
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """VNIs from ``first`` to ``last``, both included."""
+    """A range of VNIs."""
 
+    #: Included.
     first: int
+    #: Included.
     last: int
 
     def __len__(self) -> int:
@@ -44,34 +46,35 @@ class Range:
         return f"{self.first}-{self.last}"
 
     def meets(self, other: "Range") -> bool:
-        """Tell whether the two have a VNI in common."""
+        """Return whether the two have a VNI in common."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class JobNetworkPool:
-    """One pool. ``made``: when, as text that sorts as time does.
-
-    ``federation``: the share that no job of this cluster is given. ``subnet``: of every network
-    of the pool, since none of them sees another. ``mtu``: of the networks, 0: what the nodes'
-    underlay leaves. ``port``: UDP.
-    """
+    """One pool of VNIs."""
 
     name: str
+    #: The VNIs that jobs of this cluster are given.
     range: Range
+    #: The VNIs that no job of this cluster is given, ``None`` for none.
     federation: Range | None = None
+    #: Subnet of each network of the pool; all have the same, since networks are isolated.
     subnet: str = "198.18.0.0/15"
+    #: MTU of its networks, 0: what the nodes' underlay leaves.
     mtu: int = 0
+    #: UDP port of VXLAN.
     port: int = 4789
+    #: When it was created, as text that sorts by time.
     made: str = ""
 
     def network(self) -> Subnet:
-        """Return the subnet; ``problems`` has found it good."""
+        """Return the subnet; it must have passed ``problems``."""
         return ip_network(self.subnet)
 
 
 def problems(pool: JobNetworkPool) -> Iterator[str]:
-    """Yield what is wrong about a pool by itself: field, value, what is allowed."""
+    """Yield what is wrong with a pool alone: field, value, what is allowed."""
     yield from _range_problems("spec.range", pool.range, LAST)
     if pool.federation is not None:
         yield from _range_problems("spec.federation", pool.federation, LAST_FEDERATED)
@@ -97,7 +100,7 @@ def _range_problems(field: str, found: Range, last: int) -> Iterator[str]:
 
 
 def judge(pools: Iterable[JobNetworkPool]) -> dict[str, str]:
-    """Return pool → why it is not used, "" for those that are; the oldest are looked at first."""
+    """Return pool → why it is not used, "" for one that is used; older pools win."""
     found: dict[str, str] = {}
     used: list[JobNetworkPool] = []
     for pool in sorted(pools, key=lambda pool: (pool.made, pool.name)):
@@ -109,7 +112,7 @@ def judge(pools: Iterable[JobNetworkPool]) -> dict[str, str]:
 
 
 def _clash(pool: JobNetworkPool, older: JobNetworkPool) -> str:
-    """Return what a pool takes of an older one, "" if nothing. Federation shares may be equal."""
+    """Return how a pool overlaps with an older one, "": not. Federation shares may be equal."""
     pairs = (
         ("spec.range", pool.range, "range", older.range),
         ("spec.range", pool.range, "federation", older.federation),
@@ -122,5 +125,5 @@ def _clash(pool: JobNetworkPool, older: JobNetworkPool) -> str:
 
 
 def inner_mtu(underlay: int, *, v6: bool = False) -> int:
-    """Return what is left for a job's packets in octets of an underlay's MTU."""
+    """Return the MTU of a job's packets, in octets, over an underlay with this MTU."""
     return underlay - (HEADER_V6 if v6 else HEADER_V4)

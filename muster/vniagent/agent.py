@@ -1,4 +1,4 @@
-"""One node's agent: follows the networks that are to be here, and has the kernel agree.
+"""One node's agent: watches the networks of the node and makes the kernel's devices match.
 
 ::
 
@@ -6,17 +6,19 @@
                                                           │
       every change, every resyncSeconds, after a failure  ▼
     ┌───────────────────────────────────────────────────────────────────────────┐
-    │ read devices ─► say which VNIs are, or are about to be, here (NodeNetwork)  │
-    │   ─► look whether each new network is still there, itself, undeleted        │
-    │   ─► steps, until none is left (muster.vniagent.desired) ─► say what is here now   │
+    │ read devices ─► report present and wanted VNIs (NodeNetwork)              │
+    │   ─► check that each new network still exists and is not being deleted    │
+    │   ─► steps, until none is left (muster.vniagent.desired)                  │
+    │   ─► report present VNIs, and which are ready                             │
     └───────────────────────────────────────────────────────────────────────────┘
 
-What is said is never less than what is here: it is said before a device is made, and taken back
-after it is gone. The leader gives a VNI away only when nobody says that he has it; so a network
-that is looked at after it was said, and is there, cannot have been given away.
+The report always covers all devices: a VNI is reported before its device is made, and removed from
+the report after the device is gone. The leader gives a VNI to another gang only when no node
+reports it. So if a network still exists after its VNI was reported, its VNI cannot have been given
+away.
 
-Until the first list is complete nothing is removed. While the API server is away, and when the
-agent ends, everything stays as it is: pods use it.
+Nothing is removed until the first list is complete. While the API server cannot be reached, and
+when the agent ends, everything stays as it is, because pods use it.
 """
 
 import asyncio
@@ -44,51 +46,64 @@ from muster.vniagent.metrics import AgentMetrics
 
 log = logging.getLogger(__name__)
 
-PASSES: Final = 6  # three are enough: made, joined, filled; more if others meddle meanwhile
+PASSES: Final = 6  # three are enough: made, joined, filled; more if others change devices meanwhile
 RETRY_S: Final = (0.5, 30.0)  # after a failure: first and longest wait
-REPORT_S: Final = 300.0  # between reports that say nothing new, should somebody delete ours
+REPORT_S: Final = 300.0  # between unchanged reports, in case a report was deleted
 
 
 class LinkTable(Protocol):
-    """What is needed of ``muster.vniagent.links.Links``."""
+    """The methods of ``muster.vniagent.links.Links`` that the agent uses."""
 
     async def read(self) -> Present:
-        """See there."""
+        """Return all devices."""
         ...
 
     async def underlay_mtu(self, address: str) -> int | None:
-        """See there."""
+        """Return the MTU of the device with an address, None where no device has it."""
         ...
 
     async def apply(self, step: Step) -> None:
-        """See there."""
+        """Apply one step."""
         ...
 
 
 @dataclass(slots=True)
 class Agent:
-    """``node``: its name in the cluster; ``address``: its own in the underlay."""
+    """The agent of one node."""
 
     client: KubeClient
     links: LinkTable
+    #: The node's name in the cluster.
     node: str
+    #: The node's address in the underlay.
     address: str
     metrics: AgentMetrics
+    #: Seconds between two checks of the devices when nothing has changed.
     resync_s: float = 30.0
+    #: Monotonic, in seconds.
     clock: Callable[[], float] = time.monotonic
+    #: Of the watch.
     timing: Timing = field(default_factory=Timing)
+    #: What is wrong with the node's networks, "" for nothing.
     problem: str = "networks are not listed yet"
+    #: The watched networks by name.
     _networks: dict[str, JobNetwork] = field(default_factory=dict)
+    #: Whether the first list is complete.
     _synced: bool = False
+    #: Set by each change of a network.
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _said: NodeNetworkStatus | None = None
-    _said_at: float = 0.0
-    _looked_at: set[str] = field(default_factory=set)  # uids of networks seen after they were said
+    #: The last status that was written, ``None`` where that is not known.
+    _reported: NodeNetworkStatus | None = None
+    _reported_at: float = 0.0
+    #: UIDs of networks that existed after they were reported.
+    _confirmed: set[str] = field(default_factory=set)
+    #: The clashes that were logged and still exist.
     _clashes: frozenset[Clash] = frozenset()
+    #: Failed checks since the last one that succeeded.
     _failures: int = 0
 
     def healthy(self) -> str | None:
-        """Return what keeps the node's networks from being as they should, None when nothing."""
+        """Return what is wrong with the node's networks, None for nothing."""
         return self.problem or None
 
     async def run(self) -> None:
@@ -135,7 +150,7 @@ class Agent:
                 self._wake.clear()
 
     async def look(self) -> float:
-        """Have everything as it should be, once; return after how long to look again, seconds."""
+        """Make the devices match once; return the seconds until the next check."""
         try:
             self.problem = await self._look()
         except LinkError as error:
@@ -162,17 +177,17 @@ class Agent:
             return f"no device of this node has the address {self.address}: set --address"
         present, wanted = await self.links.read(), self._wanted()
         self.metrics.wanted.set(len(wanted))
-        await self._say(mtu, held(present) | wanted.keys())
+        await self._report(mtu, held(present) | wanted.keys())
         wanted = {vni: each for vni, each in wanted.items() if await self._is_still_there(vni)}
         present, clashes = await self._change(wanted, present)
         here = ready(wanted, present)
-        await self._say(mtu, held(present) | wanted.keys(), here)
+        await self._report(mtu, held(present) | wanted.keys(), here)
         self._measure(present, here, clashes)
-        self._tell(clashes)
-        return "; ".join(f"device {clash.name} is somebody else's" for clash in clashes)
+        self._log(clashes)
+        return "; ".join(f"device {clash.name} belongs to another program" for clash in clashes)
 
     def _wanted(self) -> dict[int, WantedNetwork]:
-        """Return the networks that have this node among theirs."""
+        """Return the networks that include this node, by VNI."""
         found: dict[int, WantedNetwork] = {}
         for network in self._networks.values():
             spec = network.spec
@@ -184,12 +199,12 @@ class Agent:
         return found
 
     async def _is_still_there(self, vni: int) -> bool:
-        """Tell whether a network that has just been said to be here may be made here."""
+        """Return whether a reported network still exists, so that its devices may be made."""
         known = next((n for n in self._networks.values() if n.spec.vni == vni), None)
         if known is None:
             return False
         uid = known.metadata.uid
-        if uid in self._looked_at:
+        if uid in self._confirmed:
             return True
         try:
             found = await self.client.get(NETWORKS, known.metadata.name)
@@ -197,15 +212,15 @@ class Agent:
             return False
         meta = found.metadata
         if meta.uid != uid or meta.deletion_timestamp is not None:
-            return False  # the watch will tell
-        self._looked_at &= {each.metadata.uid for each in self._networks.values()}
-        self._looked_at.add(uid)
+            return False  # the watch will deliver the change
+        self._confirmed &= {each.metadata.uid for each in self._networks.values()}
+        self._confirmed.add(uid)
         return True
 
     async def _change(
         self, wanted: dict[int, WantedNetwork], present: Present
     ) -> tuple[Present, list[Clash]]:
-        """Do steps until none is left; return what there is then, and what stands in the way."""
+        """Apply steps until none is left; return the devices then, and the clashes."""
         clashes: list[Clash] = []
         for _ in range(PASSES):
             todo, clashes = steps(wanted, present)
@@ -226,23 +241,23 @@ class Agent:
         self.metrics.steps.labels(name, "done").inc()
         log.info("device", extra={"step": str(step)})
 
-    async def _say(self, mtu: int, vnis: set[int], here: Sequence[int] | None = None) -> None:
-        """Write the NodeNetwork, unless it says so. ``here``: None leaves what was ready."""
+    async def _report(self, mtu: int, vnis: set[int], here: Sequence[int] | None = None) -> None:
+        """Write the NodeNetwork if it changes. ``here``: ready VNIs, None: as reported."""
         if here is None:
-            here = () if self._said is None else self._said.ready
-        kept = tuple(sorted(vni for vni in here if vni in vnis))
+            here = () if self._reported is None else self._reported.ready
+        are_ready = tuple(sorted(vni for vni in here if vni in vnis))
         status = NodeNetworkStatus(
-            address=self.address, mtu=mtu, vnis=tuple(sorted(vnis)), ready=kept
+            address=self.address, mtu=mtu, vnis=tuple(sorted(vnis)), ready=are_ready
         )
-        if status == self._said and self.clock() - self._said_at < REPORT_S:
+        if status == self._reported and self.clock() - self._reported_at < REPORT_S:
             return
-        self._said = None  # without an answer it may say either
+        self._reported = None  # without an answer the object may have either status
         body = node_body(self.node, status)
         try:
             await self.client.patch(NODE_NETWORKS, self.node, dict(body), content_type=MERGE)
         except NotFound:
             await self.client.create(NODE_NETWORKS, body)
-        self._said, self._said_at = status, self.clock()
+        self._reported, self._reported_at = status, self.clock()
 
     def _measure(self, present: Present, here: Sequence[int], clashes: Sequence[Clash]) -> None:
         ours = sum(device.group == MARK for device in present.devices)
@@ -250,7 +265,7 @@ class Agent:
         self.metrics.devices.set(ours)
         self.metrics.clashes.set(len(clashes))
 
-    def _tell(self, clashes: Sequence[Clash]) -> None:
+    def _log(self, clashes: Sequence[Clash]) -> None:
         for clash in frozenset(clashes) - self._clashes:
             log.error(
                 "device name taken",

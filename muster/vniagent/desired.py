@@ -1,4 +1,4 @@
-"""What a node's devices should be, what they are, and the next steps from the one to the other.
+"""A node's wanted devices, its present devices, and the next steps from these to those.
 
 One network on one node::
 
@@ -9,13 +9,13 @@ One network on one node::
           │ Remove           │ and has made the bridge for a pod          │ not wanted any more
           └──────────────────┴────────────────────────────────────────────┘
 
-``steps`` looks at what is there and names what can be done now; after that one looks again, until
-nothing is left. So nothing depends on what was done before, by whom, or how far it got: an agent
-that was killed anywhere goes on by looking.
+``steps`` compares present and wanted devices and returns what can be done now. It is called again
+after those steps, until nothing is left. So nothing depends on earlier steps: an agent that was
+killed at any point goes on from the present devices.
 
-What is ours carries a mark that the kernel sets in the very moment it makes the device: its group.
-Nothing without the mark is ever changed or removed. The one exception is a bridge of the name that
-our attachment has told the CNI plugin, with pods on it or nothing: that one is marked, and so ours.
+Muster's devices have a mark, the device group, which the kernel sets when it creates a device. A
+device without the mark is never changed or removed. The only exception is a bridge with the name
+that Muster's attachment names for the CNI plugin, and with only pods on it: it gets the mark.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,9 @@ from typing import Final
 from muster.kube.kinds.jobnetworks import BRIDGE_PREFIX, VXLAN_PREFIX, bridge_name, vxlan_name
 
 MARK: Final = 0x4D767369
-"""The group of our devices (``ip link show group 1299608425``); others leave it at 0."""
+"""The group of Muster's devices (``ip link show group 1299608425``); others have 0."""
 ANY_MAC: Final = "00:00:00:00:00:00"
-"""Where frames go whose receiver is not known: one entry per node, and each gets a copy."""
+"""The entries for frames with an unknown receiver: one per node, and each node gets a copy."""
 BRIDGE: Final = "bridge"
 VXLAN: Final = "vxlan"
 VETH: Final = "veth"
@@ -36,55 +36,67 @@ _DIGITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class WantedNetwork:
-    """One network as this node should have it. ``remotes``: underlay addresses of the others."""
+    """One network as this node should have it."""
 
     vni: int
     mtu: int
+    #: UDP port of VXLAN.
     port: int
+    #: Underlay address of this node.
     local: str
+    #: Underlay addresses of the other nodes.
     remotes: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkDevice:
-    """A network device. ``master``: index of the bridge it is a port of, 0: of none.
+    """A network device."""
 
-    ``vni``, ``local``, ``port``: of a VXLAN device, else 0 and "".
-    """
-
+    #: The kernel's number of the device.
     index: int
     name: str
+    #: "bridge", "vxlan", "veth" and so on.
     kind: str
+    #: ``MARK`` for devices of Muster.
     group: int = 0
     mtu: int = 0
     is_up: bool = False
     answers_arp: bool = True
+    #: Index of the bridge that it is a port of, 0 for none.
     master: int = 0
+    #: Of a VXLAN device, else 0.
     vni: int = 0
+    #: Underlay address of a VXLAN device, else "".
     local: str = ""
+    #: UDP port of a VXLAN device, else 0.
     port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardingEntry:
-    """A line of a VXLAN device's forwarding table: frames for ``mac`` go to ``remote``."""
+    """An entry of a VXLAN device's forwarding table."""
 
+    #: Index of the device.
     index: int
+    #: The receiver of frames, ``ANY_MAC`` for unknown ones.
     mac: str
+    #: Underlay address of the node that they are sent to.
     remote: str
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """All devices of the node, and the forwarding tables of our VXLAN devices."""
+    """What the kernel has now."""
 
+    #: All devices of the node.
     devices: tuple[NetworkDevice, ...] = ()
+    #: The forwarding tables of Muster's VXLAN devices.
     entries: tuple[ForwardingEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MakeBridge:
-    """Create the bridge."""
+    """Create the bridge of a network."""
 
     vni: int
     name: str
@@ -93,7 +105,7 @@ class MakeBridge:
 
 @dataclass(frozen=True, slots=True)
 class MakeVxlan:
-    """Create the VXLAN device."""
+    """Create the VXLAN device of a network."""
 
     name: str
     wanted: WantedNetwork
@@ -101,40 +113,44 @@ class MakeVxlan:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Mark a bridge that the CNI plugin has made for us."""
+    """Mark a bridge that the CNI plugin has made for a network of Muster."""
 
+    #: Of the bridge.
     index: int
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Set a device's MTU and master, have it up, and the host silent on it."""
+    """Set a device's MTU and master, disable ARP, and set it up."""
 
     index: int
     name: str
     mtu: int
+    #: Index of the bridge that it joins, 0 for the bridge itself.
     master: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AddRemote:
-    """Send frames for everybody to a node, too."""
+    """Add an entry that sends frames with an unknown receiver to a node, too."""
 
+    #: Index of the VXLAN device.
     index: int
+    #: Underlay address of the node.
     remote: str
 
 
 @dataclass(frozen=True, slots=True)
 class DropEntry:
-    """Send these frames to a node no longer: it hosts no member any more."""
+    """Delete an entry for a node that has no member any more."""
 
     entry: ForwardingEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a device of ours."""
+    """Delete a device of Muster."""
 
     index: int
     name: str
@@ -145,15 +161,17 @@ Step = MakeBridge | MakeVxlan | Adopt | Settle | AddRemote | DropEntry | Remove
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A device of somebody else has the name that one of ours must have."""
+    """A device without the mark has the name that a device of a network must have."""
 
     vni: int
+    #: Name of the device.
     name: str
+    #: Its kind, as in ``NetworkDevice``.
     kind: str
 
 
 def steps(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[list[Step], list[Clash]]:
-    """Return what can be done now, removals first, and what stands in the way."""
+    """Return the steps that can be done now, removals first, and the clashes."""
     by_name = {device.name: device for device in present.devices}
     found: list[Step] = list(_surplus(wanted, present))
     clashes: list[Clash] = []
@@ -168,7 +186,7 @@ def steps(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[list[S
 
 
 def ready(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[int, ...]:
-    """Return the networks of which everything stands as it should."""
+    """Return the VNIs of the wanted networks that need no step and have no clash."""
     return tuple(
         vni
         for vni, each in sorted(wanted.items())
@@ -177,7 +195,7 @@ def ready(wanted: Mapping[int, WantedNetwork], present: Present) -> tuple[int, .
 
 
 def held(present: Present) -> set[int]:
-    """Return the VNIs that have any device of ours."""
+    """Return the VNIs of Muster's devices."""
     return {
         vni
         for device in present.devices
@@ -186,7 +204,7 @@ def held(present: Present) -> set[int]:
 
 
 def vni_of(name: str) -> int | None:
-    """Return the VNI that a device's name says, None for a name that is not one of ours."""
+    """Return the VNI in a device's name, None for a name that is not one of Muster's."""
     for prefix in (BRIDGE_PREFIX, VXLAN_PREFIX):
         digits = name.removeprefix(prefix)
         if name.startswith(prefix) and digits.isdecimal() and len(digits) <= _DIGITS:
@@ -195,14 +213,14 @@ def vni_of(name: str) -> int | None:
 
 
 def _only(vni: int, present: Present) -> Present:
-    """Return what there is without other networks of ours: they are no surplus here."""
+    """Return the devices without those of other networks, which would count as surplus."""
     names = {bridge_name(vni), vxlan_name(vni)}
-    kept = tuple(d for d in present.devices if d.group != MARK or d.name in names)
-    return Present(kept, present.entries)
+    devices = tuple(d for d in present.devices if d.group != MARK or d.name in names)
+    return Present(devices, present.entries)
 
 
 def _surplus(wanted: Mapping[int, WantedNetwork], present: Present) -> Iterator[Step]:
-    """Yield removals of ours that nobody wants; VXLAN first, so that no frame leaves any more."""
+    """Yield removals of marked devices that are not wanted; VXLAN first, to stop frames early."""
     ours = [d for d in present.devices if d.group == MARK and vni_of(d.name) is not None]
     for device in sorted(ours, key=lambda device: (device.kind != VXLAN, device.name)):
         if vni_of(device.name) not in wanted:
@@ -211,10 +229,12 @@ def _surplus(wanted: Mapping[int, WantedNetwork], present: Present) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """One wanted network and what there is of it."""
+    """One wanted network and its devices."""
 
     wanted: WantedNetwork
+    #: The device with the name of its bridge, None where there is none.
     bridge: NetworkDevice | None
+    #: The device with the name of its VXLAN device, None where there is none.
     vxlan: NetworkDevice | None
 
     def clash(self, devices: Iterable[NetworkDevice]) -> Clash | None:
@@ -245,7 +265,7 @@ class _Here:
     def _forwarding(
         self, vxlan: NetworkDevice, entries: tuple[ForwardingEntry, ...]
     ) -> Iterator[Step]:
-        """Yield what makes the table right before the device is let loose on the bridge."""
+        """Yield the steps for the forwarding table, before the device joins the bridge."""
         mine = [entry for entry in entries if entry.index == vxlan.index]
         for entry in mine:
             if entry.remote not in self.wanted.remotes:
@@ -260,7 +280,7 @@ def _is_ours(device: NetworkDevice, kind: str) -> bool:
 
 
 def _is_the_plugins(bridge: NetworkDevice, devices: Iterable[NetworkDevice]) -> bool:
-    """Tell whether this is what the CNI plugin makes: a bridge with pods on it, or with nothing."""
+    """Return whether the CNI plugin made this: an unmarked bridge with nothing but pods on it."""
     if bridge.kind != BRIDGE or bridge.group:
         return False
     return all(

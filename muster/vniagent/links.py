@@ -1,13 +1,13 @@
-"""The kernel's side: reading and changing devices by netlink (pyroute2), in one process' namespace.
+"""Reading and changing devices by netlink (pyroute2), in the network namespace of the process.
 
-pyroute2 is not typed, so it is met here and nowhere else. What is set, and why:
+pyroute2 has no types, so only this file uses it. What is set, and why:
 
-* the group with the device itself, in one message: it is the mark of what is ours;
-* learning: a member's address is known to its own node only; without it every frame to another
-  node would be sent to all of them. Entries for everybody say where all of them are;
+* the group, in the message that creates the device: it marks the devices of Muster;
+* learning: only a member's own node knows its address; without learning every frame to another node
+  would be sent to all nodes. The entries for unknown receivers list all nodes;
 * no ARP and no IPv6 address on bridge and VXLAN device: the host is no member of the network and
   does not answer in it;
-* no device below the VXLAN device: the route to each node decides, as for any other packet.
+* no lower device of the VXLAN device: the route to each node decides, as for any other packet.
 """
 
 import errno
@@ -54,7 +54,7 @@ class LinkError(Exception):
 
 
 class Links:
-    """An async context manager; one netlink socket."""
+    """An async context manager that owns a netlink socket."""
 
     def __init__(self, open_: Callable[[], Any] = AsyncIPRoute) -> None:
         self._open = open_
@@ -74,7 +74,7 @@ class Links:
         await self._stack.aclose()
 
     async def read(self) -> Present:
-        """Return everything as it is now. Raises ``LinkError``."""
+        """Return the present devices. Raises ``LinkError``."""
         try:
             devices = [_device(each) async for each in await self._ip.get_links()]
             ours = [d for d in devices if d.kind == VXLAN and d.group == MARK]
@@ -95,7 +95,7 @@ class Links:
         return None
 
     async def apply(self, step: Step) -> None:
-        """Do one step; what is done already counts as done. Raises ``LinkError``."""
+        """Apply one step; a step that was applied before is no error. Raises ``LinkError``."""
         try:
             await self._apply(step)
         except NetlinkError as error:
@@ -138,7 +138,7 @@ class Links:
         )
 
     async def _settle(self, step: Settle) -> None:
-        """Silence first, then the bridge, then up: no address is ever made on it."""
+        """Disable addresses and ARP, join the bridge, then set up: it never gets an address."""
         quiet = {"attrs": [["AF_INET6", {"attrs": [["IFLA_INET6_ADDR_GEN_MODE", _NO_ADDRESS]]}]]}
         try:
             await self._ip.link("set", index=step.index, IFLA_AF_SPEC=quiet)
@@ -158,12 +158,12 @@ class Links:
 
 
 def _device(link: Any) -> NetworkDevice:
-    """Return a link message in our words."""
+    """Return the device of a link message."""
     info, flags = link.get("linkinfo"), int(link["flags"])
     kind = "" if info is None else str(info.get("kind") or "")
     data = info.get("data") if kind == VXLAN else None
 
-    def said(name: str) -> Any:
+    def attribute(name: str) -> Any:
         return None if data is None else data.get(name)
 
     return NetworkDevice(
@@ -175,7 +175,7 @@ def _device(link: Any) -> NetworkDevice:
         is_up=bool(flags & _UP),
         answers_arp=not flags & _NO_ARP,
         master=int(link.get("master") or 0),
-        vni=int(said("vxlan_id") or 0),
-        local=str(said("vxlan_local") or said("vxlan_local6") or ""),
-        port=int(said("vxlan_port") or 0),
+        vni=int(attribute("vxlan_id") or 0),
+        local=str(attribute("vxlan_local") or attribute("vxlan_local6") or ""),
+        port=int(attribute("vxlan_port") or 0),
     )

@@ -21,7 +21,7 @@ from muster.vniagent.metrics import AgentMetrics
 
 
 async def run_agent(config: AgentConfig, auth: Auth, *, node: str, address: str) -> None:
-    """Run until SIGTERM or SIGINT; what was made stays. Prints one JSON line once it listens."""
+    """Run until SIGTERM or SIGINT; devices stay. Prints one JSON line as soon as it listens."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

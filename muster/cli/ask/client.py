@@ -74,8 +74,8 @@ def _show(arguments: argparse.Namespace, path: str, view: Callable[[bytes], str]
 def pod_named(text: str, namespace: str) -> tuple[str, str]:
     """Return namespace and name of ``NAME``, ``pod/NAME`` or ``NAMESPACE/NAME``.
 
-    With a ``namespace`` given, what stands before a slash can only be the kind. Raises
-    ``Failure`` for anything else.
+    With a ``namespace`` given, only the kind may be before a slash. Raises ``Failure`` for anything
+    else.
     """
     before, slash, name = text.rpartition("/")
     if not name or "/" in before or (slash and not before):
@@ -90,21 +90,21 @@ def pod_named(text: str, namespace: str) -> tuple[str, str]:
 def ask(
     arguments: argparse.Namespace, path: str, timeout_s: float, body: bytes | None = None
 ) -> bytes:
-    """Return what the extender answers to a GET, or to a POST of a ``body``.
+    """Return the extender's answer to a GET, or to a POST of a ``body``.
 
-    Raises ``Failure`` with what it says is wrong, or with why it cannot be asked.
+    Raises ``Failure`` with the extender's error, or with why it cannot be reached.
     """
     url = arguments.extender.rstrip("/") + path
     try:
         return connection.get(url, arguments, timeout_s, body=body)
     except urllib.error.HTTPError as refused:
-        raise Failure(_told(refused.read(2000)) or f"{url}: {refused}") from refused
+        raise Failure(_error(refused.read(2000)) or f"{url}: {refused}") from refused
     except OSError as error:
         raise Failure(f"{url}: {error}; name the extender with --extender URL") from error
 
 
-def _told(body: bytes) -> str:
-    """Return what the extender says is wrong, nothing for an answer that is not its own."""
+def _error(body: bytes) -> str:
+    """Return the error in an answer of the extender, "" for an answer of another server."""
     try:
         return msgspec.json.decode(body, type=Problem).error
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""How the commands reach the extender, and what they show it: a certificate, or a token.
+"""How the commands reach the extender, with a certificate or a token.
 
-Every flag has a variable, so that a shell can be set up once: MUSTER_EXTENDER, MUSTER_CA,
-MUSTER_CERT, MUSTER_KEY, MUSTER_TOKEN_FILE.
+Every flag has an environment variable, so that a shell can be set up once: MUSTER_EXTENDER,
+MUSTER_CA, MUSTER_CERT, MUSTER_KEY, MUSTER_TOKEN_FILE.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FLAGS: Final = (
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    """Add what a connection needs besides its URL."""
+    """Add the flags of a connection, except its URL."""
     for name, variable, purpose in _FLAGS:
         command.add_argument(
             f"--{name}",
@@ -69,7 +69,7 @@ def get(
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: a token would go along to wherever it points."""
+    """Follows no redirect: the token would be sent to its target."""
 
     def redirect_request(
         self,

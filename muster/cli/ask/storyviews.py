@@ -10,13 +10,13 @@ from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cli.ask.views import columns
 
 _HEAD: Final = ("TIME", "+MS", "ID", "CAUSE", "WHAT")
-_NOT_KEPT: Final = "this replica keeps no story: story.entries is 0 in its configuration"
+_NO_STORY: Final = "this replica stores no story: story.entries is 0 in its configuration"
 
 
 def story(raw: bytes, width: int | None = None) -> str:
-    """Return a table, oldest first; lines are cut at ``width``, None: they are not.
+    """Return a table, oldest first; lines are cut at ``width``, None: never.
 
-    +MS counts from the cause, or from the entry before where there is none in the table.
+    +MS is the time since the cause, or since the entry before if the cause is not in the table.
     """
     found = msgspec.json.decode(raw, type=StoryAnswer)
     if not found.entries:
@@ -28,7 +28,7 @@ def story(raw: bytes, width: int | None = None) -> str:
 
 def _nothing(found: StoryAnswer) -> str:
     if not found.most:
-        return _NOT_KEPT
+        return _NO_STORY
     since = "" if found.since is None else f" since {_time(found.since)}"
     return f"{found.kind} {found.name}: nothing happened to it{since}"
 

@@ -1,7 +1,7 @@
 """The extender's replies for people: status, gangs, and why a pod waits. Pure, from JSON to text.
 
-Columns as kubectl prints them, nothing boxed, so that lines can be cut and searched. ``--json``
-shows the JSON as it came.
+Columns as kubectl prints them, without lines around them, so that they can be cut and searched.
+``--json`` prints the JSON unchanged.
 """
 
 import textwrap
@@ -22,7 +22,7 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
 def status(raw: bytes, now: float) -> str:
-    """Return the state of one extender in a few lines, what is wrong with it last."""
+    """Return the state of one extender in a few lines, problems last."""
     found = msgspec.json.decode(raw, type=Status)
     ready = "ready" if found.ready else "NOT READY: the cluster is still being listed"
     return columns(
@@ -52,7 +52,7 @@ def _queued(queue: Queue, why: str) -> str:
 
 
 def gangs(raw: bytes, now: float) -> str:
-    """Return a line per gang, those that wait first, each with its reason."""
+    """Return a line per gang, waiting ones first, with the reason."""
     rows = msgspec.json.decode(raw, type=list[GangRow])
     if not rows:
         return "no gangs: no pod asks for an accelerator or names a gang"
@@ -61,7 +61,7 @@ def gangs(raw: bytes, now: float) -> str:
 
 
 def explanation(raw: bytes, now: float, width: int | None = None) -> str:
-    """Return where a pod goes, or everything that is known about why it waits."""
+    """Return where a pod goes, or all that is known about why it waits."""
     found = msgspec.json.decode(raw, type=Explanation)
     facts = [("Pod", found.pod)]
     if found.gang is not UNSET:
@@ -74,7 +74,7 @@ def explanation(raw: bytes, now: float, width: int | None = None) -> str:
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> list[str]:
-    """Return lines no wider than ``width``, what follows on indented; ``None``: as they are."""
+    """Wrap lines at ``width``, with continuation lines indented; ``None``: no wrapping."""
     if width is None:
         return list(lines)
     found: list[str] = []
@@ -122,7 +122,7 @@ def _gang(row: GangRow, now: float) -> tuple[str, ...]:
 
 
 def _lacking(row: GangRow) -> str:
-    """Return why a gang is not complete, which no planner was asked about."""
+    """Return why a gang is not complete, and so was not planned."""
     present = row.waiting + row.assumed + row.released + row.bound + row.finished
     if row.phase != "Pending" or row.min is None or present >= row.min:
         return ""
@@ -139,7 +139,7 @@ def _urgency(row: GangRow) -> tuple[bool, int, float, str]:
 
 
 def gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
-    """Return what a gang is and how it stands, as rows of ``columns``."""
+    """Return a gang and its progress, as rows of ``columns``."""
     looks = f", looked at {row.skips} times in vain" if row.skips > 1 else ""
     queue = f", queue {row.queue}" if row.queue else ""
     states = {
@@ -154,7 +154,7 @@ def gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
 
 
 def members(row: GangRow) -> str:
-    """Return the members that have a node, of those needed, and the size where it is more."""
+    """Return members with a node / needed members, and the size where it is larger."""
     more = f" (of {row.size})" if row.size is not None and row.size != row.min else ""
     return f"{row.bound + row.finished}/{'?' if row.min is None else row.min}{more}"
 
@@ -173,5 +173,5 @@ def since(row: GangRow, now: float) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return what there is of each in one line; what there is none of is left out."""
+    """Return counts in one line; zeros are left out."""
     return ", ".join(f"{n} {name.lower()}" for name, n in counts.items() if n) or "none"

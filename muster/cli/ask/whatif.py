@@ -1,4 +1,4 @@
-"""`muster whatif` and `muster defrag`: would it fit if …, and what would have to move."""
+"""`muster whatif` and `muster defrag`: would a gang fit if …, and which pods would have to move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.cli.output import Failure
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
 
-_TIMEOUT_S: Final = 30.0  # the extender gives up before
+_TIMEOUT_S: Final = 30.0  # longer than the extender's own limit
 _NOT_FITTING: Final = 3
 _LEVELS: Final = {
     "topology-required": "topology_required",
@@ -105,7 +105,7 @@ def _job(file: str, namespace: str) -> Job:
 
 
 def _qualified(text: str, namespace: str, kind: str) -> str:
-    """Return NAMESPACE/NAME; a whole key (three parts) stays as it is."""
+    """Return NAMESPACE/NAME; a whole key (three parts) is returned unchanged."""
     parts = text.split("/")
     if not all(parts) or len(parts) > 3:  # noqa: PLR2004  dialect/namespace/name
         raise Failure(f"{kind} {text!r}: write NAME or NAMESPACE/NAME")
@@ -134,7 +134,7 @@ def _nodes(text: str) -> WhatIfNodes:
 
 
 def _wishes(texts: list[str], size: int | None) -> Set:
-    """Return what differs; a ``size`` of its own goes before one among the texts."""
+    """Return the changed wishes; ``size`` overrides a size among the texts."""
     found = Set()
     for text in texts:
         key, equals, value = text.partition("=")

@@ -24,10 +24,10 @@ def fits(raw: bytes) -> bool:
 
 
 def defrag(raw: bytes, width: int | None = None) -> str:
-    """Return the proposal."""
+    """Return the proposed moves, or why there are none."""
     return "\n".join(wrapped(msgspec.json.decode(raw, type=Defrag).lines, width))
 
 
 def is_proposal(raw: bytes) -> bool:
-    """Return whether there is one."""
+    """Return whether moves are proposed."""
     return msgspec.json.decode(raw, type=Defrag).proposal

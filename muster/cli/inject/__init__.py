@@ -5,5 +5,5 @@
 ``injectdiff``   two states of one document as a difference
 ``injectviews``  manifests, or a difference with reasons
 ``policies``     a cluster's policies as YAML
-``jobfile``      a job's file: what its pods look like, and how many there are
+``jobfile``      the pods of a job, and how many there are, from its file
 """

@@ -1,8 +1,8 @@
-"""`muster inject`: what admission would make of a manifest in a cluster, without the cluster.
+"""`muster inject`: how admission would change a manifest in a cluster, without the cluster.
 
-The same code as the webhook's. Without `--explain` the changed manifests are printed, to be
-applied or kept, and what admission says of them goes to standard error; with it what changes, why,
-and what of the user's stays.
+It runs the webhook's own code. Without `--explain` the changed manifests are printed, to be applied
+or stored, and warnings and refusals go to standard error. With `--explain` the changes are printed,
+with their reasons, and the values of the user that stay.
 
 exit status:
   0  every document would be let in
@@ -72,9 +72,9 @@ def register(commands: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print; returns the exit status that the description lists."""
+    """Print; return the exit status that the module's docstring lists."""
     from muster.cli.inject import injecting  # noqa: PLC0415  --help starts without it
-    from muster.cli.inject.injectviews import explained, manifests, told  # noqa: PLC0415  lazy
+    from muster.cli.inject.injectviews import explained, manifests, warned  # noqa: PLC0415  lazy
 
     facts = injecting.facts(arguments.profile, arguments.fabric)
     if arguments.policies:
@@ -90,18 +90,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not any(outcome.templates for outcome in outcomes):
         raise Failure(f"{', '.join(map(_named, arguments.file))}: has no pod and no pod template")
     if arguments.json:
-        print(json.dumps({"documents": [_told(outcome) for outcome in outcomes]}))
+        print(json.dumps({"documents": [_as_json(outcome) for outcome in outcomes]}))
     elif arguments.explain:
         explained(outcomes, color=arguments.color)
     else:
         sys.stdout.write(manifests(outcomes))
-        told(outcomes, color=arguments.color)
+        warned(outcomes, color=arguments.color)
     kinds = {kind for outcome in outcomes for kind, _ in outcome.messages()}
     wrong = kinds & ({"refused", "warning"} if arguments.strict else {"refused"})
     return REFUSED if wrong else 0
 
 
-def _told(outcome: InjectedDocument) -> dict[str, object]:
+def _as_json(outcome: InjectedDocument) -> dict[str, object]:
     """Return one document as JSON: its name, and what happens to each template."""
     return {
         "where": outcome.where,

@@ -1,7 +1,7 @@
 """Two states of one document as a difference that people read.
 
-Unlike a plain diff each hunk is headed by the field it is in, and entries of flat lists (variables,
-tolerations, mounts) take one line each. Nothing of the ledger: it says what is printed beside.
+Unlike in a plain diff each hunk starts with its field, and each entry of a flat list (variables,
+tolerations, mounts) takes one line. The ledger is left out, because its content is printed beside.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _FLAT = frozenset({
     "ports", "imagePullSecrets", "schedulingGates",
 })  # fmt: skip
 _KEY = re.compile(r"(?P<indent> *)(?P<item>- )?(?P<key>[^\s:{][^:]*):(?: |$)(?P<value>.*)")
-Opcode = tuple[str, int, int, int, int]  # of difflib: what, and the lines of both sides
-_WIDTH = 10_000  # columns: nothing is folded
+Opcode = tuple[str, int, int, int, int]  # of difflib: the operation, and the lines of both sides
+_WIDTH = 10_000  # columns: no line is folded
 
 
 class _Row(dict[str, Json]):
@@ -30,7 +30,7 @@ class _Row(dict[str, Json]):
 
 
 class YamlDumper(yaml.SafeDumper):
-    """Knows rows, and writes text of several lines as it stands."""
+    """Writes a ``_Row`` on one line, and text of several lines as a block."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -64,7 +64,7 @@ def _hunk(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
     if marked[-1][0] == " " and _indent(marked[-1][1]) < min(
         _indent(line) for mark, line in marked if mark != " "
     ):
-        marked.pop()  # what follows belongs elsewhere
+        marked.pop()  # the lines after it belong to another field
     common = min(_indent(line) for _, line in marked)
     yield from (f"{mark} {line[common:]}" for mark, line in marked)
 
@@ -88,7 +88,7 @@ def _rows(document: Json, key: str = "") -> Json:
 
 
 def _without_ledger(document: Json) -> Json:
-    """Return the document without the ledger, and without maps that held nothing else."""
+    """Return the document without the ledger and maps that are empty without it."""
     if isinstance(document, list):
         return [_without_ledger(item) for item in document]
     if not isinstance(document, dict):
@@ -101,9 +101,9 @@ def _without_ledger(document: Json) -> Json:
 
 
 def _field(lines: list[str], number: int) -> str:
-    """Return the path of the map or list that a line stands in, list items by their name.
+    """Return the path of the map or list that contains a line, with names of list items.
 
-    A line's depth is its indentation; a list item is one deeper than its dash, its keys two.
+    The depth of a line is its indentation; a list item is one deeper than its dash, its keys two.
     """
     found: list[str] = []
     depth = _depth(lines[number]) if number < len(lines) else 0
@@ -134,7 +134,7 @@ def _depth(line: str) -> int:
 
 
 def _item(lines: list[str], at: int) -> str:
-    """Return the name of the list item whose dash is on a line, else its first key."""
+    """Return the name of the list item that begins on a line, else its first key."""
     inside = _depth(lines[at]) + 1
     for line in lines[at:]:
         match = _KEY.match(line)

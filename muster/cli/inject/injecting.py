@@ -1,4 +1,4 @@
-"""What `muster inject` does before it prints: read the profile, change each document."""
+"""The work of `muster inject` before it prints: read the profile, change each document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from muster.workloads.devices.accelerators import load
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON has it: what looks like a date stays text."""
+    """Reads YAML with the types of JSON: a date stays text."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -45,30 +45,34 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class InjectedDocument:
-    """One document before and after. ``where``: file and number, as messages call it."""
+    """One document before and after."""
 
+    #: File and number of the document, as in messages.
     where: str
+    #: Kind and name of its object.
     name: str
     before: Json
     after: Json
+    #: What happened to each pod template of the object.
     templates: tuple[Completed, ...]
+    #: When the changes are made, "" for a pod or for no changes.
     when: str
 
     @property
     def refused(self) -> bool:
-        """Whether admission would refuse it, or its pods."""
+        """Whether admission would refuse the document or its pods."""
         return any(each.injection.refusals for each in self.templates)
 
     def messages(self) -> Iterator[tuple[str, str]]:
-        """Yield what admission says of it: ("refused" or "warning", text)."""
+        """Yield refusals and warnings: ("refused" or "warning", text)."""
         for kind, texts in sayings(self.templates).items():
             yield from ((kind, text) for text in texts)
 
 
 def facts(profile: str, own: Sequence[Path]) -> Facts:
-    """Return the cluster that `--profile` tells: a file, or a fabric that every pod gets.
+    """Return the cluster of `--profile`: a file, or a fabric that every pod gets.
 
-    Raises `Failure` for what is neither, or cannot be used.
+    Raises `Failure` for a profile that is neither, or that cannot be used.
     """
     try:
         fabrics = _fabrics(own)
@@ -82,9 +86,9 @@ def facts(profile: str, own: Sequence[Path]) -> Facts:
 
 
 def outcomes(file: str, text: str, known: Facts, namespace: str) -> list[InjectedDocument]:
-    """Return what becomes of each document of a file.
+    """Return each document of a file after admission.
 
-    Raises `Failure` for what is no YAML or no pod, with file, document and field.
+    Raises `Failure` with file, document and field for invalid YAML or an invalid pod.
     """
     documents = _documents(file, text)
     return [
@@ -125,7 +129,7 @@ def _outcome(where: str, document: Json, known: Facts, namespace: str) -> Inject
 def _when(
     document: dict[str, Json], namespace: str, known: Facts, found: Sequence[Completed]
 ) -> str:
-    """Return when it happens; "" for a pod, or where nothing happens."""
+    """Return when the changes are made; "" for a pod, or for no changes."""
     kind = document["kind"]
     changed = [each for each in found if each.template.path and each.injection.operations]
     if not changed:

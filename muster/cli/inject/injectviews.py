@@ -1,4 +1,4 @@
-"""How `muster inject` shows what it did: manifests, or a difference with reasons."""
+"""The output of `muster inject`: manifests, or a difference with reasons."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from muster.cli.inject.injecting import InjectedDocument
 from muster.injection.patching.pointers import Json
 from muster.injection.templates.completion import Completed
 
-_WIDTH = 96  # columns, so that a terminal of 100 has room for what stands before
+_WIDTH = 96  # columns; the text before them fits on a terminal of 100
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MESSAGES = {"refused": "bold red", "warning": "yellow"}
 
 
 def manifests(outcomes: Sequence[InjectedDocument]) -> str:
-    """Return the documents as they are afterwards."""
+    """Return the changed documents."""
     return "---\n".join(_yaml(outcome.after) for outcome in outcomes)
 
 
 def explained(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
-    """Print what changes in each document and why, and what it comes to in the end."""
+    """Print the changes of each document with their reasons, and a summary."""
     console = _console(color)
     for outcome in outcomes:
         for line in _document(outcome):
@@ -34,8 +34,8 @@ def explained(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     console.print(_sum(outcomes))
 
 
-def told(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
-    """Print on standard error what admission says, for those who only take the manifests."""
+def warned(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
+    """Print warnings and refusals on standard error, beside the manifests on standard output."""
     console = _console(color, stderr=True)
     for outcome in outcomes:
         for kind, text in outcome.messages():
@@ -69,7 +69,7 @@ def _document(outcome: InjectedDocument) -> Iterator[Text]:
 
 
 def _alike(templates: Sequence[Completed]) -> list[list[Completed]]:
-    """Return the templates that get something, those together that get the same."""
+    """Return the changed templates, in groups with the same changes."""
     groups: list[list[Completed]] = []
     for each in templates:
         record = each.injection.record
@@ -84,7 +84,7 @@ def _alike(templates: Sequence[Completed]) -> list[list[Completed]]:
 
 
 def _reasons(same: Sequence[Completed], *, several: bool) -> Iterator[Text]:
-    """Yield who set what, and what the user wrote and keeps."""
+    """Yield the source of each set field, and the fields of the user that stay."""
     record = same[0].injection.record
     if several:
         yield from (Text(each.template.where, style="bold") for each in same)
@@ -112,7 +112,7 @@ def _grouped(fields: Sequence[str]) -> Iterator[str]:
 
 
 def _sum(outcomes: Sequence[InjectedDocument]) -> Text:
-    """Return one line of what came of all of them."""
+    """Return a summary of all documents in one line."""
     messages = [kind for outcome in outcomes for kind, _ in outcome.messages()]
     refused = sum(outcome.refused for outcome in outcomes)
     changed = sum(outcome.before != outcome.after for outcome in outcomes)

@@ -1,7 +1,7 @@
-"""A job's file, as far as it tells what its pods look like and how many there will be.
+"""The pods of a job, and how many there will be, from its file.
 
-Any kind of object: wherever a ``template`` with containers stands, there are pods; every
-``replicas``, ``parallelism`` or ``minReplicas`` on the way to it multiplies them::
+It reads any kind of object: each ``template`` with containers describes pods, and each
+``replicas``, ``parallelism`` or ``minReplicas`` on the path to it multiplies them::
 
     Job        spec.template                                      times parallelism
     JobSet     spec.replicatedJobs[].template.spec.template       times replicas and parallelism
@@ -26,7 +26,7 @@ _COUNTS = ("replicas", "parallelism")
 
 
 def read(path: str, namespace: str) -> dict[str, Value]:
-    """Return the ``job`` of a question. Raises ``Failure`` for a file that tells of no pods."""
+    """Return the ``job`` of a question. Raises ``Failure`` for a file without pods."""
     objects = [each for each in _documents(path) if isinstance(each, dict)]
     pods = [kind for each in objects for kind in _kinds(each)]
     if not pods:
@@ -81,18 +81,18 @@ def _below(value: Value | Mapping[str, Value], times: int, role: str) -> Iterato
 
 
 def _workers(group: Mapping[str, Value]) -> int:
-    """Return the pods of a LeaderWorkerSet's group, its leader left out if it has its own kind."""
+    """Return the pods of a LeaderWorkerSet's group, without a leader that has its own template."""
     return max(_number(group.get("size")) - ("leaderTemplate" in group), 1)
 
 
 def _template(pod: Mapping[str, Value]) -> Value:
     meta = _mapping(pod.get("metadata"))
-    kept = {key: meta[key] for key in ("labels", "annotations") if key in meta}
-    return {"metadata": kept, "spec": pod.get("spec")}
+    found = {key: meta[key] for key in ("labels", "annotations") if key in meta}
+    return {"metadata": found, "spec": pod.get("spec")}
 
 
 def _merged(pods: list[dict[str, Value]]) -> Value:
-    """Count equal templates together: a file may list its pods one by one."""
+    """Merge equal templates and add their counts: a file may list its pods one by one."""
     found: list[Value] = []
     for pod in pods:
         same = next(

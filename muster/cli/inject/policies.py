@@ -1,4 +1,4 @@
-"""`muster inject --policies`: a cluster's policies as YAML, with what they leave out on top."""
+"""`muster inject --policies`: a cluster's policies as YAML, and what they leave out as comment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.workloads.managedpods import ManagedPolicy
 _WIDTH = 100  # columns
 _HEAD = """\
 Muster's policies for cluster {name}: what its webhook adds and refuses, as far as policies of the
-API server can say it. docs/policies.md tells how they are used; made by muster inject --policies,
+API server can say it. docs/policies.md explains their use; made by muster inject --policies,
 so write the ClusterProfile, not this file.
 """
 _BETA = """\

@@ -8,7 +8,7 @@ import msgspec
 from muster.cli.ask.views import age, columns
 from muster.cli.ops.networks import Network, NetworkNode, NetworkPool, Networks, NetworkState
 
-_NAMED: Final = 3  # nodes that are named; of the others there is a number
+_NAMED: Final = 3  # most nodes that are named; the others are counted
 _NO_POOLS: Final = (
     "no pools: no gang gets a network of its own; "
     "manifests/components/job-networks/pool.yaml is one to begin with"
@@ -75,7 +75,7 @@ def _age(network: Network, now: float) -> str:
 
 
 def _state(network: Network) -> str:
-    """Return the state, and which nodes stand in its way."""
+    """Return the state, and the nodes that are not ready."""
     if network.state is NetworkState.LEAVING:
         left = "; devices are left on " + _names(network.nodes) if network.nodes else ""
         return f"leaving{left}"
@@ -83,8 +83,8 @@ def _state(network: Network) -> str:
         state: [node for node in network.nodes if node.state is state]
         for state in (NetworkState.PENDING, NetworkState.SILENT)
     }
-    told = (f"{state.value}: {_names(nodes)}" for state, nodes in late.items() if nodes)
-    return "; ".join(told) or "ready"
+    texts = (f"{state.value}: {_names(nodes)}" for state, nodes in late.items() if nodes)
+    return "; ".join(texts) or "ready"
 
 
 def _names(nodes: Sequence[NetworkNode]) -> str:
@@ -93,7 +93,7 @@ def _names(nodes: Sequence[NetworkNode]) -> str:
 
 
 def _meant(node: NetworkNode) -> str:
-    """Return a node's state, with what to look at."""
+    """Return a node's state, with its reason."""
     match node.state:
         case NetworkState.SILENT:
             return "no agent: muster vni-agent does not run there"

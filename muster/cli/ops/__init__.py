@@ -1,4 +1,4 @@
-"""What the operator's commands do, apart from their flags: loaded when one of them runs.
+"""The work of the operator's commands, without their flags: loaded when one of them runs.
 
 ``issuing``   an authority and certificates, as files and as Secrets
 ``networks``  isolated networks as the API server has them

@@ -1,8 +1,8 @@
 """An authority, the extender's certificate and kube-scheduler's, as files and as Secrets.
 
-The authority's key is not written anywhere: whoever needs new certificates makes all of them anew,
-and nobody can find a key that opens `bind` for ever. cert-manager is the way for those who want
-them renewed (manifests/components/cert-manager).
+The authority's key is not written anywhere: for new certificates all of them are made anew, and no
+key that gives access to `bind` for ever can leak. For certificates that are renewed use
+cert-manager (manifests/components/cert-manager).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def write(
 ) -> list[tuple[Path, str]]:
     """Write the files and return each with its purpose.
 
-    Raises ``FileExistsError`` before anything is overwritten and ``ValueError`` for an address or
-    a lifetime that cannot be.
+    Raises ``FileExistsError`` before anything is overwritten, and ``ValueError`` for an invalid
+    address or lifetime.
     """
     if not 1 <= days <= _LONGEST_DAYS:
         raise ValueError(f"--days {days}: allowed is 1 to {_LONGEST_DAYS}")

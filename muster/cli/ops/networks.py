@@ -2,9 +2,9 @@
 
 ::
 
-    VNIPool ─────► what there is, what is free, and why it is not used
-    JobNetwork ──► who has which VNI, and on which nodes it should be
-    NodeNetwork ─► on which it is: said by the agents, each of its own node
+    VNIPool ─────► its VNIs, how many are free, and why it is not used
+    JobNetwork ──► which gang has which VNI, and on which nodes it should be
+    NodeNetwork ─► the VNIs that are on a node, as its agent reports them
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,11 +41,11 @@ NO_MULTUS: Final = (
 NO_AGENTS: Final = (
     "no node has reported: muster vni-agent runs nowhere; until then gangs that a pool selects wait"
 )
-UNSEEN: Final = "not looked at yet: is the extender running?"
+UNSEEN: Final = "not checked yet: is the extender running?"
 
 
 class NetworkState(StrEnum):
-    """Of a network, or of one of its nodes. ``PENDING``: not all devices stand yet."""
+    """The state of a network, or of one of its nodes. ``PENDING``: devices are missing."""
 
     READY = "ready"
     PENDING = "pending"
@@ -55,40 +55,49 @@ class NetworkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkPool:
-    """One pool. ``federation``: "" for none. ``why``: it is not used, "" for one that is.
-
-    ``note``: what else its status says that somebody should act on.
-    """
+    """One pool."""
 
     name: str
+    #: Its VNIs, "first-last".
     range: str
+    #: Number of its VNIs.
     size: int
+    #: How many of them have a network.
     used: int
+    #: The VNIs of its federation share, "" for none.
     federation: str
+    #: Why it is not used, "" for a pool that is used.
     why: str
+    #: Another condition of its status that needs action, "" for none.
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkNode:
-    """A node that the network should be on, or, of one that leaves, still is on."""
+    """A node that the network should be on, or that a leaving network is still on."""
 
     name: str
+    #: Its address in the underlay.
     address: str
     state: NetworkState
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One VNI. ``made``: when, in epoch seconds, 0.0 where nobody knows."""
+    """One VNI."""
 
     vni: int
+    #: Key of its gang.
     gang: str
+    #: The namespace of the gang.
     namespace: str
+    #: Name of the pool that the VNI is from.
     pool: str
     subnet: str
     mtu: int
+    #: UDP port of VXLAN.
     port: int
+    #: When it was created, epoch seconds, 0.0 where that is not known.
     made: float
     state: NetworkState
     nodes: tuple[NetworkNode, ...]
@@ -96,11 +105,13 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """All that there is. ``agents``: nodes that have reported. ``problems``: whole sentences."""
+    """All pools and networks of a cluster."""
 
     pools: tuple[NetworkPool, ...]
     networks: tuple[Network, ...]
+    #: Number of nodes that have reported.
     agents: int
+    #: A sentence for each.
     problems: tuple[str, ...]
 
 
@@ -114,11 +125,11 @@ async def read(auth: Auth) -> Networks:
         except NotFound:
             raise Failure(NOT_INSTALLED) from None
         has_multus = await _has_multus(client)
-    said = {agent.metadata.name: agent.status for agent in agents}
+    reports = {agent.metadata.name: agent.status for agent in agents}
     problems = ("" if has_multus else NO_MULTUS, "" if agents or not pools else NO_AGENTS)
     return Networks(
         tuple(_pool(each, networks) for each in pools),
-        tuple(_network(each, said) for each in sorted(networks, key=lambda each: each.spec.vni)),
+        tuple(_network(each, reports) for each in sorted(networks, key=lambda each: each.spec.vni)),
         len(agents),
         tuple(filter(None, problems)),
     )
@@ -128,7 +139,7 @@ async def _has_multus(client: KubeClient) -> bool:
     try:
         return await client.serves(ATTACHMENTS)
     except Forbidden:
-        return True  # nothing can be said
+        return True  # unknown
 
 
 def named(found: Networks, text: str) -> Network:
@@ -156,9 +167,9 @@ def named(found: Networks, text: str) -> Network:
 
 
 def _pool(pool: VniPool, networks: Sequence[JobNetwork]) -> NetworkPool:
-    spec, said = pool.spec, {each.type: each for each in pool.status.conditions}
+    spec, conditions = pool.spec, {each.type: each for each in pool.status.conditions}
     first, last = spec.range.first, spec.range.last
-    accepted, free = said.get("Accepted"), said.get("FederationFree")
+    accepted, free = conditions.get("Accepted"), conditions.get("FederationFree")
     return NetworkPool(
         name=pool.metadata.name,
         range=_range(spec.range),
@@ -174,10 +185,10 @@ def _range(found: VniRange) -> str:
     return f"{found.first}-{found.last}"
 
 
-def _network(network: JobNetwork, said: Mapping[str, NodeNetworkStatus]) -> Network:
+def _network(network: JobNetwork, reports: Mapping[str, NodeNetworkStatus]) -> Network:
     spec, meta = network.spec, network.metadata
     leaves = meta.deletion_timestamp is not None
-    nodes = _left(spec.vni, said) if leaves else _wanted(spec.vni, spec.nodes, said)
+    nodes = _left(spec.vni, reports) if leaves else _wanted(spec.vni, spec.nodes, reports)
     return Network(
         vni=spec.vni,
         gang=spec.gang,
@@ -192,19 +203,19 @@ def _network(network: JobNetwork, said: Mapping[str, NodeNetworkStatus]) -> Netw
     )
 
 
-def _left(vni: int, said: Mapping[str, NodeNetworkStatus]) -> tuple[NetworkNode, ...]:
+def _left(vni: int, reports: Mapping[str, NodeNetworkStatus]) -> tuple[NetworkNode, ...]:
     return tuple(
         NetworkNode(name, status.address, NetworkState.LEAVING)
-        for name, status in sorted(said.items())
+        for name, status in sorted(reports.items())
         if vni in status.vnis
     )
 
 
 def _wanted(
-    vni: int, peers: Sequence[Peer], said: Mapping[str, NodeNetworkStatus]
+    vni: int, peers: Sequence[Peer], reports: Mapping[str, NodeNetworkStatus]
 ) -> tuple[NetworkNode, ...]:
     return tuple(
-        NetworkNode(peer.name, peer.address, _state(vni, said.get(peer.name))) for peer in peers
+        NetworkNode(peer.name, peer.address, _state(vni, reports.get(peer.name))) for peer in peers
     )
 
 

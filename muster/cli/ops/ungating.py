@@ -1,8 +1,8 @@
 """Lift Muster's gate, and no other, from the pods that are chosen.
 
-A gated pod waits for the party that owns the gate's name. When Muster goes, its gates must go
-first, or the pods wait for ever. A pod without a plan is then placed by kube-scheduler like any
-other, not as part of its gang. Gates of others (Kueue) stay: their owners lift them.
+A gated pod waits for the controller that owns the gate. Before Muster is uninstalled, its gates
+must be lifted, or the pods wait for ever. kube-scheduler then places a pod without a plan like any
+other, not as part of its gang. Gates of other controllers (Kueue) stay.
 
     list the unbound pods ──► lift, 32 at a time ──► list again, until none is gated
                                                      or all that are were refused
@@ -43,26 +43,35 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PodChoice:
-    """Which pods: these, else those of a namespace, else all."""
+    """Which pods to ungate: ``pods``, else those of a namespace, else all."""
 
-    pods: tuple[str, ...] = ()  # namespace/name
+    #: NAMESPACE/NAME of each.
+    pods: tuple[str, ...] = ()
+    #: All pods of it, ``None``: of all namespaces.
     namespace: str | None = None
+    #: Only report which pods these are.
     dry_run: bool = False
 
 
 @dataclass(slots=True)
 class Done:
-    """What came of it. `schedulers`: who places the ungated pods now."""
+    """The result."""
 
+    #: NAMESPACE/NAME of the pods.
     ungated: list[str] = field(default_factory=list)
+    #: Number of pods that were deleted meanwhile.
     gone: int = 0
+    #: A sentence for each pod that could not be ungated.
     refusals: list[str] = field(default_factory=list)
+    #: By name of the scheduler that places them now, number of ungated pods.
     schedulers: Counter[str] = field(default_factory=Counter)
-    webhook_gates: bool = False  # Muster's mutating configuration is still there
+    #: Whether Muster's mutating webhook still exists and gates new pods.
+    webhook_gates: bool = False
+    #: Nothing was changed.
     dry_run: bool = False
 
     def figures(self) -> dict[str, object]:
-        """Return what is shown."""
+        """Return the values that the command prints."""
         shown: dict[str, object] = {"would ungate": self.ungated} if self.dry_run else {}
         counts = {"ungated": 0 if self.dry_run else len(self.ungated)}
         counts |= {"gone": self.gone, "refused": len(self.refusals)}
@@ -70,7 +79,7 @@ class Done:
 
 
 async def ungate(auth: Auth, choice: PodChoice) -> Done:
-    """Lift the gates; raises ``KubeError`` where the pods cannot even be listed."""
+    """Lift the gates; raises ``KubeError`` where the pods cannot be listed."""
     done = Done(dry_run=choice.dry_run)
     async with KubeClient(auth) as client:
         done.webhook_gates = await _exists(client, "muster-webhook")
@@ -107,7 +116,7 @@ async def _lift_all(client: KubeClient, pods: Sequence[Pod], done: Done) -> None
 
 
 async def _lift(client: KubeClient, pod: Pod, done: Done) -> None:
-    """Take the gate off the pod of this UID: a recreated one of the same name is not meant."""
+    """Lift the gate of the pod with this UID, not of a new pod with the same name."""
     gates = [{"name": PLAN_GATE, "$patch": "delete"}]
     body = {"metadata": {"uid": pod.metadata.uid}, "spec": {"schedulingGates": gates}}
     meta, encoded = pod.metadata, msgspec.json.encode(body)
@@ -134,5 +143,5 @@ async def _exists(client: KubeClient, name: str) -> bool:
     try:
         await client.get(_MUTATING, name)
     except APIError:
-        return False  # not there, or not ours to see
+        return False  # it does not exist, or may not be read
     return True

@@ -1,6 +1,6 @@
-"""`muster replay DUMP`: ask again what an extender was asked, of the cluster as it was.
+"""`muster replay DUMP`: ask an extender's recorded questions again, of the recorded cluster.
 
-Exit codes: 0 every answer is the recorded one, 1 one is not, 2 the file cannot be read.
+Exit codes: 0 all answers are the recorded ones, 1 an answer differs, 2 the file cannot be read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 DIFFERENT: Final = 1
 UNREADABLE: Final = 2
-_NAMED: Final = 10  # gangs that a message offers
+_NAMED: Final = 10  # most gangs that a message lists
 
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
     command = commands.add_parser(
-        "replay", help="re-run the decisions of a dump (SIGUSR2) and say why"
+        "replay", help="re-run the decisions of a dump (SIGUSR2) with their reasons"
     )
     command.add_argument("dump", type=Path, metavar="DUMP", help="the file that the log names")
     command.add_argument("--gang", metavar="NAMESPACE/NAME", help="everything about one gang")
@@ -44,7 +44,7 @@ def register(commands: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.without_gang and not arguments.gang:
-        raise Failure("--without-gang: say with --gang whose decision is asked for")
+        raise Failure("--without-gang: name with --gang the gang to decide about")
     try:
         recording = _read(arguments.dump)
         return _replay(recording, arguments)
@@ -103,12 +103,12 @@ def _rerun(recording: Recording, recorded: Recorded) -> Rerun:
 
 
 def _named(snapshot: Snapshot, text: str) -> GangKey:
-    """Return the gang that is meant: a whole key, or one without its dialect."""
+    """Return the gang with this key, which may lack the dialect."""
     keys = [key for key in snapshot.gangs() if text in (key, key.partition("/")[2])]
     if len(keys) == 1:
         return keys[0]
     if keys:
-        raise Failure(f"gang {text!r}: say which one, {' or '.join(keys)}")
+        raise Failure(f"gang {text!r}: name one, {' or '.join(keys)}")
     known = sorted(snapshot.gangs())
     more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
     some = ", ".join(known[:_NAMED]) or "no gangs"

@@ -1,4 +1,4 @@
-"""What `muster replay --gang` prints: one gang, each time it was asked about, in full."""
+"""The output of `muster replay --gang`: all questions about one gang, with details."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.decisions.answer import Answer, Deferred, Planned
 from muster.decisions.record import outcome
 from muster.decisions.recording import Note, RecordingSource
-from muster.decisions.recordtext import told
+from muster.decisions.recordtext import sentences
 from muster.decisions.replay import Rerun
 from muster.decisions.suppositions import SupposedAnswer
 from muster.placement.decision import Reject, Wait
@@ -31,25 +31,25 @@ Row = tuple[str, ...]
 
 
 def in_full(source: RecordingSource, reruns: Sequence[Rerun]) -> str:
-    """Return everything about one gang: as of the dump, then its decisions before, newest first."""
+    """Return everything about one gang: at the time of the dump, then earlier decisions."""
     parts: list[str] = []
     known: list[str] = []
     for each in reruns:
-        told_now = list(_told(each.snapshot, each.recorded.entry.question, each.answer))
-        parts += [_facts(each, source), *(told_now if told_now != known else [_AS_ABOVE])]
-        known = told_now
+        now = list(_answered(each.snapshot, each.recorded.entry.question, each.answer))
+        parts += [_facts(each, source), *(now if now != known else [_AS_ABOVE])]
+        known = now
     return "\n\n".join(parts)
 
 
 def supposed(found: SupposedAnswer) -> str:
-    """Return what would be decided in a cluster that is not there."""
+    """Return what would be decided in a supposed cluster."""
     gone = ", ".join(f"{key} (pods on nodes: {pods})" for key, pods in found.gone)
     facts = columns([("Gang", found.question.gang), ("What if", f"without {gone}")])
-    return "\n\n".join([facts, *_told(found.snapshot, found.question, found.answer)])
+    return "\n\n".join([facts, *_answered(found.snapshot, found.question, found.answer)])
 
 
 def placed(source: RecordingSource, snapshot: Snapshot, key: GangKey, *, as_json: bool) -> str:
-    """Return where a gang stands about which nothing is decided any more."""
+    """Return the nodes of a gang about which nothing is decided any more."""
     stands_on = _nodes_of(snapshot, key)
     if as_json:
         nodes = [{"domain": at, "node": node, "pods": pods} for at, node, pods in stands_on]
@@ -58,7 +58,7 @@ def placed(source: RecordingSource, snapshot: Snapshot, key: GangKey, *, as_json
     head = (short(levels[-2]).upper() if len(levels) > 1 else "CLUSTER", "NODE", "PODS")
     rows = [(at, node, str(pods)) for at, node, pods in stands_on]
     facts = columns(gang_facts(row_of(snapshot, key), source.now))
-    why = "no member waits, and its decision is too old to be kept (dump.keepDecisions)"
+    why = "no member waits, and its decision is too old to be recorded (dump.keepDecisions)"
     return "\n\n".join([facts, why, *([_table(head, rows, "nodes")] if rows else [])])
 
 
@@ -79,7 +79,7 @@ def _nodes_of(snapshot: Snapshot, key: GangKey) -> list[tuple[str, str, int]]:
 
 
 def row_of(snapshot: Snapshot, key: GangKey) -> GangRow:
-    """Return a gang as the extender's own API tells it."""
+    """Return a gang as the extender's API shows it."""
     view = snapshot.gang(key)
     if view is None:
         return GangRow(key, "gone")
@@ -114,7 +114,7 @@ def placed_on(rerun: Rerun) -> str:
 
 
 def stands(note: Note, snapshot: Snapshot, source: RecordingSource) -> str:
-    """Return how the planner stood to a gang when the dump was taken."""
+    """Return what the planner was going to do with a gang when the dump was taken."""
     where = {"to do": "about to be looked at", "parked": "parked until room appears"}
     parts = [where.get(note.listed, "not on the planner's list")]
     if note.next_look is not None:
@@ -122,7 +122,7 @@ def stands(note: Note, snapshot: Snapshot, source: RecordingSource) -> str:
     if note.said is not None:
         since = snapshot.generation - note.said.generation
         when = "on this very state" if not since else f"{since:,} generations before"
-        parts.append(f"last told to {note.said.outcome}, {note.said.reason!r}, {when}")
+        parts.append(f"last answer {note.said.outcome}, {note.said.reason!r}, {when}")
     return ", ".join(parts)
 
 
@@ -162,16 +162,16 @@ def _facts(rerun: Rerun, source: RecordingSource) -> str:
     if question.network:
         facts.append(("Network", question.network))
     if question.kept:
-        facts.append(("Kept", f"for lost members of other gangs: {_some(question.kept)}"))
+        facts.append(("Left free", f"for lost members of other gangs: {_some(question.kept)}"))
     facts.append(("Replay", rerun.verdict + (f": {rerun.difference}" if rerun.difference else "")))
     return columns(facts)
 
 
-def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[str]:
+def _answered(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[str]:
     """Yield an answer in sentences, then the tables that belong to it."""
     view = snapshot.gang(question.gang)
     if view is not None:
-        yield "\n".join(told(answer, view, question.now))
+        yield "\n".join(sentences(answer, view, question.now))
     if isinstance(answer, Planned):
         yield _places(snapshot, answer)
     if isinstance(answer, Planned | Wait):
@@ -196,7 +196,7 @@ def _places(snapshot: Snapshot, planned: Planned) -> str:
 
 
 def _domains(found: Candidates) -> str:
-    """Return where there is room: what a person compares the decision with."""
+    """Return the domains with room, to compare the decision with."""
     level = "cluster" if found.level == CLUSTER else short(found.level)
     head = (level.upper(), "MEMBERS", "NODES", "SUITABLE", f"FREE {found.resource}")
     rows = [
@@ -209,7 +209,7 @@ def _domains(found: Candidates) -> str:
         )
         for row in found.rows
     ]
-    must = "the members must share one" if found.required else "nothing says they must share one"
+    must = "the members must share one" if found.required else "they need not share one"
     title = f"Room by {level}" + ("" if found.level == CLUSTER else f" ({must}):")
     return title + "\n" + _table(head, rows, f"{level}s")
 

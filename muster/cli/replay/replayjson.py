@@ -1,4 +1,4 @@
-"""What `muster replay --json` prints: all that the text says, and what it leaves out."""
+"""The output of `muster replay --json`: all that is in the text, and what the text leaves out."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ Object = dict[str, object]
 
 
 def replayed(source: RecordingSource, snapshot: Snapshot, reruns: Sequence[Rerun]) -> Object:
-    """Return all decisions that were asked for again, in the order of the dump."""
+    """Return all replayed decisions, in the order of the dump."""
     verdicts = Counter(each.verdict for each in reruns)
     return {
         "source": encode(source),
@@ -44,7 +44,7 @@ def replayed(source: RecordingSource, snapshot: Snapshot, reruns: Sequence[Rerun
 
 
 def supposed(found: SupposedAnswer) -> Object:
-    """Return what would be decided in a cluster that is not there."""
+    """Return what would be decided in a supposed cluster."""
     gone = [{"gang": key, "pods_on_nodes": pods} for key, pods in found.gone]
     return {"without": gone, **_decision(found.snapshot, found.question, found.answer)}
 

@@ -1,4 +1,4 @@
-"""What `muster replay` prints of a whole dump. Pure: from reruns to text, as ``views`` does."""
+"""The text output of `muster replay` for a whole dump. Pure: from reruns to text."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -132,7 +132,7 @@ def _made(rerun: Rerun, source: RecordingSource) -> Row:
 
 
 def _remarks(now: Sequence[Rerun], source: RecordingSource) -> Iterator[str]:
-    """Yield what an operator should not overlook: gangs that would go, and are not looked at."""
+    """Yield warnings: gangs that would be planned now and are on no list of the planner."""
     for each in now:
         key, note = each.recorded.entry.question.gang, each.recorded.entry.note
         fits = placed_on(each)

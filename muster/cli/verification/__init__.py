@@ -1,15 +1,15 @@
-"""`muster verify`: each module checks one area of an installation and says what to mend.
+"""`muster verify`: each module checks one area of an installation and reports what to correct.
 
-``run``           all checks in turn, each on its own
-``finding``       what a check says: one line, and what to do about it
-``foundconfig``   the scheduler configuration, looked for in the cluster
-``scheduler``     whether it calls Muster, and in a way that works
+``run``           all checks in turn, independent of each other
+``finding``       the result of a check: one line, and what to do about it
+``foundconfig``   the scheduler configuration, searched in the cluster
+``scheduler``     whether it calls Muster with correct settings
 ``webhooks``      whether the webhook configurations are there, and reach a webhook they trust
-``registration``  these as they should be, and as they are stored
+``registration``  wanted and stored webhook configurations
 ``callers``       who may call the extender, and whether kube-scheduler is among them
-``rights``        whether the ServiceAccounts may do what the shipped RBAC says
+``rights``        whether the ServiceAccounts have the rights of the shipped RBAC
 ``leader``        whether a replica leads
-``servingcert``   whether the extender's certificate is there, valid, and for its names
-``x509files``     whether certificates are still good
+``servingcert``   whether the extender's certificate exists, is valid, and has its names
+``x509files``     whether certificates are still valid
 ``shipped``       files of manifests/, in the source tree or installed
 """

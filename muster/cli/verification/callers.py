@@ -1,4 +1,4 @@
-"""Who may call the extender that is installed, and whether kube-scheduler is among them.
+"""Which clients may call the installed extender, and whether kube-scheduler is one of them.
 
 Deployment muster-extender ──► its ConfigMap ──► listen, tls, callers ──► findings
 Secret muster-scheduler-client ──► its certificate's common name ──► is it let in?
@@ -24,11 +24,11 @@ _VOLUME: Final = "config"
 _KEY: Final = "extender.yaml"
 _CLIENT: Final = "muster-scheduler-client"
 _SEE: Final = "see callers in manifests/base/extender-config.yaml"
-_LOOK: Final = "run this as somebody who may read it"
+_LOOK: Final = "run this with credentials that may read it"
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of what is read here; the extender itself checks every field at its start."""
+    """Base of the objects that are read; the extender itself checks all fields when it starts."""
 
 
 class _ConfigMapRef(_Wire, frozen=True):
@@ -88,7 +88,7 @@ class _Callers(_Wire, frozen=True):
 
 
 class Configuration(_Wire, frozen=True):
-    """ExtenderConfiguration, as far as it says who may call."""
+    """The part of ExtenderConfiguration about callers."""
 
     listen: _Listen = _Listen()
     tls: _Tls | None = None
@@ -101,7 +101,7 @@ class Configuration(_Wire, frozen=True):
 
 
 async def check(transport: Transport, namespace: str) -> list[CheckFinding]:
-    """Judge the configuration of the installed extender."""
+    """Check the configuration of the installed extender."""
     try:
         config = await _configuration(transport, namespace)
     except NotFound as absent:
@@ -113,7 +113,7 @@ async def check(transport: Transport, namespace: str) -> list[CheckFinding]:
 
 
 async def accepts_tokens(transport: Transport, namespace: str) -> bool:
-    """Return whether the installed extender asks about tokens; True where that cannot be seen."""
+    """Return whether the installed extender accepts tokens; True where that is not known."""
     try:
         return (await _configuration(transport, namespace)).callers.tokens is not None
     except (KubeError, msgspec.MsgspecError):
@@ -121,15 +121,15 @@ async def accepts_tokens(transport: Transport, namespace: str) -> bool:
 
 
 def judge(config: Configuration, scheduler: str | None) -> list[CheckFinding]:
-    """Judge who may call; ``scheduler``: the name in kube-scheduler's certificate, if known."""
+    """Check the callers; ``scheduler``: the name in kube-scheduler's certificate, if known."""
     callers = config.callers
     if callers.anybody and not _is_here(config.listen.host):
         text = f"callers.anybody: true at {config.listen.host}: everybody may call bind"
         return [warning(AREA, text, _SEE)]
     if callers.tokens is None and not config.certificates:
         if _is_here(config.listen.host):
-            return [ok(AREA, f"whoever is on the machine that listens at {config.listen.host}")]
-        text = f"listen.host {config.listen.host}: nobody is asked who they are: it does not start"
+            return [ok(AREA, f"all clients on the machine that listens at {config.listen.host}")]
+        text = f"listen.host {config.listen.host}: no credentials are needed: it does not start"
         return [broken(AREA, text, _SEE)]
     return [_schedulers(config, scheduler), _readers(config)]
 
@@ -143,8 +143,8 @@ def _schedulers(config: Configuration, scheduler: str | None) -> CheckFinding:
         named = _Named()
     listed = (*named.certificates, *named.organizations, *named.users, *named.groups)
     if not listed:
-        return warning(AREA, "callers.schedule: names nobody: kube-scheduler is turned away", _SEE)
-    # An organization may let it in, too; of that the Secret's certificate of ours has none.
+        return warning(AREA, "callers.schedule: is empty: kube-scheduler is turned away", _SEE)
+    # An organization may admit it, too, but the certificate in Muster's Secret has none.
     if scheduler is not None and not named.organizations and scheduler not in named.certificates:
         text = (
             f"Secret {_CLIENT}: its certificate is of {scheduler}, and callers.schedule names "
@@ -173,7 +173,7 @@ async def _configuration(transport: Transport, namespace: str) -> Configuration:
 
 
 async def _scheduler(transport: Transport, namespace: str) -> str | None:
-    """Return the common name in the certificate made for kube-scheduler, if that is there."""
+    """Return the common name in the certificate for kube-scheduler, if it exists."""
     path = f"/api/v1/namespaces/{namespace}/secrets/{_CLIENT}"
     try:
         raw = await transport.send(HttpRequest("GET", path))

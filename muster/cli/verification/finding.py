@@ -1,4 +1,4 @@
-"""What a check says: one line of what is, and what to do about it."""
+"""The result of a check: one line, and what to do about it."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ from enum import StrEnum
 
 
 class CheckLevel(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
-    UNKNOWN = "unknown"  # could not be looked at: the remedy says what that takes
-    WARNING = "warning"  # works, until or unless
+    UNKNOWN = "unknown"  # could not be checked; the remedy names what that needs
+    WARNING = "warning"  # works now, but may fail
     BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One checked thing. `remedy` is empty where nothing is to be done."""
+    """One result of a check."""
 
     level: CheckLevel
+    #: The part of the installation, such as "webhooks".
     area: str
+    #: What was found.
     text: str
+    #: What to do, "" for nothing.
     remedy: str = ""
 
 
 def ok(area: str, text: str) -> CheckFinding:
-    """Return that all is well."""
+    """Return a finding of level OK."""
     return CheckFinding(CheckLevel.OK, area, text)
 
 
 def unknown(area: str, text: str, remedy: str) -> CheckFinding:
-    """Return that it could not be seen."""
+    """Return a finding of level UNKNOWN."""
     return CheckFinding(CheckLevel.UNKNOWN, area, text, remedy)
 
 
 def warning(area: str, text: str, remedy: str) -> CheckFinding:
-    """Return that it works, but."""
+    """Return a finding of level WARNING."""
     return CheckFinding(CheckLevel.WARNING, area, text, remedy)
 
 
 def broken(area: str, text: str, remedy: str) -> CheckFinding:
-    """Return that it does not work."""
+    """Return a finding of level BROKEN."""
     return CheckFinding(CheckLevel.BROKEN, area, text, remedy)

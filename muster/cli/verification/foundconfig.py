@@ -1,7 +1,7 @@
-"""The scheduler configuration, where none was named: looked for in the cluster.
+"""The scheduler configuration, searched in the cluster where no file was named.
 
-A second scheduler's lies in a ConfigMap beside Muster and is judged there. Of a static pod only the
-command line is visible: it tells whether there is a configuration file at all, and which.
+That of a second scheduler is in a ConfigMap beside Muster and is checked there. Of a static pod
+only the command line is visible, which names the configuration file, if there is one.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class _Pods(msgspec.Struct):
 
 
 async def check(transport: Transport, namespace: str, now: datetime) -> list[CheckFinding]:
-    """Judge every configuration that is found in ConfigMaps, else look at the static pods."""
+    """Check all configurations in ConfigMaps; without any, look at the static pods."""
     try:
         raw = await transport.send(HttpRequest("GET", f"/api/v1/namespaces/{namespace}/configmaps"))
     except Forbidden as refused:
-        remedy = "run this as somebody who may, or name the file with --scheduler-config"
+        remedy = "run this with credentials that may, or name the file with --scheduler-config"
         return [unknown(scheduler.AREA, str(refused), remedy)]
     found = [
         finding
@@ -74,9 +74,9 @@ async def _static(transport: Transport) -> list[CheckFinding]:
     raw = await transport.send(HttpRequest("GET", path, _STATIC))
     pods = msgspec.json.decode(raw, type=_Pods).items
     findings = [_of_pod(pod) for pod in pods]
-    nobody = "no kube-scheduler is visible in the cluster"
+    unseen = "no kube-scheduler is visible in the cluster"
     remedy = "name its file with --scheduler-config, on a control-plane node"
-    return findings or [unknown(scheduler.AREA, nobody, remedy)]
+    return findings or [unknown(scheduler.AREA, unseen, remedy)]
 
 
 def _of_pod(pod: _Pod) -> CheckFinding:

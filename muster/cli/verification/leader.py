@@ -13,7 +13,7 @@ from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "leader"
 _LEASE: Final = "muster-extender"
-_LOOK: Final = "kubectl -n {namespace} get pods; logs of deploy/muster-extender say why"
+_LOOK: Final = "kubectl -n {namespace} get pods; logs of deploy/muster-extender show why"
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -27,20 +27,20 @@ class _Lease(msgspec.Struct):
 
 
 async def check(transport: Transport, namespace: str, server_now: datetime) -> list[CheckFinding]:
-    """Judge the Lease; `server_now`: the time by the API server's clock."""
+    """Check the Lease; `server_now`: the time by the API server's clock."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{_LEASE}"
     look = _LOOK.format(namespace=namespace)
     try:
         raw = await transport.send(HttpRequest("GET", path))
     except NotFound:
-        return [broken(AREA, f"Lease {namespace}/{_LEASE} is missing: nobody ever led", look)]
+        return [broken(AREA, f"Lease {namespace}/{_LEASE} is missing: no replica ever led", look)]
     except Forbidden as refused:
-        return [unknown(AREA, str(refused), "run this as somebody who may read leases")]
+        return [unknown(AREA, str(refused), "run this with credentials that may read leases")]
     spec = msgspec.json.decode(raw, type=_Lease).spec
     if not spec.holder_identity or spec.renew_time is None:
-        return [warning(AREA, "nobody leads at the moment", look)]
+        return [warning(AREA, "no replica leads at the moment", look)]
     age = server_now - spec.renew_time
     if age > timedelta(seconds=spec.lease_duration_seconds):
         text = f"{spec.holder_identity} renewed its Lease {age.total_seconds():.0f} s ago"
-        return [broken(AREA, f"{text}, longer than the Lease lasts: nobody plans", look)]
+        return [broken(AREA, f"{text}, longer than the Lease lasts: no replica plans", look)]
     return [ok(AREA, f"{spec.holder_identity} leads")]

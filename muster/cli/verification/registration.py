@@ -1,7 +1,7 @@
 """The webhook configurations as they should be and as they are stored.
 
-What should be is printed by the webhook itself (`python -m webhook --print-configurations`), from
-its own configuration: the command line never imports the programs.
+The webhook itself prints the wanted ones (`python -m webhook --print-configurations`) from its
+configuration, because the command line never imports the programs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from muster.cli.verification import shipped
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of the structs of admissionregistration.k8s.io/v1, as far as they are compared."""
+    """Base of the structs of admissionregistration.k8s.io/v1, with the compared fields only."""
 
 
 class CheckedRule(_Wire, frozen=True):
-    """Which requests."""
+    """RuleWithOperations: which requests the webhook gets."""
 
     api_groups: tuple[str, ...] = ()
     api_versions: tuple[str, ...] = ()
@@ -51,13 +51,13 @@ class Condition(_Wire, frozen=True):
 
 
 class Client(_Wire, frozen=True):
-    """How the webhook is reached; only whom the API server trusts there."""
+    """WebhookClientConfig, with the authority only."""
 
     ca_bundle: str = ""
 
 
 class CheckedWebhook(_Wire, frozen=True):
-    """One webhook."""
+    """MutatingWebhook or ValidatingWebhook."""
 
     name: str
     client_config: Client = Client()
@@ -86,7 +86,7 @@ class Configuration(_Wire, frozen=True):
 
 
 class PrintFailed(Exception):
-    """The webhook refuses its configuration; the message is its own."""
+    """The webhook refuses its configuration; the message is the webhook's."""
 
 
 async def expected(config: Path | None) -> list[Configuration]:

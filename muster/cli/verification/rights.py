@@ -1,8 +1,8 @@
-"""Whether the two ServiceAccounts may do what the shipped RBAC says they must.
+"""Whether the two ServiceAccounts have the rights of the shipped RBAC.
 
-The rules are read from manifests/rbac/muster.yaml, so what is asked for is what is shipped. Each
-becomes one SubjectAccessReview per group, resource, name and verb: the API server's own authorisers
-answer, whatever they are (RBAC, Node, a webhook, a cloud's IAM).
+The rules are read from manifests/rbac/muster.yaml, so the shipped rules are checked. Each becomes
+one SubjectAccessReview per group, resource, name and verb, which the API server's own authorisers
+answer (RBAC, Node, a webhook, a cloud's IAM).
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ _REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One thing an account must be allowed to do; `namespace` is "" for the whole cluster."""
+    """One right that an account must have."""
 
+    #: Name of the ServiceAccount.
     account: str
     verb: str
+    #: API group, "" for the core group.
     group: str
     resource: str
+    #: "" for none.
     subresource: str = ""
+    #: Name of the object, "" for all.
     name: str = ""
+    #: "" for the whole cluster.
     namespace: str = ""
 
     def __str__(self) -> str:
@@ -67,7 +72,7 @@ class _RoleRef(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """A role or a binding, whichever: the fields of the other are empty."""
+    """A role or a binding; the fields of the other kind are empty."""
 
     kind: str
     metadata: _Meta
@@ -113,7 +118,7 @@ def _of_role(account: str, role: _Object) -> Iterator[Right]:
 async def check(
     transport: Transport, namespace: str, *, reviews: bool = True
 ) -> list[CheckFinding]:
-    """Ask for each right; one finding per account. `reviews`: whether it asks about callers."""
+    """Check each right; one finding per account. `reviews`: whether the extender reviews tokens."""
     manifest = shipped.path("rbac", "muster.yaml")
     rights = required(await asyncio.to_thread(manifest.read_bytes))
     if not reviews:
@@ -121,7 +126,7 @@ async def check(
     try:
         allowed = await _ask_all(transport, namespace, rights)
     except Forbidden as refused:
-        remedy = "run this as somebody who may create subjectaccessreviews"
+        remedy = "run this with credentials that may create subjectaccessreviews"
         return [unknown(AREA, f"cannot be asked for: {refused}", remedy)]
     accounts = sorted({right.account for right in rights})
     return [_finding(account, rights, allowed) for account in accounts]

@@ -1,4 +1,4 @@
-"""All checks in turn, each on its own: what cannot be looked at does not hide the rest."""
+"""All checks in turn: a check that is not possible does not prevent the others."""
 
 from __future__ import annotations
 
@@ -26,18 +26,22 @@ from muster.kube.http import serverclock
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import HttpRequest, Retry, Transport
 
-_SKEW_S: Final = 5.0  # half of the renew deadline: tokens, certificates and Leases bear that much
+_SKEW_S: Final = 5.0  # half of the renew deadline: tokens, certificates and Leases allow that much
 _OLDEST: Final = (1, 30)  # where pod scheduling gates and webhooks' matchConditions are stable
 _TESTED: Final = ((1, 35), (1, 36))  # what `make test` runs on
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is to be looked at. `namespace`: Muster's; `probe_namespace`: where a pod is tried."""
+    """What is checked."""
 
-    webhook_config: Path | None = None  # None: the shipped one
+    #: The webhook's configuration, None: the shipped one.
+    webhook_config: Path | None = None
+    #: The namespace of Muster.
     namespace: str = "muster-system"
+    #: The namespace for the dry run of a pod.
     probe_namespace: str = "default"
+    #: The scheduler configuration, None: searched in the cluster.
     scheduler_config: Path | None = None
 
 

@@ -1,8 +1,8 @@
-"""Whether a KubeSchedulerConfiguration calls Muster, and in a way that works.
+"""Whether a KubeSchedulerConfiguration calls Muster with correct settings.
 
-Each rule is one line of what goes wrong without it; the fields are those of
-kube-scheduler/config/v1 `Extender`. A file is checked as it lies: certificates that it names are
-looked at where they are on this machine, that is on the control-plane node.
+The message of each rule is what goes wrong without it; the fields are those of
+kube-scheduler/config/v1 `Extender`. Certificates that a file names are checked if they are on this
+machine, that is on the control-plane node.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _GROUP: Final = "kubescheduler.config.k8s.io/"
 _PATH: Final = "/v1/extender"
 _SEE: Final = "see manifests/scheduler-config/, which explains every field"
 _NAME_CA: Final = "tlsConfig.caFile: /etc/kubernetes/muster/ca.crt"
-_LEAST_WEIGHT: Final = 15  # from there on Muster's order outweighs the default plugins together
-_LEAST_QPS: Final = 100  # two requests per pod: below it no more than 50 pods/s are possible
+_LEAST_WEIGHT: Final = 15  # above all default plugins together
+_LEAST_QPS: Final = 100  # two requests per pod: below it at most 50 pods/s are possible
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of the structs of the file; unknown fields are kube-scheduler's business."""
+    """Base of the structs of the file; unknown fields are ignored."""
 
 
 class TlsConfig(_Wire, frozen=True):
@@ -69,7 +69,7 @@ class Extender(_Wire, frozen=True):
 
     @property
     def host(self) -> str:
-        """Where it is."""
+        """Its host name or address."""
         return urlsplit(self.url_prefix).hostname or ""
 
 
@@ -91,7 +91,7 @@ class Configuration(_Wire, frozen=True):
 
 
 def check(path: Path, now: datetime) -> list[CheckFinding]:
-    """Judge a file; certificates that it names are read, too."""
+    """Check a file and the certificates that it names."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -103,7 +103,7 @@ def check(path: Path, now: datetime) -> list[CheckFinding]:
 def judge(
     text: bytes, source: str, now: datetime, *, elsewhere: bool = False
 ) -> list[CheckFinding]:
-    """Judge a configuration; `source` is what findings call it.
+    """Check a configuration, called `source` in findings.
 
     `elsewhere`: the files that it names are in another machine's or pod's file system.
     """
@@ -119,7 +119,7 @@ def judge(
         text_ = f"{source}: no extender whose urlPrefix ends in {_PATH}: Muster is never asked"
         return [broken(AREA, text_, _SEE)]
     if len(ours) > 1:
-        return [broken(AREA, f"{source}: {len(ours)} extenders are Muster; keep one", _SEE)]
+        return [broken(AREA, f"{source}: {len(ours)} extenders are Muster; leave one", _SEE)]
     problems = [finding for rule in _RULES for finding in rule(config, ours[0])]
     problems += [] if elsewhere else _certificates(ours[0], now)
     return problems or [ok(AREA, f"{source}: calls {ours[0].url_prefix}")]
@@ -137,7 +137,7 @@ def _verbs(config: Configuration, it: Extender) -> Iterator[CheckFinding]:
                 AREA, f"{field}: {verb!r} is no path of Muster's", f"write {field}: {must}"
             )
     if not it.filter_verb:
-        yield broken(AREA, "filterVerb: is missing: plans are not kept to", "filterVerb: filter")
+        yield broken(AREA, "filterVerb: is missing: plans are not followed", "filterVerb: filter")
     if not it.preempt_verb:
         text = "preemptVerb: is missing: kube-scheduler may evict single members of a gang"
         yield warning(AREA, text, "preemptVerb: preempt")
@@ -153,16 +153,16 @@ def _address(_config: Configuration, it: Extender) -> Iterator[CheckFinding]:
         text = f"enableHTTPS: true, but urlPrefix {it.url_prefix} decides: nothing is encrypted"
         yield warning(AREA, text, "urlPrefix: https://…")
     if not https and not loopback:
-        text = f"urlPrefix: {it.url_prefix} is neither loopback nor https: anybody may ask and read"
+        text = f"urlPrefix: {it.url_prefix} is neither loopback nor https: others can ask and read"
         yield warning(AREA, text, "use https:// with tlsConfig")
     tls = it.tls_config or TlsConfig()
     if https and tls.insecure:
-        text = "tlsConfig.insecure: true: whoever answers at that address is believed"
+        text = "tlsConfig.insecure: true: any server at that address is trusted"
         yield warning(AREA, text, _NAME_CA)
     elif https and not (tls.ca_file or tls.ca_data):
         # pkg/scheduler/extender.go, makeTransport: enableHTTPS without a CA sets Insecure.
         if it.enable_https:
-            text = "tlsConfig: has no caFile: whoever answers at that address is believed"
+            text = "tlsConfig: has no caFile: any server at that address is trusted"
             yield warning(AREA, text, _NAME_CA)
         else:
             text = "tlsConfig: has no caFile: the system's authorities did not sign the extender's"

@@ -1,4 +1,4 @@
-"""Whether the extender's serving certificate is there, valid, and for the names it is called by."""
+"""Whether the extender's serving certificate exists, is valid, and has the names in use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Secret(msgspec.Struct):
 
 
 async def check(transport: Transport, namespace: str, now: datetime) -> list[CheckFinding]:
-    """Look at the Secret that the extender serves with."""
+    """Check the Secret with the extender's serving certificate."""
     what = f"Secret {namespace}/{SECRET}"
     try:
         path = f"/api/v1/namespaces/{namespace}/secrets/{SECRET}"
@@ -32,7 +32,7 @@ async def check(transport: Transport, namespace: str, now: datetime) -> list[Che
     except NotFound:
         return [broken(AREA, f"{what} is missing: the extender's pods do not start", _MAKE)]
     except Forbidden as refused:
-        return [unknown(AREA, f"{what}: {refused}", "run this as somebody who may read it")]
+        return [unknown(AREA, f"{what}: {refused}", "run this with credentials that may read it")]
     data = msgspec.json.decode(raw, type=_Secret).data
     return _judge(what, namespace, {key: base64.b64decode(v) for key, v in data.items()}, now)
 

@@ -1,4 +1,4 @@
-"""Files of manifests/ that the command line needs, in the source tree or where it is installed."""
+"""Files of manifests/ that the command line needs, in the source tree or in the installation."""
 
 from __future__ import annotations
 

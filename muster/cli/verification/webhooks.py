@@ -1,9 +1,9 @@
-"""Whether the webhook configurations are there, are ours, and reach a webhook they trust.
+"""Whether the webhook configurations exist, are Muster's, and reach a webhook that they trust.
 
-What the API server stores has its defaults filled in, so ours must be *contained* in it. Whether
-the calls come through is not read off caBundle but tried: a pod is created as a dry run (nothing is
-stored) and must come back gated, and one with a forged plan must be refused. The webhook that
-guards plans fails closed, so its refusal names what is wrong with the connection.
+The API server adds defaults to what it stores, so the wanted configuration must be *contained* in
+the stored one. Whether calls arrive is not derived from caBundle but tried: a pod is created as a
+dry run (nothing is stored) and must be gated, and one with a forged plan must be refused. The
+webhook that guards plans fails closed, so its refusal names what is wrong with the connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLURALS: Final = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
 _APPLY: Final = "kubectl apply -k the overlay that was installed"
-_NOBODY: Final = "muster-verify"  # no scheduler's name
+_NO_SCHEDULER: Final = "muster-verify"  # a name that no scheduler has
 _SOON: Final = timedelta(days=7)  # the webhook renews its authority months before
 _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/webhook/errors
 
@@ -41,7 +41,7 @@ _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/we
 async def check(
     transport: Transport, config: Path | None, probe_namespace: str, now: datetime
 ) -> list[CheckFinding]:
-    """Look at both configurations, then try them on a pod in `probe_namespace`."""
+    """Check both configurations, then try them on a pod in `probe_namespace`."""
     findings: list[CheckFinding] = []
     for configuration in await expected(config):
         findings += await _configuration(transport, configuration, now)
@@ -58,13 +58,13 @@ async def _configuration(
     except NotFound:
         return [broken(AREA, f"{what} is missing", _APPLY)]
     except Forbidden as refused:
-        return [unknown(AREA, f"{what}: {refused}", "run this as somebody who may read it")]
+        return [unknown(AREA, f"{what}: {refused}", "run this with credentials that may read it")]
     stored = msgspec.json.decode(raw, type=Configuration)
     return [*_as_shipped(what, wanted, stored), *_bundles(what, stored, now)]
 
 
 def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iterator[CheckFinding]:
-    """Compare hook by hook, without where it is called: that is tried, not read."""
+    """Compare hook by hook, without the address, which is tried instead."""
     present = {hook.name: hook for hook in stored.webhooks}
     differing = []
     for hook in wanted.webhooks:
@@ -116,8 +116,8 @@ def _bundle_remedy() -> str:
 async def _called(transport: Transport, namespace: str) -> list[CheckFinding]:
     pod = _pod(namespace)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    # Validation alone sees a pod of another scheduler; of ours mutation may take the plan off.
-    forged = _pod(namespace, annotations={names.PLAN: "{}"}, schedulerName=_NOBODY)
+    # Only validation handles a pod of another scheduler; mutation may remove a plan from others.
+    forged = _pod(namespace, annotations={names.PLAN: "{}"}, schedulerName=_NO_SCHEDULER)
     try:
         gated = await _mutated(transport, path, pod)
         refusal = await _refusal(transport, path, forged)
@@ -159,7 +159,7 @@ def _pod(
     }
     spec = {
         "containers": [container],
-        # Admitted under the strictest profile of Pod Security, too.
+        # Allowed under the strictest Pod Security profile, too.
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         **fields,
     }
@@ -173,13 +173,13 @@ async def _mutated(transport: Transport, path: str, pod: dict[str, object]) -> b
     except Forbidden:
         raise
     except APIError:
-        return False  # the second pod tells why
+        return False  # the second pod shows why
     made = msgspec.json.decode(raw, type=Pod)
     return any(gate.name == names.PLAN_GATE for gate in made.spec.scheduling_gates)
 
 
 async def _refusal(transport: Transport, path: str, pod: dict[str, object]) -> str:
-    """Return the webhook's refusal, or why it was not asked; "" when the pod was let through."""
+    """Return the webhook's refusal, or why it was not called; "" for a pod that was allowed."""
     try:
         await transport.send(_dry(path, pod))
     except APIError as refused:

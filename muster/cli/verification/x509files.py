@@ -1,4 +1,4 @@
-"""Whether certificates that lie somewhere are still good."""
+"""Whether certificates in files and Secrets are still valid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RENEW: Final = "renew it (muster certificates, or see cert-manager's Certificat
 
 
 def validity(area: str, what: str, pem: bytes, now: datetime) -> CheckFinding | None:
-    """Judge a PEM file of one certificate or more; None where all are valid for a while yet."""
+    """Check a PEM file of certificates; None where all are valid for a while."""
     found = load_bundle(pem)
     if not found:
         return broken(area, f"{what}: holds no certificate", _RENEW)
@@ -30,7 +30,7 @@ def validity(area: str, what: str, pem: bytes, now: datetime) -> CheckFinding | 
 
 
 def load_bundle(data: bytes) -> list[x509.Certificate]:
-    """Read PEM certificates; what is no certificate at all counts as none."""
+    """Return the PEM certificates in ``data``, [] for invalid data."""
     try:
         return x509.load_pem_x509_certificates(data)
     except ValueError:

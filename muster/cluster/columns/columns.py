@@ -1,6 +1,7 @@
 """Copy-on-write columns: the one storage the model is made of.
 
-Two kinds, flat ones here and paged ones in ``muster.cluster.columns.paged``, with the same life::
+There are two kinds, flat ones here and paged ones in ``muster.cluster.columns.paged``. Both go
+through the same states::
 
       write ──► [owned] ──freeze()──► [shared with a frozen view] ──write──► copy ──► [owned]
 
@@ -9,8 +10,8 @@ last call, and the first write after that copies what it is about to change: a *
 as a whole (node columns: placement wants one contiguous array), a *paged* one just one page
 (pod columns: a pod event must not copy 8 MB). A frozen view therefore never changes.
 
-Who is about to take a snapshot has flat columns copied part by part before it (``prepare``). What
-is written meanwhile goes to column and copy, so that no event in between waits for a copy::
+Before a snapshot is taken, ``prepare`` copies flat columns part by part. Writes meanwhile go to the
+column and to the copy, so that no event has to wait for a whole copy::
 
       [owned] ──prepare()──► [owned, with a copy] ──freeze()──► [shared] ──write──► the copy is
                                every write goes to both                             the column
@@ -30,13 +31,13 @@ V = TypeVar("V")
 Amounts = NDArray[np.int64]
 
 _FIRST_CAPACITY: Final = 64
-_MANY_ROWS: Final = 1 << 14  # a large cluster does not double
+_MANY_ROWS: Final = 1 << 14  # above it a column grows by a quarter
 PREPARED_ROWS: Final = 1 << 15
 """Rows of a flat column that are copied at a time: a tenth of a millisecond for int64."""
 
 
 class Cells(Protocol[V]):
-    """What typeshed's ``memoryview`` has for int only: indexing, over any scalar."""
+    """Indexing over any scalar, which typeshed's ``memoryview`` has for int only."""
 
     def __getitem__(self, row: int, /) -> V: ...
     def __setitem__(self, row: int, value: V, /) -> None: ...
@@ -78,9 +79,9 @@ class Column(Generic[S, V]):
         )
         self._shared = like is not None
         self._frozen: NDArray[S] | None = None
-        self._copy: NDArray[S] | None = None  # for the first write once the array is shared
-        self._copied = 0  # rows of it that are there already
-        self._copy_cells: Cells[V] | None = None  # its cells
+        self._copy: NDArray[S] | None = None  # used by the first write after the array is shared
+        self._copied = 0  # rows of it that are copied already
+        self._copy_cells: Cells[V] | None = None  # the cells of the copy
         self._cells = cast("Cells[V]", self._array.data)
 
     def __getitem__(self, row: int) -> V:
@@ -104,7 +105,7 @@ class Column(Generic[S, V]):
         return total
 
     def at(self, rows: NDArray[np.integer]) -> NDArray[S]:
-        """Return the values of ``rows``, copied."""
+        """Return a copy of the values of ``rows``."""
         found: NDArray[S] = self._array[rows]
         return found
 
@@ -114,7 +115,7 @@ class Column(Generic[S, V]):
         self._array[rows] += more
 
     def grow(self, count: int) -> None:
-        """Make room for ``count`` rows; capacity doubles, and of many rows grows by a quarter."""
+        """Make room for ``count`` rows. Capacity doubles; that of many rows grows by a quarter."""
         old = len(self._array)
         if count <= old:
             return
@@ -148,8 +149,8 @@ class Column(Generic[S, V]):
     def prepare(self) -> bool:
         """Make a part of the copy that the first write after ``freeze`` needs.
 
-        Return whether one was due: none is for a column that was not written since the last
-        ``freeze``, as the next one returns the same view.
+        Return whether there was a part to copy. A column that was not written since the last
+        ``freeze`` needs no copy, because the next ``freeze`` returns the same view.
         """
         if self._frozen is not None:
             return False
@@ -172,7 +173,7 @@ class Column(Generic[S, V]):
         return self._array.dtype
 
     def _own_alone(self) -> None:
-        """Own the array, and no copy of it: for writes of many rows."""
+        """Own the array and drop the copy, before writes of many rows."""
         if self._shared:
             self._own()
         self._copy = self._copy_cells = None
@@ -185,7 +186,7 @@ class Column(Generic[S, V]):
             self._replace(self._copy)
 
     def _copy_until(self, copy: NDArray[S], end: int) -> int:
-        """Copy the rows that are not in ``copy`` yet, up to ``end``; return where they end."""
+        """Copy the rows below ``end`` that are not in ``copy`` yet; return the end."""
         end = min(end, len(self._array))
         copy[self._copied : end] = self._array[self._copied : end]
         return end

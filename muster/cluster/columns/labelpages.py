@@ -8,8 +8,8 @@
                                  ▲
     row 1 of the page ───────────┘   reads like a dict: {arch: amd64, …, hostname: host-1, rack: r0}
 
-Hosts of one make have two dozen labels and differ in four. Written as a dict each, 130,000 nodes
-copy the other twenty; as rows they are written where they end up anyway, in columns.
+Hosts of one model have two dozen labels and differ in four. With a dict for each of 130,000 nodes,
+the other twenty would be copied each time; as rows of a page they are written once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ _NOWHERE: Final = -1
 
 
 class Values(Sequence[str]):
-    """What nodes of a page have for one label, where neighbours have the same: that once.
+    """The values of one label on the nodes of a page; runs of equal values are stored once.
 
-    ``distinct``: texts, none as the one before it; ``of``: int[n], which of them each node has.
+    ``distinct``: texts, each other than the one before it; ``of``: int[n], the index into them.
     """
 
     __slots__ = ("distinct", "of")
@@ -42,7 +42,7 @@ class Values(Sequence[str]):
     @overload
     def __getitem__(self, row: slice, /) -> Sequence[str]: ...
     def __getitem__(self, row: int | slice, /) -> str | Sequence[str]:
-        """Return the value of a node, or those of some."""
+        """Return the value of a node, or a tuple for a slice."""
         if isinstance(row, slice):
             return Values(self.distinct, self.of[row])
         value: str = self.distinct[self.of[row]]
@@ -50,19 +50,21 @@ class Values(Sequence[str]):
 
 
 class _Pick(NamedTuple):
-    """Some labels of a page. ``own``: which of them differ, and the column of each."""
+    """Some labels of a page."""
 
+    #: A value for each key, ``None`` where the nodes lack the label. Those in ``own`` are replaced.
     same: tuple[str | None, ...]
+    #: (index of the key, its column) of the labels that differ.
     own: list[tuple[int, Sequence[str]]]
 
 
 class LabelPage:
-    """What nodes with the same keys have for labels. ``rows`` makes the mapping of each."""
+    """The labels of nodes that have the same keys. ``rows`` returns the mapping of each node."""
 
     __slots__ = ("_picks", "own", "same")
 
     def __init__(self, same: Mapping[str, str], own: Mapping[str, Sequence[str]]) -> None:
-        """Take the labels of one of them. ``own``: a value per node where they differ."""
+        """Take the labels of one node (``same``), and a value per node where they differ."""
         self.same = same
         self.own = own
         self._picks: dict[tuple[str, ...], _Pick] = {}
@@ -72,7 +74,7 @@ class LabelPage:
         return map(LabelRow, repeat(self), range(count))
 
     def pick(self, row: int, keys: tuple[str, ...]) -> tuple[str | None, ...]:
-        """Return some labels of a node; where all nodes have the same, it is the same tuple."""
+        """Return some labels of a node; one tuple object for all nodes where they are equal."""
         pick = self._picks.get(keys)
         if pick is None:
             own = [(place, self.own[key]) for place, key in enumerate(keys) if key in self.own]
@@ -104,47 +106,49 @@ class LabelRow(Mapping[str, str]):
         return iter(self.page.same)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of labels."""
         return len(self.page.same)
 
     def __repr__(self) -> str:
-        """Show them as a dict does."""
+        """Show the labels like a dict."""
         return repr(dict(self))
 
 
 class OneKey(NamedTuple):
-    """One key on some nodes. ``value``: of each, int[n], ``values``' index or -1 where it is not.
+    """One label key on some nodes."""
 
-    ``values``: each once, as they first come.
-    """
-
+    #: The label key.
     key: str
+    #: The distinct values, in the order in which nodes have them first.
     values: Sequence[str]
+    #: int[n]: an index into ``values`` for each node, -1 where the node lacks the label.
     value: NDArray[np.intp]
 
 
 def by_key(labels: Sequence[Mapping[str, str]]) -> Iterator[OneKey]:
-    """Yield each key, as they first come, and its value on each node."""
+    """Yield each key, in the order in which nodes have them first, with its values."""
     parts = _parts(labels)
     for key in dict.fromkeys(key for part in parts for key in part.page.same):
         yield _one_key(key, parts, len(labels))
 
 
 class _Part(NamedTuple):
-    """Nodes of one page. ``places``: where they are among those that were asked about."""
+    """Nodes of one page."""
 
     page: LabelPage
+    #: Their rows on the page.
     rows: list[int]
+    #: Their indices among the nodes that were asked about.
     places: list[int]
 
     def values(self, key: str) -> str | list[str] | None:
-        """Return what they have for a label: one value for all or one each."""
+        """Return the values of a label: one for all of the nodes or one for each."""
         own = self.page.own.get(key)
         return self.page.same.get(key) if own is None else [own[row] for row in self.rows]
 
 
 def _parts(labels: Sequence[Mapping[str, str]]) -> list[_Part]:
-    """Return nodes by their pages, as these first come; dicts with the same keys are one, too."""
+    """Return the nodes by page, in the order of first use; equal keys of dicts make a page."""
     found: dict[int | tuple[str, ...], list[int]] = {}
     for place, one in enumerate(labels):
         page = id(one.page) if isinstance(one, LabelRow) else tuple(one)
@@ -181,7 +185,7 @@ def _one_key(key: str, parts: list[_Part], count: int) -> OneKey:
 
 
 def _one_key_once(key: str, column: Values, rows: list[int]) -> OneKey:
-    """Return the same for nodes of one page, of which each value is looked at once."""
+    """Return the same for nodes of one page; looks at each distinct value once."""
     of = column.of[np.array(rows, dtype=np.intp)]
     begins = np.append(True, of[1:] != of[:-1])
     number: dict[str, int] = {}

@@ -28,7 +28,7 @@ class LabelColumn:
 
     #: int32[n]: ``ABSENT`` where the node lacks the label, else an index into ``values``.
     codes: NDArray[np.int32]
-    #: Label values by code; those that no node has any more may linger as ``None``.
+    #: Label values by code; values that no node has any more may remain as ``None``.
     values: NameView[str]
 
 
@@ -74,7 +74,7 @@ class LabelTable:
 
     def set(self, row: int, labels: Mapping[str, str]) -> None:
         """Replace all labels of one node."""
-        if self._counts[row]:  # a node that is new has none to lose
+        if self._counts[row]:  # a new node has no labels to remove
             for key in [key for key, codes in self._codes.items() if codes[row] != ABSENT]:
                 if key not in labels:
                     self._unset(row, key)
@@ -84,7 +84,7 @@ class LabelTable:
         self._frozen = None
 
     def extend(self, first: int, labels: Sequence[Mapping[str, str]]) -> None:
-        """Write the labels of nodes that are new, from row ``first`` on; there must be room."""
+        """Write the labels of new nodes, from row ``first`` on; there must be room."""
         for one in by_key(labels):
             if one.key not in self._codes:
                 self._new_key(one.key)
@@ -93,7 +93,7 @@ class LabelTable:
         self._frozen = None
 
     def _coded(self, one: OneKey) -> NDArray[np.int64]:
-        """Return the codes of values of one key, each used as often as it stands there."""
+        """Return the codes of the values of one key; counts a user for each node."""
         codes, values = self._codes[one.key], self._values[one.key]
         users = np.bincount(one.value + 1, minlength=len(one.values) + 1)[1:]
         found = values.acquire_all(dict(zip(one.values, users.tolist(), strict=True)))
@@ -106,7 +106,7 @@ class LabelTable:
         return self._values
 
     def restore(self, key: str, codes: NDArray[np.signedinteger], values: NameTable[str]) -> None:
-        """Take over a column that ``dump`` wrote."""
+        """Restore a column that ``dump`` wrote."""
         self._codes[key] = Column(np.int8, ABSENT, like=codes)
         self._codes[key].grow(self._counts.capacity)
         self._values[key] = values
@@ -147,7 +147,7 @@ class LabelTable:
         codes, values = self._codes[key], self._values[key]
         values.release(codes[row])
         codes[row] = ABSENT
-        if not values.used():  # the last node that had this label: a column without users goes
+        if not values.used():  # no node has this label any more: the column is removed
             del self._codes[key], self._values[key]
 
     def _new_key(self, key: str) -> Column[np.signedinteger, int]:
@@ -168,7 +168,7 @@ class LabelView:
     values: Mapping[str, NameView[str]]
     #: int32[n]: labels per node.
     counts: NDArray[np.int32]
-    #: The columns that were asked for.
+    #: Cache of the columns that were asked for.
     _wide: dict[str, LabelColumn] = field(default_factory=dict)
 
     def column(self, key: str) -> LabelColumn | None:

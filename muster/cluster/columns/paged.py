@@ -1,19 +1,19 @@
-"""Columns in pages, and what is kept in them: numbers, objects, names with dense ids.
+"""Columns in pages: numbers, objects, and names with dense ids.
 
-All three are copied on write, page by page, with the life that ``muster.cluster.columns.columns``
-draws: a frozen view never changes. Pages suit columns that are long and change a row at a time (a
-pod event must not copy 8 MB)::
+All three are copied on write, page by page, through the states drawn in
+``muster.cluster.columns.columns``: a frozen view never changes. Pages suit columns that are long
+and change a row at a time (a pod event must not copy 8 MB)::
 
     PagedColumn   numbers of one dtype            ──freeze()──► PagedView
     PagedList     immutable objects               ──freeze()──► PagedListView
     NameTable     values ↔ ids: node names, gang  ──freeze()──► NameView
                   keys, pod classes, taint sets
 
-An id of a ``NameTable`` is an index into a ``PagedList``, so a frozen ``NameView`` keeps its ids
-right while the live table goes on. Ids of removed values are reused; a column that stores an id
-keeps the value alive (``acquire`` and ``release`` count for those who share one). A frozen view
-finds ids through the *live* dictionary (a copy of 130,000 entries per snapshot would be waste) and
-believes an answer only when its own list confirms it.
+An id of a ``NameTable`` is an index into a ``PagedList``, so the ids of a
+frozen ``NameView`` stay valid while the live table changes. Ids of removed values are reused. A
+column that stores an id must count as its user (``acquire``, ``release``), so that the value is not
+removed. A frozen view finds ids through the *live* dictionary, because a copy of 130,000 entries
+per snapshot would be waste, and accepts an answer only if its own list confirms it.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -42,11 +42,11 @@ _LIST_ROWS: Final = 1 << _LIST_SHIFT
 _LIST_MASK: Final = _LIST_ROWS - 1
 
 _BORROWED: Final = 1 << 40
-_TOGETHER: Final = 100  # texts that are worth an index
+_TOGETHER: Final = 100  # texts from which an index pays
 
 
 class PagedColumn(Generic[S, V]):
-    """A growing column kept in pages of ``PAGE_ROWS`` rows, copied page by page."""
+    """A growing column in pages of ``PAGE_ROWS`` rows, copied page by page."""
 
     __slots__ = ("_cells", "_dtype", "_fill", "_frozen", "_pages", "_shared", "_views")
 
@@ -141,9 +141,9 @@ class PagedColumn(Generic[S, V]):
 
 
 def distinct(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the distinct ones of small numbers from 0 up, ascending.
+    """Return the distinct values among small numbers >= 0, ascending.
 
-    Counted, not sorted or hashed: pages, classes and label sets are few, their uses many.
+    Counts instead of sorting: there are few pages, classes and label sets, with many uses.
     """
     return np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, dtype=np.intp)
 
@@ -173,7 +173,7 @@ class PagedView(Generic[S, V]):
         return cast("V", self.pages[rows >> PAGE_SHIFT].data[rows & _PAGE_MASK])
 
     def array(self) -> NDArray[S]:
-        """Return the whole column as one read-only array; joined once, then kept."""
+        """Return the whole column as one read-only array; joined at the first call."""
         if self._whole is None:
             if len(self.pages) == 1:
                 self._whole = self.pages[0][: self.count]
@@ -189,7 +189,7 @@ class PagedView(Generic[S, V]):
         out: NDArray[S] = np.empty(rows.shape, dtype=self._dtype)
         page_of = rows >> PAGE_SHIFT
         turns = np.flatnonzero(page_of[1:] != page_of[:-1]) + 1
-        if len(rows) and len(turns) < len(self.pages):  # rows that came one after the other
+        if len(rows) and len(turns) < len(self.pages):  # consecutive rows
             for low, high in pairwise([0, *turns.tolist(), len(rows)]):
                 out[low:high] = self.pages[page_of[low]][rows[low:high] & _PAGE_MASK]
             return out
@@ -278,7 +278,7 @@ class PagedList(Generic[T]):
         return len(self._pages) << _LIST_SHIFT
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Yield (row, value) of every row that was ever written; whole blank pages are skipped."""
+        """Yield (row, value) of every row; pages that were never written are skipped."""
         for number, page in enumerate(self._pages):
             if page is not self._blank:
                 yield from enumerate(page, number << _LIST_SHIFT)
@@ -318,16 +318,16 @@ class NameTable(Generic[N]):
     )  # fmt: skip
 
     def __init__(self, *, like: "NameView[N] | None" = None) -> None:
-        self._base = like or None  # of an empty one nothing can be found
+        self._base = like or None  # an empty one finds nothing
         self._ids: dict[N, int] = {}
         self._values: PagedList[N | None] = PagedList(
             None, like=None if like is None else like.values
         )
         self.count = len(like) if like is not None else 0
         self._free: list[int] = []
-        # A fork never frees what it borrowed: its users are not counted here.
+        # A copy never frees the ids of its base: their users are not counted here.
         self._refs: list[int] = [_BORROWED] * self.count
-        # Weak: a view knows its table, and a cycle would wait for the garbage collector.
+        # Weak: a view refers to its table, and a cycle would wait for the garbage collector.
         self._frozen: ref[NameView[N]] | None = None
         self._index: TextIndex | None = None
         self._indexed = 0
@@ -358,7 +358,7 @@ class NameTable(Generic[N]):
         return np.array([ABSENT if number is None else number for number in ids], dtype=np.intp)
 
     def _find_texts(self, texts: Texts) -> NDArray[np.intp]:
-        """Return the same for texts of a page; the index may lack what is new."""
+        """Return the same for texts of a page; the index may lack new values."""
         if self._index is None or 2 * self._indexed < self.count:
             self._index = TextIndex(cast("Iterable[str | None]", self._values.peek(self.count)))
             self._indexed = self.count
@@ -374,7 +374,7 @@ class NameTable(Generic[N]):
         return self._new(value) if number is None else number
 
     def extend(self, values: Sequence[N]) -> int:
-        """Give new ids, in a row, to values that have none; return the first. None may be free."""
+        """Give consecutive new ids to values without one; return the first. No id may be free."""
         first = self.count
         self.count += len(values)
         self._values.grow(self.count)
@@ -386,12 +386,12 @@ class NameTable(Generic[N]):
 
     @property
     def has_free_ids(self) -> bool:
-        """Whether ids wait for reuse: the next value does not get the highest one."""
+        """Whether ids wait for reuse, so that the next value does not get a new one."""
         return bool(self._free)
 
     def remove(self, number: int) -> None:
         """Free an id for reuse."""
-        self._index = None  # its number may be another one's next
+        self._index = None  # its number may belong to another value next
         self._ids.pop(self[number], None)
         self._values[number] = None
         self._free.append(number)
@@ -413,7 +413,7 @@ class NameTable(Generic[N]):
         return {value: self.acquire(value, count) for value, count in users.items()}
 
     def release(self, number: int) -> bool:
-        """Count one user less; free the id and return True when that was the last."""
+        """Count one user less; free the id and return True if it was the last."""
         self._refs[number] -= 1
         if self._refs[number]:
             return False
@@ -502,7 +502,7 @@ class NameView(Generic[N]):
         return None if self._live.freeze() is self else self._search(value)
 
     def _search(self, value: N) -> int | None:
-        # The table moved on since: build the dictionary of then, once.
+        # The table has changed since: build the dictionary of that time, once.
         if self._own is None:
             self._own = {v: i for i, v in enumerate(self.values) if v is not None}
         return self._own.get(value)

@@ -1,4 +1,4 @@
-"""Finding pods: by uid always, by name while a call may still ask for it by name.
+"""Finding pods: by uid always, by name only while a call may name them.
 
 kube-scheduler's calls carry namespace and name of pods that are not bound; the names of a
 million bound pods would cost more memory than their rows.
@@ -19,7 +19,7 @@ class Directory(UidTable):
     def named(self, name: str) -> tuple[int, ...]:
         """Return the rows of the pods of that name, in the order they were seen.
 
-        More than one only while a deleted pod's successor is already there.
+        There is more than one only while a deleted pod and its successor both exist.
         """
         return self._by_name.get(name, ())
 

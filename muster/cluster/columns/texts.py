@@ -8,9 +8,9 @@
                            place ──► the same words there? ──yes──► number
                               └─────── no: the next place; free: it is not known
 
-A dictionary of 130,000 names is larger than the processor's cache. Asked for one name after the
-other it waits for memory three or four times for each; here a step of numpy is one look of all of
-them, and the processor waits for many at a time.
+A dictionary of 130,000 names is larger than the processor's cache. Looking up one name after the
+other waits for memory three or four times for each. Here one numpy step does one memory access for
+all names, and the processor waits for many of them at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,17 +25,17 @@ _WORD: Final = 8
 _FACTOR: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio (TAOCP 3, 6.4)
 _HALF: Final = np.uint64(32)
 _FREE: Final = ABSENT
-_BREAK: Final = "\0"  # stands in no name
+_BREAK: Final = "\0"  # occurs in no name
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.intp]
 
 
 class Texts(Sequence[str]):
-    """Texts of a page, decoded when they are asked for.
+    """Texts of a page, decoded when they are read.
 
-    ``words``: uint64[1 + k, n], the size of each in bytes, then its bytes in UTF-8 with zeros
-    behind, eight in a row. What is no UTF-8 reads as U+FFFD, and is no text of an index.
+    ``words``: uint64[1 + k, n], the size of each in bytes, then its UTF-8 bytes, eight to a word,
+    padded with zeros. Bytes that are no UTF-8 read as U+FFFD; such a text is in no index.
     """
 
     def __init__(self, words: Words) -> None:
@@ -48,7 +48,7 @@ class Texts(Sequence[str]):
         return sizes
 
     def at(self, places: Numbers) -> "Texts":
-        """Return some of them."""
+        """Return the texts at some places."""
         return Texts(self.words[:, places])
 
     def __len__(self) -> int:
@@ -71,9 +71,9 @@ class TextIndex:
     """Finds the numbers of texts. It does not change."""
 
     def __init__(self, texts: Iterable[str | None]) -> None:
-        """``texts``: by number, ``None`` where there is none, no two alike.
+        """``texts``: by number, all different, ``None`` where a number has none.
 
-        Left out are the empty one, those longer than ``LONGEST``, and what has no UTF-8.
+        Empty texts, texts longer than ``LONGEST``, and invalid UTF-8 are left out.
         """
         raw = _all_encoded([text or "" for text in texts])
         numbers = [number for number, one in enumerate(raw) if one]
@@ -84,7 +84,7 @@ class TextIndex:
         self._enter()
 
     def find(self, texts: Texts) -> Numbers:
-        """Return int[n]: the numbers of texts, ``ABSENT`` for those that are not there."""
+        """Return int[n]: the numbers of texts, ``ABSENT`` for unknown ones."""
         found = np.full(len(texts), ABSENT, dtype=np.intp)
         if not len(self._numbers):
             return found
@@ -100,7 +100,7 @@ class TextIndex:
         return found
 
     def _are_same(self, rows: NDArray[np.int32], words: Words) -> NDArray[np.bool_]:
-        """Return for which texts the words are those of rows; the size is what one has more."""
+        """Return bool[n]: whether each text has the words of its row, the size included."""
         same: NDArray[np.bool_] = self._words[0][rows] == words[0]
         for known, asked in zip(self._words[1:], words[1:], strict=False):
             same &= known[rows] == asked
@@ -111,7 +111,7 @@ class TextIndex:
         at = _hashes(self._words) & self._mask
         while len(rows):
             free = self._places[at] == _FREE
-            self._places[at[free]] = rows[free]  # where several want a place, one of them gets it
+            self._places[at[free]] = rows[free]  # of several texts for one place, one gets it
             left = self._places[at] != rows
             at, rows = at[left] + 1 & self._mask, rows[left]
 
@@ -147,7 +147,7 @@ def laid_out(sizes: NDArray[np.generic], rows: Words) -> Words:
 
 
 def _all_encoded(texts: list[str]) -> list[bytes]:
-    """Return texts in UTF-8, at once where they can be kept apart behind that."""
+    """Return texts in UTF-8; encodes them all at once where they can be split again."""
     try:
         raw = _BREAK.join(texts).encode().split(_BREAK.encode())
     except UnicodeEncodeError:
@@ -158,7 +158,7 @@ def _all_encoded(texts: list[str]) -> list[bytes]:
 
 
 def _encoded(text: str) -> bytes:
-    """Return a text in UTF-8, nothing for one that is not to be found."""
+    """Return a text in UTF-8, b"" for one that no index contains."""
     try:
         raw = text.encode()
     except UnicodeEncodeError:
@@ -177,11 +177,11 @@ def _read(words: Words) -> list[str]:
 
 
 def _hashes(words: Words) -> Numbers:
-    """Return a hash of each text, however many zeros are behind it."""
+    """Return a hash of each text, which does not depend on the number of zeros behind it."""
     mixed = np.zeros(words.shape[1], dtype=np.uint64)
     factors = _FACTOR * np.arange(1, 2 * len(words), 2, dtype=np.uint64)
     for column, factor in zip(words, factors, strict=True):
         mixed += column * factor
-    # A product's low bits depend on the factors' low bits alone; the best ones are its highest.
+    # The low bits of a product depend on the low bits of the factors only; the highest are best.
     found: Numbers = ((mixed ^ mixed >> _HALF) * _FACTOR >> _HALF).astype(np.intp)
     return found

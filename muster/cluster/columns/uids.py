@@ -5,22 +5,21 @@
     bytes of a UID  │ 0 … 7 │ 8 … 15 │   as two words, the first byte of each lowest
                       front    back
 
-A million of them as objects are 57 MB, and to make and hash them takes longer than to find where
-they stand in a list. So many are kept as words, and a ``PodUid`` is made where one is asked for.
+A million UIDs as Python objects are 57 MB, and making and hashing them takes longer than finding
+them in a list. So they are stored as words, and a ``PodUid`` is made where one is read.
 
 ``UidTable`` finds their rows, uid → row, in open addressing (Knuth, TAOCP 3, 6.4, algorithms L and
-R), one pod or many at once. The uids stand in the pods' rows already, so all that is kept is a row
+R), one pod or many at once. The uids are in the pods' rows already, so the table stores only a row
 and 32 bits of a hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundred::
 
     hash of a uid ──► place ──► the same hash there? its row's uid the one? ──no──► the next place
                         └── free: it is not known
 
-A page of a list is asked for twice, when it is taken over and before the model enters it: what was
-found is kept until the table changes. So is the row of the pod that was asked for last: between its
-event and the effects of that one pod is asked for many times over. The table is doubled when it is
-half full, and halved when only an eighth of it is. Many pods go through it together: a step of
-numpy for the first place of all of them, one for the second place of those who found theirs taken,
-and so on.
+A page of a list is looked up twice, when it is read and before the model enters it: the result is
+cached until the table changes. So is the row of the last pod that was looked up, because one event
+looks up its pod many times. The table is doubled when it is half full, and halved when only an
+eighth of it is used. Many pods are looked up together: one numpy step for the first place of all of
+them, one for the second place of those with a taken first place, and so on.
 """
 
 import struct
@@ -37,8 +36,8 @@ from muster.cluster.ids import NO_ROW, PodUid
 UID_BYTES: Final = 16
 _WORDS: Final = struct.Struct("<QQ")
 _FRONT: Final = 0x9E37_79B9_7F4A_7C15  # 2^64 over the golden ratio (TAOCP 3, 6.4)
-_BACK: Final = 0xC2B2_AE3D_27D4_EB4F  # odd, and unlike the other one
-_LOW: Final = 32  # bits of a product that depend on less than the others do
+_BACK: Final = 0xC2B2_AE3D_27D4_EB4F  # odd, and different from the other one
+_LOW: Final = 32  # lowest bits of a product: they depend on fewer bits of the factors
 _HASH_BITS: Final = 32
 _HASH: Final = (1 << _HASH_BITS) - 1
 _SMALLEST: Final = 256  # places
@@ -51,7 +50,7 @@ Hashes = NDArray[np.uint32]
 
 
 class Uids(Sequence[PodUid]):
-    """UIDs of a page. ``words``: uint64[n, 2], which do not change any more."""
+    """UIDs of a page. ``words``: uint64[n, 2], which must not change any more."""
 
     __slots__ = ("_are_distinct", "_hashes", "words")
 
@@ -62,7 +61,7 @@ class Uids(Sequence[PodUid]):
 
     @classmethod
     def of(cls, uids: Iterable[bytes]) -> "Uids":
-        """Return some as columns. Raises ``ValueError`` for one that has not sixteen bytes."""
+        """Return UIDs as columns. Raises ``ValueError`` unless each has sixteen bytes."""
         each = list(uids)
         for uid in each:
             if len(uid) != UID_BYTES:
@@ -71,7 +70,7 @@ class Uids(Sequence[PodUid]):
 
     @classmethod
     def from_bytes(cls, whole: bytes) -> "Uids":
-        """Return those that stand one behind the other."""
+        """Return the UIDs in ``whole``, sixteen bytes for each."""
         return cls(np.frombuffer(whole, dtype="<u8").reshape(-1, 2))
 
     def __len__(self) -> int:
@@ -82,7 +81,7 @@ class Uids(Sequence[PodUid]):
     @overload
     def __getitem__(self, place: slice, /) -> list[PodUid]: ...
     def __getitem__(self, place: int | slice, /) -> PodUid | list[PodUid]:
-        """Return a UID, or several."""
+        """Return one UID, or the UIDs of a slice."""
         if isinstance(place, slice):
             return list(Uids(self.words[place]))
         return PodUid(self.words[place].tobytes())
@@ -93,11 +92,11 @@ class Uids(Sequence[PodUid]):
             yield PodUid(whole[at : at + UID_BYTES])
 
     def at(self, places: NDArray[np.intp] | Flags) -> "Uids":
-        """Return some of them."""
+        """Return the UIDs at some places."""
         return Uids(self.words[places])
 
     def are_distinct(self) -> bool:
-        """Return whether none comes twice."""
+        """Return whether all are different."""
         if self._are_distinct is None:
             order = np.sort(self.words[:, 0])
             differ = not (order[1:] == order[:-1]).any()
@@ -113,7 +112,7 @@ class Uids(Sequence[PodUid]):
 
 
 def hash_of(uid: PodUid) -> int:
-    """Return 32 bits, of which the highest depend on all of the UID's."""
+    """Return a hash of 32 bits; its highest bits depend on all bits of the UID."""
     front, back = _WORDS.unpack(uid)
     mixed: int = front * _FRONT + back * _BACK
     return mixed >> _LOW & _HASH
@@ -137,7 +136,7 @@ class UidView:
         return PodUid(_WORDS.pack(self.front[row], self.back[row]))
 
     def at(self, rows: NDArray[np.integer]) -> Uids:
-        """Return those of some rows."""
+        """Return the UIDs of some rows."""
         return Uids(np.stack((self.front[rows], self.back[rows]), axis=1))
 
 
@@ -158,22 +157,22 @@ class UidColumn:
         return PodUid(_WORDS.pack(self._front[row], self._back[row]))
 
     def __setitem__(self, row: int, uid: PodUid) -> None:
-        """Write one. Raises ``struct.error`` for one that has not sixteen bytes."""
+        """Write a UID. Raises ``struct.error`` unless it has sixteen bytes."""
         self._front[row], self._back[row] = _WORDS.unpack(uid)
 
     def is_at(self, row: int, uid: PodUid) -> bool:
-        """Return whether a row has this one."""
+        """Return whether a row has this UID."""
         return (self._front[row], self._back[row]) == _WORDS.unpack(uid)
 
     def are_at(self, rows: NDArray[np.integer], uids: Uids) -> Flags:
-        """Return for each pair whether the row has this one."""
+        """Return bool[n]: whether each row has the UID of the same place."""
         count = self.capacity
         front, back = self._front.peek(count)[rows], self._back.peek(count)[rows]
         same: Flags = (front == uids.words[:, 0]) & (back == uids.words[:, 1])
         return same
 
     def clear(self, row: int) -> None:
-        """Have none in a row."""
+        """Remove the UID of a row."""
         self._front[row] = self._back[row] = 0
 
     def put(self, first: int, uids: Uids) -> None:
@@ -201,7 +200,7 @@ class UidColumn:
 
 
 class UidTable:
-    """``uids``: by row; a pod's must stand there before it is entered and until it is removed."""
+    """Finds rows by UID. ``uids``: by row; a UID is there before ``add`` and until ``remove``."""
 
     __slots__ = (
         "_asked",
@@ -234,7 +233,7 @@ class UidTable:
         """Return the row of a pod."""
         if uid != self._last_uid:
             if len(uid) != UID_BYTES:
-                return None  # no pod's: such a pod is refused
+                return None  # not sixteen bytes: no pod has it
             self._last_row = self._row_cells[self._place(uid)]
             self._last_uid = uid
         row = self._last_row
@@ -258,11 +257,11 @@ class UidTable:
         return found
 
     def are_new(self, uids: Uids) -> bool:
-        """Return whether all of these are unknown and none comes twice."""
+        """Return whether all of these are unknown and different."""
         return uids.are_distinct() and bool((self.rows(uids) == NO_ROW).all())
 
     def add(self, uid: PodUid, row: int) -> None:
-        """Enter a pod that is not known."""
+        """Enter an unknown pod."""
         self._forget_asked()
         self._count += 1
         if 2 * self._count > len(self._rows):
@@ -274,7 +273,7 @@ class UidTable:
         rows[at], self._hash_cells[at] = row, key
 
     def add_all(self, uids: Uids, first: int) -> None:
-        """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
+        """Enter unknown pods, all different, in the rows from ``first`` on."""
         self._forget_asked()
         self._count += len(uids)
         size = len(self._rows)
@@ -285,7 +284,7 @@ class UidTable:
         self._put_all(uids.hashes(), np.arange(first, first + len(uids), dtype=np.int32))
 
     def remove(self, uid: PodUid) -> None:
-        """Strike a pod out; an unknown one is no error."""
+        """Remove a pod; an unknown one is no error."""
         at = self._place(uid)
         if self._row_cells[at] == _FREE:
             return
@@ -300,7 +299,7 @@ class UidTable:
         self._last_uid, self._last_row = _NO_UID, _FREE
 
     def _place(self, uid: PodUid) -> int:
-        """Return where a pod's row stands, or the free place where looking for it ends."""
+        """Return the place of a pod's row, or the free place where the search for it ends."""
         uids, mask, rows, hashes = self._uids, self._mask, self._row_cells, self._hash_cells
         key = hash_of(uid)
         at = key >> self._shift
@@ -309,7 +308,7 @@ class UidTable:
         return at
 
     def _close_up(self, free: int) -> None:
-        """Free a place, and move what follows so that no search ends there too early."""
+        """Free a place and move the entries after it, so that no search ends there too early."""
         mask, rows, hashes, shift = self._mask, self._row_cells, self._hash_cells, self._shift
         at = free
         while (row := rows[at := at + 1 & mask]) != _FREE:
@@ -320,14 +319,14 @@ class UidTable:
         rows[free] = _FREE
 
     def _homes(self, hashes: Hashes) -> NDArray[np.intp]:
-        """Return where pods belong: the highest bits of their hashes depend on most."""
+        """Return the first places of pods: the highest bits of their hashes."""
         return (hashes >> np.uint32(self._shift)).astype(np.intp)
 
     def _put_all(self, hashes: Hashes, rows: NDArray[np.int32]) -> None:
         at = self._homes(hashes)
         while len(rows):
             free = self._rows[at] == _FREE
-            self._rows[at[free]] = rows[free]  # where several want a place, one of them gets it
+            self._rows[at[free]] = rows[free]  # of several pods for one place, one gets it
             there = self._rows[at] == rows
             self._hashes[at[there]] = hashes[there]
             left = ~there
@@ -340,7 +339,7 @@ class UidTable:
         self._put_all(hashes, rows)
 
     def _make(self, size: int) -> None:
-        """Have so many free places, a power of two."""
+        """Allocate ``size`` free places, a power of two."""
         self._rows = np.full(size, _FREE, dtype=np.int32)
         self._hashes = np.zeros(size, dtype=np.uint32)
         self._row_cells, self._hash_cells = self._rows.data, self._hashes.data

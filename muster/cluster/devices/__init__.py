@@ -3,9 +3,9 @@
 ``needs``         what device asks mean: shares of counters
 ``onenode``       arithmetic on one node: what is used, who fits
 ``choice``        which devices of a node a pod gets
-``claims``        claims as they are kept, and published devices in their order
+``claims``        claims as they are stored, and published devices in their order
 ``kubeletgiven``  what the kubelets gave to pods
-``settlement``    the claims of one node met anew, strongest first
+``settlement``    the claims of one node settled anew, strongest first
 ``table``         the devices of all nodes, live
 ``view``          the same, frozen
 ``rooms``         how many pods of a class the devices of every node can take

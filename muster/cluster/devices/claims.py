@@ -1,4 +1,4 @@
-"""Claims on devices as they are kept, and published devices in their canonical order."""
+"""Claims on devices as they are stored, and published devices in their canonical order."""
 
 from struct import Struct
 from typing import Final, NamedTuple
@@ -7,43 +7,54 @@ from muster.cluster.devices.onenode import DeviceSlot, Layout, PlacedShare
 from muster.cluster.devices.view import shape_of
 from muster.cluster.events import DeviceSpec
 
-SPARE: Final = 1
-PRESUMED: Final = 2
-GIVEN: Final = 4  # by the kubelet, other than its plan names
-_KNOWN: Final = 1024  # published tuples remembered; more than kinds of nodes
+SPARE: Final = 1  # flags of a claim: on a spare node
+PRESUMED: Final = 2  # some device that suits; which one the pod has is not known
+GIVEN: Final = 4  # given by the kubelet, and another device than the plan names
+_KNOWN: Final = 1024  # published tuples that are cached; more than there are kinds of nodes
 CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
 
 
 class PackedClaim(NamedTuple):
-    """One placed share of one pod, as it is packed."""
+    """One placed share of one pod, with the fields of ``CLAIM``."""
 
+    #: Pod row.
     pod: int
+    #: See ``PlacedShare``.
     device: int
+    #: ``SPARE``, ``PRESUMED``, ``GIVEN``, or 0 for a device that the plan names.
     flags: int
+    #: See ``PlacedShare``.
     profile: int
+    #: See ``PlacedShare``.
     start: int
+    #: See ``PlacedShare``.
     milli: int
+    #: See ``PlacedShare``.
     memory: int
+    #: See ``PlacedShare``.
     units: int
+    #: See ``PlacedShare``.
     mask: int
 
     @property
     def share(self) -> PlacedShare:
-        """The placed share."""
+        """The share, without pod and flags."""
         return PlacedShare(
             self.device, self.profile, self.start, self.milli, self.memory, self.units, self.mask
         )
 
 
 class Named(NamedTuple):
-    """What a pod's plan names on a node, if anything; ``spare``: for a spare node."""
+    """The devices of one node that a pod's plan names."""
 
+    #: Names of the devices, empty where the plan names none.
     names: tuple[str, ...]
+    #: Whether the node is a spare one in the plan.
     spare: bool = False
 
 
 class Canonical:
-    """Published devices → layout and names. Nodes that are alike publish the very same tuple."""
+    """Maps published devices to layout and names; equal nodes share one tuple of devices."""
 
     __slots__ = ("_known",)
 
@@ -68,14 +79,14 @@ def _slot(spec: DeviceSpec) -> DeviceSlot:
 
 
 def all_healthy(layout: Layout) -> Layout:
-    """Return the layout as bound pods see it: they have their devices, healthy or not."""
+    """Return the layout with all devices healthy: bound pods have theirs, healthy or not."""
     if all(slot.healthy for slot in layout):
         return layout
     return tuple(DeviceSlot(slot.shape, healthy=True) for slot in layout)
 
 
 def _place(spec: DeviceSpec) -> tuple[int, str, str, int, str]:
-    """Order devices by NUMA node, parent and name, nvidia-2 before nvidia-10."""
+    """Return the sort key of a device: NUMA node, parent, name; nvidia-2 before nvidia-10."""
     stem = spec.name.rstrip("0123456789")
     number = spec.name[len(stem) :]
     return (spec.numa, spec.parent, stem, int(number[:9] or -1), spec.name)

@@ -1,7 +1,7 @@
 """What the kubelets gave to pods, by node: the facts of ``muster.dev/node-allocations``.
 
-Kept by UID, not by pod row: a node may list a pod before its binding is seen, after the pod
-has gone, or one that is not known at all. What is listed counts for the pods that are there.
+Stored by UID, not by pod row: a node may list a pod before its binding is seen, after the pod is
+gone, or one that is not known at all. Entries count only for pods that are on the node.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ Given: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class GivenTable:
-    """By node row; nodes that list nothing cost one shared entry. ``uid``: of a pod row."""
+    """Given devices by node row; nodes that list nothing share one entry. ``uid``: of a pod row."""
 
     __slots__ = ("_lists_any", "_nodes", "_uid")
 
@@ -28,7 +28,7 @@ class GivenTable:
     ) -> None:
         self._uid = uid
         self._nodes: PagedList[Given | None] = PagedList(None, like=like)
-        self._lists_any: NDArray[np.bool_] | None = None  # by node row, once many are asked for
+        self._lists_any: NDArray[np.bool_] | None = None  # by node row; ``those`` makes it
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` node rows."""
@@ -45,7 +45,7 @@ class GivenTable:
         return None if given is None else given.get(self._uid(pod).hex())
 
     def those(self, uids: Uids, nodes: NDArray[np.intp]) -> list[int]:
-        """Return the places of the pods that were given something on their nodes."""
+        """Return the indices of the pods that were given something on their nodes."""
         if self._lists_any is None:
             self._lists_any = np.zeros(self._nodes.capacity, dtype=np.bool_)
             listing = [node for node, listed in self._nodes.items() if listed is not None]
@@ -58,7 +58,7 @@ class GivenTable:
         return found
 
     def differs(self, node: int, listed: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
-        """Return whether a node lists anything new; ``None``: it is as it was."""
+        """Return whether ``listed`` differs from what is stored; ``None``: unchanged."""
         known = self._nodes[node]
         if not listed or known is None:
             return listed is not None and bool(listed) is not bool(known)
@@ -75,7 +75,7 @@ class GivenTable:
         return self._nodes.freeze(count)
 
     def restore(self, given: Iterable[Given | None]) -> None:
-        """Take over what ``dump`` wrote; there must be room already."""
+        """Restore what ``dump`` wrote; there must be room already."""
         for node, listed in enumerate(given):
             if listed:
                 self._nodes[node] = listed

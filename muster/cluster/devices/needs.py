@@ -9,9 +9,9 @@ are nor that half of one is taken. A pod's *device asks* are how its requests mu
     Memory   n devices, MiB of each             aliyun.com/gpu-mem: 8; nvidia.com/gpumem: 8192
     Mig      n instances of a profile           nvidia.com/mig-2g.20gb: 1
 
-A device offers a vector of counters (``Room``), a share takes a vector of them (``DeviceShare``),
-and whatever mix of asks stands on a device, the sums stay within the room. A whole device
-is simply a share of everything.
+A device offers a vector of counters (``DeviceShape``) and a share takes a vector of them
+(``DeviceShare``). Whatever asks share a device, the sums stay within its counters. A whole device
+is a share that takes everything.
 """
 
 from dataclasses import dataclass
@@ -26,27 +26,32 @@ MILLI: Final = 1000
 
 
 class DeviceShare(NamedTuple):
-    """What one ask takes of one device. ``masks``: places on its MIG slots, one is taken."""
+    """What one ask takes of one device."""
 
+    #: Thousandths of its computing power.
     milli: int
+    #: MiB.
     memory: int
+    #: Replicas.
     units: int
+    #: Number of the MIG profile in ``DeviceShape.placements``, -1: no MIG instance.
     profile: int = -1
+    #: (start, bits): where a MIG instance may be placed; it takes one of them.
     masks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WantedShares:
-    """One ask, spelled out."""
+    """How one ask must be met."""
 
     #: The ask.
     ask: DeviceAsk
-    #: How many shares.
+    #: Number of shares.
     count: int
     #: Whether they must be on different devices.
     distinct: bool
-    #: A node of which no device is known cannot meet it. The others are counted by kube-scheduler,
-    #: and its count is all there is to go by on such a node.
+    #: Whether a node without known devices cannot meet it. Other asks are counted by
+    #: kube-scheduler, and on such a node its count decides alone.
     hard: bool
 
 
@@ -62,7 +67,7 @@ def wanted(ask: DeviceAsk) -> WantedShares:
 
 
 def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
-    """Return all device asks of a class: what its requests imply, then what was written."""
+    """Return all device asks of a class: those that its requests imply, then the explicit ones."""
     covered = pod_class.devices.covers
     whole = tuple(
         Whole(name, amount)
@@ -73,7 +78,7 @@ def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
 
 
 def share_of(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:
-    """Return what the ask takes of such a device, ``None`` where it is no such device."""
+    """Return what the ask takes of such a device, ``None`` where the device does not suit."""
     match ask:
         case Whole() | SharedAsk():
             return unit(shape) if shape.resource == ask.resource else None
@@ -90,10 +95,10 @@ def share_of(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:
 
 
 def unit(shape: DeviceShape) -> DeviceShare:
-    """One of the device's units: all of it where it has one."""
+    """Return the share of one replica: all of a device that is not shared."""
     if shape.units == 1:
         return DeviceShare(MILLI, shape.memory, 1)
-    if shape.by_memory:  # a vGPU of which no memory was named has all of it
+    if shape.by_memory:  # a vGPU without an amount of memory has all of it
         return DeviceShare(0, shape.memory, 1)
     return DeviceShare(MILLI // shape.units, shape.memory // shape.units, 1)
 
@@ -109,7 +114,7 @@ def _memory(ask: Memory, shape: DeviceShape) -> DeviceShare | None:
 
 def _instance(ask: MigAsk, shape: DeviceShape) -> DeviceShare | None:
     if shape.resource == ask.resource:
-        return unit(shape)  # the instance is published as a device of its own
+        return unit(shape)  # the instance is published as a device
     for number, profile in enumerate(shape.placements):
         if profile.name == ask.profile:
             return DeviceShare(0, 0, 0, number, profile.masks)
@@ -129,8 +134,8 @@ def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
 def is_model(product: str, asked: str) -> bool:
     """Return whether a product is the model asked for, which may be the start of its name.
 
-    ``NVIDIA-H100-80GB-HBM3`` is an ``NVIDIA-H100-80GB``, an ``H100`` and an ``h100 80gb``; an
-    ``A10`` is no ``A100``: that name goes on with a digit.
+    ``NVIDIA-H100-80GB-HBM3`` matches ``NVIDIA-H100-80GB``, ``H100`` and ``h100 80gb``. ``A100``
+    does not match ``A10``: a digit follows the digit at the end.
     """
     name, start = _plain(product), _plain(asked)
     if not start or not name.startswith(start):

@@ -1,6 +1,6 @@
 """The devices of one node: what is used of each, and who fits.
 
-Pure arithmetic on small lists. *Uses* are four integers a device, as they stand in the
+Pure arithmetic on small lists. *Uses* are four integers for each device, as in the
 node's state: milli-devices, MiB, replicas, bits of MIG slices. A *placed share* is
 a share on a certain device. ``choice`` says which device is the best one.
 """
@@ -17,9 +17,9 @@ from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
 WIDTH: Final = 4
-"""Integers a device in ``uses``: milli, MiB, replicas, MIG bits."""
+"""Integers for each device in ``uses``: milli, MiB, replicas, MIG bits."""
 _MILLI: Final = 1000
-_MANY: Final = 1 << 20  # room where a share takes nothing that runs out
+_MANY: Final = 1 << 20  # shares on a device where none of its counters limits them
 
 
 class PlacedShare(NamedTuple):
@@ -43,13 +43,13 @@ class PlacedShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlot:
-    """One device of a layout: what it is, and whether it may be given away now."""
+    """One device of a layout."""
 
     #: What it is.
     shape: DeviceShape
-    #: Whether it may be given away.
+    #: Whether it may be given to pods now.
     healthy: bool
-    #: Why it may not, "" where that is not known.
+    #: Why it is not healthy, "" where that is not known.
     reason: str = ""
 
 
@@ -57,23 +57,25 @@ Layout = tuple[DeviceSlot, ...]
 
 
 class LayoutNeed(NamedTuple):
-    """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``.
+    """What one ask takes of the devices of one layout."""
 
-    ``alone``: each share takes a whole device, so any free one is as good as the next.
-    """
-
+    #: The ask.
     ask: DeviceAsk
+    #: Number of shares.
     pieces: int
+    #: Whether the shares must be on different devices.
     distinct: bool
+    #: For each device of the layout, the share that the ask takes of it, ``None``: not suited.
     shares: tuple[DeviceShare | None, ...]
+    #: Whether each share takes a whole device, so that all free devices are equally good.
     alone: bool
 
 
 def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | None:
-    """Return what a class needs of such a node's devices; ``None``: they can never serve it.
+    """Return what a class needs of the devices of a layout; ``None``: they can never suit it.
 
-    Asks that kube-scheduler counts are left out where no device of the node is of that
-    resource. Devices of another model count as devices that are not suited.
+    Asks that kube-scheduler counts are left out where no device of the layout is of that
+    resource. Devices of another model than asked for are not suited.
     """
     found = []
     for ask in asks_of(pod_class):
@@ -85,15 +87,15 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | No
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
             found.append(LayoutNeed(ask, how.count, how.distinct, shares, alone))
-        elif how.hard or any(_speaks_of(ask, slot.shape) for slot in layout):
+        elif how.hard or any(_is_about(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
         return None
     return tuple(found)
 
 
-def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
-    """Return whether such a device is what the ask is about, though it may not do."""
+def _is_about(ask: DeviceAsk, shape: DeviceShape) -> bool:
+    """Return whether the ask is about such a device, though the device may not suit."""
     if isinstance(ask, MigAsk) and shape.placements:
         return True
     return share_of(ask, shape) is not None
@@ -119,7 +121,7 @@ def times(slot: DeviceSlot, uses: Sequence[int], base: int, one: DeviceShare | N
     if one.masks:
         return places(slot.shape.placements[one.profile].masks, uses[base + 3])
     if one.milli == 0 and uses[base] >= _MILLI:
-        return 0  # a pod has the device's computing power for itself
+        return 0  # a pod has all of the device's computing power
     room = _MANY
     if one.milli:
         room = (_MILLI - uses[base]) // one.milli
@@ -145,8 +147,8 @@ def fits(
 ) -> bool:
     """Return whether all shares fit together.
 
-    ``anew``: for a pod that is put there now, and is not put where all cores are taken even if
-    he asks for none. Who is there already may have come before those who took them.
+    ``anew``: the pod is not on the node yet. It is not placed where all computing power is taken,
+    even if it asks for none; a pod that is there already may have come before that.
     """
     left = list(uses)
     for share in placed:
@@ -190,8 +192,8 @@ def named_shares(
 ) -> list[PlacedShare] | None:
     """Return the shares that ``named`` names for these needs, in their order.
 
-    ``None`` when that cannot be what Muster wrote for such a pod: the number is another, a
-    device is none of the node's or does not suit, or one is named twice where it must not.
+    ``None`` when Muster cannot have written these names for such a pod: their number is wrong, a
+    device is not on the node or does not suit, or one is named twice where that is not allowed.
     """
     if len(named) != sum(need.pieces for need in needs):
         return None
@@ -210,7 +212,7 @@ def named_shares(
 
 
 def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
-    """Return the device that a name is of, -1 for none, and the place on it, "" for all of it."""
+    """Return the device that a name is of, -1: unknown, and the place on it, "": all of it."""
     device = index.get(name, -1)
     if device >= 0 or "/" not in name:
         return device, ""
@@ -221,7 +223,7 @@ def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
 def named_share(
     layout: Layout, index: Mapping[str, int], need: LayoutNeed, name: str
 ) -> PlacedShare | None:
-    """Return the share that a name stands for, ``None`` where it cannot be one of this need.
+    """Return the share that a name stands for, ``None`` where it does not suit the need.
 
     ``index``: device name → its number in the layout.
     """

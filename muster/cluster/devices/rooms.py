@@ -8,7 +8,7 @@
 
 One ask is counted by formula: n shares on different devices each allow k pods as long as
 Σ min(room, k) ≥ n·k over the devices. Several asks (of several containers) compete for
-devices and are tried out pod by pod, on the few states there are.
+devices and are tried pod by pod, once for each of the few states.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ UNLIMITED: Final = 1 << 20
 """As in ``muster.placement.rules.capacity``: no limit."""
 _MILLI: Final = 1000
 _TRIED: Final = 128
-"""Pods of several device asks tried out on one node: more than its devices have tenants."""
+"""Most pods with several device asks that are tried on one node: more than its devices can have."""
 
 Ints = NDArray[np.int64]
 

@@ -1,16 +1,17 @@
-"""Who gets which devices of one node: all claims on it are met anew, strongest first.
+"""Which pod gets which devices of one node: all claims are settled anew, strongest first.
 
 ::
 
     given     the kubelet gave it to the pod (``muster.dev/node-allocations``): a fact
     named     its plan names it, for the node where the pod is
-    spare     its plan names it, for a spare node: had as it is named or not at all
+    spare     its plan names it, for a spare node: claimed as named or not at all
     presumed  not known which: any that suit, so that the sums are right
 
-A name that is given counts as what the pod asks for, or else as one unit of that device: it has
-it, whatever it asked for. Where only some of what a pod asks for is given, its plan has the
-rest. Nothing is handed out twice, not even when a node has it so: the first by UID has it then, and
-the other one is *open*. Everything follows from the wishes, not from the order they came in.
+A given device counts as a device that the pod asks for, or else as one unit of that device, because
+the pod has it whatever it asked for. Where the kubelet gave only some of the devices, the plan
+names the rest. No device is given out twice, not even when a node reports it so: the first pod by
+UID has it then, and the claim of the other one is *open*. The result depends on the set of claims
+and not on their order.
 """
 
 from collections import Counter
@@ -34,31 +35,31 @@ from muster.cluster.devices.onenode import (
 
 
 class PodDevices(NamedTuple):
-    """What one pod claims on a node.
+    """What one pod claims on a node."""
 
-    ``needs``: none where the node has no device that could serve it. ``given``: names of what
-    the kubelet gave it, ``None`` where that is not known.
-    """
-
+    #: Pod row.
     pod: int
+    #: The devices that its plan names.
     named: Named
+    #: Empty where no device of the node suits the pod.
     needs: tuple[LayoutNeed, ...]
+    #: Names of the devices that the kubelet gave it, ``None`` where that is not known.
     given: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
 class _Having:
-    """What a pod has by now."""
+    """The devices that a pod has so far."""
 
-    #: What it asks for.
+    #: What it claims.
     wish: PodDevices
-    #: The shares that its plan names.
+    #: The shares that its plan names, ``None`` where the names cannot be right.
     planned: list[PlacedShare] | None
-    #: By need.
+    #: The shares that it has, by need.
     by_need: list[list[PlacedShare]]
-    #: What it never asked for.
+    #: Shares that it was given and did not ask for.
     beside: list[PlacedShare] = field(default_factory=list)
-    #: Some of what was given is taken.
+    #: Whether another pod has some of what it was given.
     lost: bool = False
 
     @property
@@ -71,7 +72,7 @@ class _Having:
 
 
 class Settlement:
-    """The devices of one node while they are dealt out."""
+    """The devices of one node while claims on them are settled."""
 
     def __init__(self, layout: Layout, names: Sequence[str]) -> None:
         self._layout = all_healthy(layout)
@@ -80,9 +81,9 @@ class Settlement:
         self._uses = [0] * (len(layout) * WIDTH)
 
     def meet(self, wishes: Sequence[PodDevices]) -> tuple[list[bytes], dict[int, Named]]:
-        """Return claims, packed, and those that are not met as they were named.
+        """Return the packed claims, and by pod row the plans that are not met as named.
 
-        ``wishes``: by UID, one a pod.
+        ``wishes``: one for each pod, sorted by UID.
         """
         havings = [self._begin(wish) for wish in wishes]
         for having in havings:
@@ -98,7 +99,7 @@ class Settlement:
         for having in havings:
             if having.wish.named.spare:
                 if not having.wish.needs:
-                    unmet[having.wish.pod] = having.wish.named  # its devices may come yet
+                    unmet[having.wish.pod] = having.wish.named  # its devices may be published later
                 continue
             found = self._presume(having)
             packed += [pack_claim(having.wish.pod, share, PRESUMED) for share in found or ()]
@@ -114,7 +115,7 @@ class Settlement:
     # --- given ------------------------------------------------------------------------
 
     def _take_given(self, having: _Having, given: tuple[str, ...]) -> None:
-        """Book what the kubelet gave: as planned if it is that, else by whichever need it suits."""
+        """Record what the kubelet gave: as planned if equal, else for any need that it suits."""
         if having.planned is not None and sorted(having.wish.named.names) == sorted(given):
             self._take_named(having, having.planned)
             if having.as_planned:
@@ -143,7 +144,7 @@ class Settlement:
     # --- named ------------------------------------------------------------------------
 
     def _take_named(self, having: _Having, planned: list[PlacedShare]) -> None:
-        """Book what a plan names: all of it, or, of a pod that was given some, need by need."""
+        """Record what a plan names: all of it, or need by need for a pod that was given some."""
         first = 0
         wanted: list[tuple[int, list[PlacedShare]]] = []
         for number, need in enumerate(having.wish.needs):
@@ -162,7 +163,7 @@ class Settlement:
     # --- presumed ---------------------------------------------------------------------
 
     def _presume(self, having: _Having) -> list[PlacedShare] | None:
-        """Find something for what is still missing; ``None``: there is no room for all of it."""
+        """Find devices for the needs that are not met; ``None``: no room for all of them."""
         missing = [
             _rest(need, mine)
             for need, mine in zip(having.wish.needs, having.by_need, strict=True)
@@ -182,7 +183,7 @@ def _packed(having: _Having) -> Iterable[bytes]:
 
 
 def _is_otherwise(having: _Having) -> bool:
-    """Return whether a pod has not what its plan names."""
+    """Return whether a pod has other devices than its plan names."""
     return bool(having.wish.named.names) and not having.as_planned
 
 
@@ -191,7 +192,7 @@ def _is_double(need: LayoutNeed, mine: list[PlacedShare], share: PlacedShare) ->
 
 
 def _rest(need: LayoutNeed, mine: list[PlacedShare]) -> LayoutNeed:
-    """Return what is missing of a need."""
+    """Return the part of a need that is not met."""
     left = need._replace(pieces=need.pieces - len(mine))
     if not need.distinct:
         return left

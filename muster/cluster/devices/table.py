@@ -1,28 +1,28 @@
-"""Which pods have the devices of the nodes: what was published, claimed and used.
+"""The devices of all nodes: what was published, which pods claim it, what is used.
 
-Nodes that are alike share everything: a *layout* (the devices of a node, without their
-names) and a *state* (a layout and what is used of each device) are interned values, and a
-node has the number of its state. A hundred thousand equal nodes cost two values, and a
-question about all nodes is answered once per state (``muster.cluster.devices.rooms``).
+Equal nodes share everything: a *layout* (the devices of a node, without their names) and a *state*
+(a layout and what is used of each device) are interned values, and a node has the id of its state.
+A hundred thousand equal nodes cost two values, and a question about all nodes is answered once per
+state (``muster.cluster.devices.rooms``).
 
-A pod that stands on a node claims devices there, by the names in its plan or without any::
+A pod on a node claims devices there, by the names in its plan or without names::
 
                     the node lists that the kubelet gave it
     ┌──────────────────────────────────────────────────────────────► given
     │           plan names devices, they suit and are free           │ ▲
-    ├──────────────────────────────────────────────────► firm ◄──────┘ │ the node says so,
-    │                                                      │           │ or does not any more
+    ├──────────────────────────────────────────────────► firm ◄──────┘ │ the node lists it,
+    │                                                      │           │ or no longer does
     │                         another pod is named there │           │
-  claim ── no names, or they cannot be had ──► presumed ◄──┘ ◄─────────┘
+  claim ── no names, or they are not free  ──► presumed ◄──┘ ◄─────────┘
     │                                             │ ▲
-    └── no device has room, or none is known ──►  open: tried again at every change
+    └── no device has room, or none is known ──►  open: tried again at each change
 
-What is *given* (``muster.dev/node-allocations``) is how it is: plans give way to it.
-*Presumed* claims keep the sums right for pods that some other scheduler placed: they have
-devices, it is not known which. They move aside for firm ones. Names that do not fit what the
-pod asks for were not written by Muster: such a pod is presumed somewhere, too. Claims for a
-spare node are firm or not at all. Everything follows from the set of claims, not from the
-order in which they came (``muster.cluster.devices.settlement``).
+*Given* devices (``muster.dev/node-allocations``) are facts and override plans. *Presumed* claims
+are for pods that another scheduler placed: they have devices, but it is not known which, and the
+sums must still be right. They move to other devices when a firm claim needs theirs. Names that do
+not fit what a pod asks for were not written by Muster, so such a pod gets a presumed claim, too.
+Claims on a spare node are firm or none. The result depends on the set of claims and not on their
+order (``muster.cluster.devices.settlement``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,19 +63,19 @@ from muster.cluster.specs.podconstraints import PodClass
 
 
 class DeviceTable:
-    """The devices of all nodes; ``freeze`` makes a ``DeviceView``.
+    """The devices of all nodes, live; ``freeze`` makes a ``DeviceView``.
 
-    ``kind``: pod row → (class id, class), ``uid``: pod row → uid; both of pods in use.
+    ``kind``: pod row → (class id, class); ``uid``: pod row → uid.
     """
 
     __slots__ = (
         "_canonical",
         "_frozen",
-        "_ill",
         "_kind",
         "_measured",
         "_needs",
         "_uid",
+        "_unhealthy",
         "claims",
         "disturbed",
         "given",
@@ -101,9 +101,9 @@ class DeviceTable:
         self._needs: dict[
             tuple[int, int], tuple[Layout, PodClass, tuple[LayoutNeed, ...] | None]
         ] = {}
-        self._ill: dict[int, tuple[Layout, bool]] = {}
+        self._unhealthy: dict[int, tuple[Layout, bool]] = {}
         self.disturbed: set[int] = set()
-        """Nodes to look at again: what was planned there may not hold."""
+        """Nodes with changed devices or claims, whose plans must be checked again."""
         self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
         self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
         self.layout: Column[np.int32, int] = Column(
@@ -121,7 +121,7 @@ class DeviceTable:
         if like is not None:
             self.open = {node: dict(named) for node, named in like.open.items()}
 
-    # --- what is there ----------------------------------------------------------------
+    # --- published devices ----------------------------------------------------------------
 
     def grow_nodes(self, count: int) -> None:
         """Make room for ``count`` node rows."""
@@ -134,7 +134,7 @@ class DeviceTable:
 
     @property
     def node_rows(self) -> int:
-        """Node rows there is room for."""
+        """Number of node rows there is room for."""
         return min(self.names.capacity, self.layout.capacity)
 
     def specs(self, node: int) -> tuple[DeviceSpec, ...]:
@@ -147,7 +147,7 @@ class DeviceTable:
         )
 
     def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
-        """Return whether a node's devices are other than ``specs``."""
+        """Return whether a node's devices differ from ``specs``."""
         if self.layout[node] == NO_ROW or not specs:
             return bool(specs) or self.layout[node] != NO_ROW
         slots, names = self._canonical(specs)
@@ -160,10 +160,10 @@ class DeviceTable:
         occupants: Iterable[int],
         allocations: Mapping[PodUid, tuple[str, ...]] | None = None,
     ) -> bool:
-        """Replace a node's devices; ``occupants``, the pods on it, claim theirs again.
+        """Replace a node's devices and settle all claims of ``occupants``, the pods on it.
 
-        ``allocations``: names of the devices that the kubelet gave to its pods, ``None`` for
-        what is known. Returns whether another amount of any device is used now.
+        ``allocations``: names of the devices that the kubelet gave to its pods, ``None``:
+        unchanged. Returns whether the state of the node changed.
         """
         if allocations is not None:
             self.given.put(node, allocations)
@@ -171,7 +171,7 @@ class DeviceTable:
         for pod in occupants:
             wants.setdefault(pod, Named(()))
         old, before = self.layout[node], self.state[node]
-        if self.is_ill(node):
+        if self.has_unhealthy(node):
             self.disturbed.add(node)
         slots, self.names[node] = self._canonical(specs)
         self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
@@ -185,7 +185,7 @@ class DeviceTable:
         number = self.layout[node]
         return () if number == NO_ROW else self.layouts[number]
 
-    # --- which pod has it ---------------------------------------------------------------
+    # --- claims of pods ---------------------------------------------------------------
 
     def needs(self, pod: int, node: int) -> tuple[LayoutNeed, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
@@ -201,20 +201,20 @@ class DeviceTable:
         return known[2]
 
     def placed_shares(self, pod: int, node: int, named: Sequence[str]) -> list[PlacedShare] | None:
-        """Return the shares that names stand for, ``None`` if they cannot be this pod's."""
+        """Return the shares that names stand for, ``None`` if they do not suit the pod."""
         needs = self.needs(pod, node)
         if not needs:
             return None
         return named_shares(self.layouts[self.layout[node]], self.names[node], needs, named)
 
     def claim(self, pod: int, node: int, named: Sequence[str], *, spare: bool) -> None:
-        """Give a pod its devices on a node: those ``named``, else any that suit."""
+        """Claim devices on a node for a pod: those ``named``, else any that suit."""
         if self.given.to(pod, node) is not None:
             self._settle(node, self._wants(node) | {pod: Named(tuple(named), spare)})
             return
-        if not self.needs(pod, node):  # none asked for, or none known that would do
+        if not self.needs(pod, node):  # it asks for none, or none that suits is known
             if named:
-                self._keep_open(pod, node, Named(tuple(named), spare))
+                self._add_open(pod, node, Named(tuple(named), spare))
             return
         placed = self.placed_shares(pod, node, named) if named else None
         free = placed is not None and fits(self.slots(node), self.uses(node), placed)
@@ -224,12 +224,12 @@ class DeviceTable:
             self._settle(node, self._wants(node) | {pod: Named(tuple(named), spare)})
 
     def take_names(self, pod: int, node: int, named: Sequence[str]) -> None:
-        """Take over the names of a pod that is on its node already."""
+        """Replace the names in the claim of a pod that is on its node already."""
         if self.layout[node] == NO_ROW or self.needs(pod, node):
             self._settle(node, self._wants(node) | {pod: Named(tuple(named))})
 
     def unclaim(self, pod: int, node: int) -> None:
-        """Take a node's devices from a pod; others may have them now."""
+        """Remove the claims of a pod on a node; other claims may get its devices."""
         named = self.open.get(node)
         if named is not None and named.pop(pod, None) is not None:
             self._frozen = None
@@ -239,23 +239,23 @@ class DeviceTable:
         packed = self.claims[node]
         if not packed and node not in self.open:
             return
-        kept = [claim for claim in unpack(packed) if claim.pod != pod]
+        rest = [claim for claim in unpack(packed) if claim.pod != pod]
         if self._is_unsettled(node):
             wants = self._wants(node)
             wants.pop(pod, None)
             self._settle(node, wants)
-        elif len(kept) * CLAIM.size < len(packed):
-            self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
+        elif len(rest) * CLAIM.size < len(packed):
+            self._write(node, b"".join(CLAIM.pack(*claim) for claim in rest))
 
-    def is_ill(self, node: int) -> bool:
-        """Return whether a device of a node is not healthy."""
+    def has_unhealthy(self, node: int) -> bool:
+        """Return whether any device of a node is unhealthy."""
         number = self.layout[node]
         if number == NO_ROW:
             return False
         layout = self.layouts[number]
-        known = self._ill.get(number)
+        known = self._unhealthy.get(number)
         if known is None or known[0] is not layout:
-            known = self._ill[number] = layout, not all(slot.healthy for slot in layout)
+            known = self._unhealthy[number] = layout, not all(slot.healthy for slot in layout)
         return known[1]
 
     def named(self, pod: int, node: int) -> tuple[str, ...]:
@@ -264,11 +264,11 @@ class DeviceTable:
         return self._firm(pod, node, 0, SPARE) if named is None else named.names
 
     def claimed(self, pod: int, node: int) -> tuple[str, ...]:
-        """Return the devices of a node that a pod has, as far as is known: none presumed."""
+        """Return the devices of a node that a pod is known to have; presumed ones are left out."""
         return self.had(pod, node) or self.named(pod, node)
 
     def had(self, pod: int, node: int) -> tuple[str, ...]:
-        """Return what a pod was given that its plan does not name."""
+        """Return the devices that a pod was given other than its plan names."""
         return self._firm(pod, node, GIVEN)
 
     def _firm(self, pod: int, node: int, *flags: int) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ class DeviceTable:
         return tuple(self.name(node, c) for c in claims if c.pod == pod and c.flags in flags)
 
     def claims_on(self, node: int) -> list[PackedClaim]:
-        """Return all claims on a node that are met, firm and presumed."""
+        """Return all claims on a node that are met, firm and presumed ones."""
         return unpack(self.claims[node])
 
     def uses(self, node: int) -> list[int]:
@@ -286,7 +286,7 @@ class DeviceTable:
         return found
 
     def name(self, node: int, claim: PackedClaim) -> str:
-        """Return what a claim is called in a plan."""
+        """Return the name of a claim in a plan."""
         return share_name(self.layouts[self.layout[node]], self.names[node], claim.share)
 
     # --- frozen -----------------------------------------------------------------------
@@ -328,7 +328,7 @@ class DeviceTable:
         given: Iterable[Given | None],
         opened: Mapping[int, dict[int, Named]],
     ) -> None:
-        """Take over what ``dump`` wrote; ``layouts`` must be there already."""
+        """Restore what ``dump`` wrote; ``layouts`` must be restored already."""
         self.grow_nodes(len(layout))
         self.layout.fill(layout)
         for node, called in enumerate(names):
@@ -341,7 +341,7 @@ class DeviceTable:
         self.open.update(opened)
 
     def _is_unsettled(self, node: int) -> bool:
-        """Return whether claims on a node may have to move when another one comes or goes."""
+        """Return whether claims on a node may move when another claim is added or removed."""
         if node in self.open:
             return True
         return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))
@@ -349,17 +349,17 @@ class DeviceTable:
     # --- settling ---------------------------------------------------------------------
 
     def _wants(self, node: int) -> dict[int, Named]:
-        """Return what every pod claims on a node: met claims by their names, and open ones."""
+        """Return what each pod claims on a node: names of its met claims, or its open claim."""
         wants: dict[int, Named] = {}
         for claim in unpack(self.claims[node]):
             known = wants.get(claim.pod, Named((), bool(claim.flags & SPARE)))
-            untold = claim.flags & (PRESUMED | GIVEN)
-            names = () if untold else (*known.names, self.name(node, claim))
+            unnamed = claim.flags & (PRESUMED | GIVEN)
+            names = () if unnamed else (*known.names, self.name(node, claim))
             wants[claim.pod] = Named(names, known.spare)
         return wants | self.open.get(node, {})
 
     def _settle(self, node: int, wants: Mapping[int, Named]) -> None:
-        """Meet the claims on a node anew."""
+        """Settle the claims on a node anew."""
         number = self.layout[node]
         packed: list[bytes] = []
         unmet = {pod: named for pod, named in wants.items() if named.names}
@@ -401,10 +401,10 @@ class DeviceTable:
             self.state[node] = new
         if old != NO_ROW:
             self.states.release(old)
-        if self.is_ill(node):
+        if self.has_unhealthy(node):
             self.disturbed.add(node)
         self._frozen = None
 
-    def _keep_open(self, pod: int, node: int, named: Named) -> None:
+    def _add_open(self, pod: int, node: int, named: Named) -> None:
         self.open.setdefault(node, {})[pod] = named
         self._frozen = None

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from muster.cluster.devices.kubeletgiven import Given
 
 _NO_USE: Final = (0,) * WIDTH
-ROOMS_KEPT: Final = 16
-"""Classes whose rooms are kept, of a plan and those around it: 1 MiB each at 130,000 nodes. A view
-lives on until a device is claimed, for as long as no pod fits or only pods without devices come.
+MOST_ROOMS: Final = 16
+"""Classes with cached rooms, enough for a plan and those around it: 1 MiB each at 130,000 nodes. A
+view is used until a device is claimed, which takes long where no pod fits or asks for devices.
 """
 
 
@@ -38,7 +38,7 @@ class DeviceView:
     known: bool
     #: MiB of the largest device that is known, 0 where none is.
     largest_memory: int
-    #: Devices of the layout that has most.
+    #: Number of devices of the layout that has the most.
     most_devices: int
     #: int32 ids of layouts by node row, -1 where no device is known.
     layout: NDArray[np.int32]
@@ -46,13 +46,13 @@ class DeviceView:
     state: NDArray[np.int32]
     #: Names of the devices by node row, in the order of the layout.
     names: PagedListView[tuple[str, ...]]
-    #: By node row, packed ``muster.cluster.devices.claims.Claim``.
+    #: By node row, packed ``muster.cluster.devices.claims.PackedClaim`` entries.
     claims: PagedListView[bytes]
     #: By node row, what the kubelet gave to its pods.
     given: PagedListView["Given | None"]
     #: By node row and pod row, claims that are not met as they were asked for.
     open: Mapping[int, Mapping[int, "Named"]]
-    #: What ``rooms`` found, by class.
+    #: Cache of ``rooms``, by class.
     _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
 
     def slots(self, node_row: int) -> Layout:
@@ -73,7 +73,7 @@ class DeviceView:
         return tuple(spec_of(slot, name) for slot, name in zip(slots, names, strict=True))
 
     def free_devices(self, node_row: int, resource: str) -> list[str]:
-        """Return the healthy, wholly unused devices of a resource by (NUMA, parent, name)."""
+        """Return the healthy devices of a resource that are unused, by (NUMA, parent, name)."""
         uses, slots = self.uses(node_row), self.slots(node_row)
         return [
             self.names[node_row][device]
@@ -96,7 +96,7 @@ class DeviceView:
         """
         found = self._rooms.get(pod_class)
         if found is None or len(found) != count:
-            if len(self._rooms) >= ROOMS_KEPT:
+            if len(self._rooms) >= MOST_ROOMS:
                 self._rooms.clear()
             state = self.state_of(np.arange(count))
             found = devicerooms.by_node(self.layouts, self.states, state, pod_class)
@@ -105,7 +105,7 @@ class DeviceView:
 
 
 def pack_state(layout: int, uses: Sequence[int]) -> bytes:
-    """Return a state as one value."""
+    """Return a state as bytes, which can be interned."""
     return np.array([layout, *uses], dtype=np.int32).tobytes()
 
 
@@ -134,7 +134,7 @@ def shape_of(spec: DeviceSpec) -> DeviceShape:
 
 
 def spec_of(slot: DeviceSlot, name: str) -> DeviceSpec:
-    """Return a published device again."""
+    """Return a device as it was published."""
     shape = slot.shape
     return DeviceSpec(
         name=name,

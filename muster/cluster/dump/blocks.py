@@ -2,15 +2,15 @@
 
 Several snapshots of one cluster share nearly all their pages (``muster.cluster.columns.columns``),
 so a file with the states behind the last decisions is hardly larger than one with a single state: a
-page seen before is named by its number. Seen before means the same object, or
-another with the same content::
+page that was written before, as the same object or with the same content, is referred to by its
+number::
 
     snapshot 1   page a   page b   page c          blocks  a b c │ b'
                    │        │        │
     snapshot 2   page a   page b'  page c          columns [0 1 2] and [0 3 2]
 
-Writing is a generator: it yields what is to be written next, at most a page, and now and
-then nothing, so that the caller can give the event loop back in between.
+Writing is a generator: it yields the bytes to be written next, at most a page, and sometimes b"",
+so that the caller can return to the event loop in between.
 """
 
 import json
@@ -31,9 +31,9 @@ Pieces: TypeAlias = Generator[bytes, None, T]
 """Yields bytes to be written, b"" among them, and returns the result."""
 
 Array: TypeAlias = NDArray[np.generic]
-VALUES_PER_PIECE: Final = 8  # a pod class takes about 0.1 ms to write down
+VALUES_PER_PIECE: Final = 8  # a pod class takes about 0.1 ms to encode
 VALUES_PER_BLOCK: Final = 1024
-PAGES_PER_PIECE: Final = 64  # that are known already: a microsecond or two each
+PAGES_PER_PIECE: Final = 64  # pages that were written before: a microsecond or two each
 _LENGTHS: Final = np.dtype("<i4")
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _NONE: Final = b"null"  # most rows of a small cluster: columns grow by pages
@@ -45,7 +45,7 @@ class BlockWriter:
     def __init__(self) -> None:
         self._by_identity: dict[tuple[int, int], int] = {}
         self._by_content: dict[bytes, int] = {}
-        self._seen: list[object] = []  # kept alive: an identity must not come back as another's
+        self._seen: list[object] = []  # not freed: else id() may return for another object
 
     def numbers(self, pages: Iterable[Array]) -> Pieces[list[int]]:
         """Write pages of a numeric column."""
@@ -56,15 +56,15 @@ class BlockWriter:
         return (yield from self._all(keyed))
 
     def values(self, pages: Iterable[Sequence[object]]) -> Pieces[list[int]]:
-        """Write pages of values that ``muster.cluster.dump.codec`` knows, a JSON line each."""
+        """Write pages of values, encoded by ``muster.cluster.dump.codec``, a JSON line for each."""
         return (yield from self._all(((id(p), 0), p, _value_pieces(p)) for p in pages))
 
     def strings(self, pages: Iterable[Sequence[bytes]]) -> Pieces[list[int]]:
-        """Write pages of byte strings: how many, their lengths, then all of them."""
+        """Write pages of byte strings: their number, their lengths, then the bytes."""
         return (yield from self._all(((id(p), 0), p, _string_pieces(p)) for p in pages))
 
     def raw(self, data: bytes) -> Pieces[int]:
-        """Write one block as it is."""
+        """Write one block unchanged."""
         digest = blake2b(data, digest_size=16).digest()
         number = self._by_content.get(digest)
         if number is None:
@@ -120,7 +120,7 @@ def line(value: object) -> bytes:
 
 
 def paged(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Cut a sequence into what fits into a block each."""
+    """Cut a sequence into pieces of one block."""
     return (
         values[start : start + VALUES_PER_BLOCK]
         for start in range(0, len(values), VALUES_PER_BLOCK)
@@ -128,12 +128,12 @@ def paged(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def rows_paged(column: Array) -> Iterator[Array]:
-    """Cut a flat column as paged ones are."""
+    """Cut a flat column into pages like a paged one."""
     return (column[start : start + PAGE_ROWS] for start in range(0, len(column), PAGE_ROWS))
 
 
 class BlockReader:
-    """Reads by number what a ``BlockWriter`` wrote. Raises ``ValueError`` for anything else."""
+    """Reads the blocks of a ``BlockWriter`` by number. Raises ``ValueError`` for anything else."""
 
     def __init__(self, blocks: Sequence[memoryview]) -> None:
         self._blocks = blocks
@@ -153,7 +153,7 @@ class BlockReader:
 
     def values(self, kind: type[T], blocks: Sequence[int], count: int) -> list[T | None]:
         """Return ``count`` values; None where none was written."""
-        known: dict[int, list[T | None]] = {}  # pages without a value are all one block
+        known: dict[int, list[T | None]] = {}  # all pages without a value are one block
         found: list[T | None] = []
         for number in blocks:
             if number not in known:

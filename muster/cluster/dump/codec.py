@@ -1,6 +1,6 @@
 """Plain values ↔ JSON, guided by the types that the dataclasses declare.
 
-Knows what the model's values are made of: scalars, enums, tuples, frozensets, mappings,
+Knows the types of the model's values: scalars, enums, tuples, frozensets, mappings,
 optionals, dataclasses of those and unions of dataclasses that differ in their fields. No
 pickle: a dump may come from anywhere.
 """
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def encode(value: object) -> object:
-    """Return what ``json.dumps`` takes."""
+    """Return the value in the types that ``json.dumps`` accepts."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
@@ -58,7 +58,7 @@ def _decode(kind: object, data: object) -> object:
 
 
 def _the_one(kinds: list[object], data: object) -> object:
-    """Return which of several dataclasses an object is: the one with just its fields."""
+    """Return the one of several dataclasses that has exactly the fields of an object."""
     if len(kinds) == 1:
         return kinds[0]
     keys = _mapping(data).keys()

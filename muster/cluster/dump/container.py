@@ -6,7 +6,7 @@
     16 B  │ u32     │                                                         u64    │
 
 What follows the magic is little-endian. The stream ends with its own checksum, so a file
-that was cut off and one that was damaged are kept apart.
+that was cut off and one that was damaged get different errors.
 """
 
 import zlib
@@ -29,7 +29,7 @@ class Packer:
         self._begun = False
 
     def add(self, data: bytes) -> bytes:
-        """Take framed data and return what is to be written now, perhaps nothing yet."""
+        """Add framed data and return the bytes to be written now, perhaps b""."""
         head = b"" if self._begun else _PREFIX.pack(MAGIC, VERSION)
         self._begun = True
         return head + self._stream.compress(data)
@@ -45,7 +45,7 @@ def frame(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> list[memoryview]:
-    """Return the frames of a file. Raises ``ValueError`` saying how it is none."""
+    """Return the frames of a file. Raises ``ValueError`` that names what is wrong with it."""
     if not data.startswith(MAGIC[: max(len(data), 1)]):
         raise ValueError("not a dump of Muster: it does not begin as one")
     if len(data) < _PREFIX.size:

@@ -1,4 +1,4 @@
-"""A cluster from the blocks of a dump: facts are filled in, sums made by those who keep them.
+"""A cluster from the blocks of a dump: facts are read, sums are computed from them.
 
 ::
 
@@ -46,7 +46,7 @@ def load(data: bytes) -> tuple[Model, StateIndex]:
 
 
 def read(blocks: BlockReader, number: int) -> tuple[Model, StateIndex]:
-    """Return the state with this block as its index. Raises ``ValueError`` when it is none."""
+    """Return the state of an index block. Raises ``ValueError`` for any other block."""
     try:
         index = decode(StateIndex, json.loads(bytes(blocks.raw(number))))
         return _Loading(blocks, index).model(), index
@@ -55,7 +55,7 @@ def read(blocks: BlockReader, number: int) -> tuple[Model, StateIndex]:
 
 
 class _Loading:
-    """One state on its way in."""
+    """One state while it is read."""
 
     def __init__(self, blocks: BlockReader, index: StateIndex) -> None:
         self._blocks = blocks
@@ -97,7 +97,7 @@ class _Loading:
         return self._blocks.strings(found.blocks, found.rows)
 
     def _rows_free(self, name: str, unused: Sequence[int]) -> list[int]:
-        """Return what waits for reuse: as it was written, else the lowest first."""
+        """Return the rows that wait for reuse: as written, otherwise the lowest first."""
         return list(self._index.free.get(name, sorted(unused, reverse=True)))
 
     def _fill(
@@ -127,7 +127,7 @@ class _Loading:
             nodes.resource(name)
             amounts = cast("NDArray[np.int64]", self._numbers(f"node.allocatable.{number}"))
             nodes.allocatable[number].fill(amounts)
-            nodes.free[number].fill(amounts)  # pods take their part when they are loaded
+            nodes.free[number].fill(amounts)  # reduced when the pods are read
         for key in self._index.labels:
             values: NameTable[str] = NameTable()
             codes = cast("NDArray[np.signedinteger]", self._numbers(f"node.label.{key}"))

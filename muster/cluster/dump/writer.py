@@ -1,13 +1,12 @@
 """States of a cluster as bytes and back: for support cases, replay and tests.
 
-Only facts are written: what the API server named and what the planner holds, row by row,
-so that the copy goes on exactly as the original would. Everything that is a sum of facts
-(free amounts, counters, users of a name, indices) is recomputed on loading, by the same
-code that keeps it up to date.
+Only facts are written: what the API server reported and what the planner holds, row by row, so that
+the copy behaves exactly like the original. Everything that is a sum of facts (free amounts,
+counters, users of a name, indices) is computed anew on loading, by the code that also updates it.
 
-A state is written from its frozen columns, in pieces: the cluster need not stop
-meanwhile. What a snapshot does not show, the rows waiting for reuse in their order, is taken
-with it (``Frozen``); decisions never read it.
+A state is written from its frozen columns, in pieces, while the cluster goes on. A snapshot does
+not have the order in which free rows are reused, so ``Frozen`` adds it; decisions never depend on
+it.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -28,19 +27,19 @@ FLAGS = ("alive", "ready", "unschedulable", "taint_set")
 
 @dataclass(frozen=True, slots=True)
 class DumpColumn:
-    """Where a column is."""
+    """Where a column is in the file."""
 
     #: Its length.
     rows: int
     #: Numbers of its pages, in order.
     blocks: tuple[int, ...]
-    #: Of numpy, "" for values and strings.
+    #: The numpy dtype, "" for values and strings.
     dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file holds of one state."""
+    """The index of one state in a file."""
 
     #: The cluster's name.
     name: str
@@ -48,43 +47,43 @@ class StateIndex:
     levels: tuple[str, ...]
     #: Name of the scheduling gate that a plan lifts.
     gate: str
-    #: Changes of the cluster so far.
+    #: Number of changes of the cluster so far.
     generation: int
     #: Node label keys in the order of their columns.
     labels: tuple[str, ...]
-    #: By name, the number of the block that has where the ``DumpColumn`` is.
+    #: By name of the column, the number of the block with its ``DumpColumn``.
     columns: Mapping[str, int]
-    #: Per table of names, and for rows of pods, what waits for reuse, the next one last.
+    #: For each table of names, and for pod rows, the ids that wait for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
-    #: Node rows that the next tick judges.
+    #: Node rows that the next tick checks.
     unsettled: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """A state at rest."""
+    """A state that does not change any more."""
 
     #: Its columns.
     snapshot: Snapshot
     #: Name of the scheduling gate that a plan lifts.
     gate: str
-    #: As in ``StateIndex``; without it a copy reuses rows in another order, no more.
+    #: As in ``StateIndex``; without it a copy only reuses rows in another order.
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: As in ``StateIndex``.
     unsettled: tuple[int, ...] = ()
 
 
 def freeze(model: Model, snapshot: Snapshot, gate: str) -> Frozen:
-    """Return the state of now, ``snapshot`` being of now. O(names free for reuse)."""
+    """Return the present state; ``snapshot`` is the present one. O(ids that wait for reuse)."""
     free = {name: tuple(ids) for name, ids in free_ids(model) if ids}
     return Frozen(snapshot, gate, free, tuple(sorted(model.unsettled)))
 
 
 def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
-    """Return the state that ``snapshot`` was taken of, some time ago.
+    """Return the past state that ``snapshot`` was taken of.
 
-    Which nodes awaited judgement then was not kept: every node that is gone and still has
-    pods counted on it, which is all that any tick could find.
+    Which nodes were unsettled then is not recorded. Every node counts that is gone and still has
+    pods on it, since a tick finds nothing on others.
     """
     nodes = np.unique(snapshot.pods.node.array())
     named = nodes[nodes != NO_ROW]
@@ -92,7 +91,7 @@ def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
 
 
 def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
-    """Yield what waits for reuse in every table of names, and the rows of pods."""
+    """Yield the ids that wait for reuse in every table of names, and among pod rows."""
     nodes, pods, gangs, devices = model.nodes, model.pods, model.gangs, model.devices
     yield "nodes", nodes.names.free_ids()
     yield "taint_sets", nodes.taint_sets.free_ids()
@@ -128,7 +127,7 @@ def _file(pieces: Pieces[int]) -> Generator[bytes, None, None]:
 
 
 def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
-    """Yield the blocks of one state that were not written yet; return that of its index."""
+    """Yield the blocks of one state that are new; return the number of its index block."""
     snapshot = frozen.snapshot
     columns: dict[str, int] = {}
     for name, flat in _flat_columns(snapshot):
@@ -158,7 +157,7 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
 
 
 def _column(blocks: BlockWriter, rows: int, found: list[int], dtype: str = "") -> Pieces[int]:
-    """Write down where a column is; one that has not changed is not written again."""
+    """Write where a column is; an unchanged column is not written again."""
     yield b""
     return (yield from blocks.raw(line(DumpColumn(rows, tuple(found), dtype))))
 

@@ -8,5 +8,5 @@
 ``planevents``      the planner's intentions: plans held, pods released, gangs skipped, time
 ``ledger``          holds: entered, released, dropped, and what a changed node breaks
 ``hotspares``       room that gangs hold for members they may lose
-``devicetroubles``  devices that are not with the pods that a plan meant them for
+``devicetroubles``  devices that the planned pods do not have or cannot use
 """

@@ -1,11 +1,12 @@
-"""Devices that are not as a plan meant them: ill ones, and ones that another pod was given.
+"""Devices that differ from a plan: unhealthy ones, and ones that another pod was given.
 
-Two questions, both answered from what stands in the books:
+Two questions are answered from the model:
 
-- may a *held* pod still be bound where its plan has it (``lost``)? It may not count on a device
-  that has become unhealthy or that the kubelet gave to another pod. As long as other devices of
-  the node would do, the kubelet will simply take those; without any it is stuck.
-- what is to be reported of a node (``troubles_on``)? Which pod has, or was promised, which device.
+- May a *held* pod still be bound to its planned node (``lost``)? A device that its plan names may
+  have become unhealthy, or the kubelet may have given it to another pod. If other devices of the
+  node suit, the kubelet takes those. If none does, the pod would be stuck.
+- What is reported about a node (``troubles_on``)? Which pod has, or is planned to get, which
+device.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,7 @@ DEVICE_TAKEN: Final = "planned device taken"
 NO_DEVICE_LEFT: Final = "no device left"
 GONE: Final = "this instance is not listed any more"
 REPLACEABLE: Final = frozenset({DEVICE_UNHEALTHY, DEVICE_TAKEN})
-"""Reasons for which a pod that is bound nevertheless gets other devices of its node."""
+"""Reasons why a bound pod gets other devices of its node than planned."""
 
 
 class TroubleKind(StrEnum):
@@ -42,7 +43,7 @@ class TroubleKind(StrEnum):
 
     UNHEALTHY = "unhealthy"
     TAKEN = "taken"  # its plan names what the kubelet gave to another pod
-    OTHERWISE = "given otherwise"  # it was given something else than its plan names
+    OTHERWISE = "given otherwise"  # it was given another device than its plan names
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +58,23 @@ class DeviceTrouble:
     gang: GangKey | None
     #: The node.
     node: str
-    #: As plans name it; of OTHERWISE what the pod was given.
+    #: Its name as in a plan; for OTHERWISE the device that the pod was given.
     device: str
-    #: Why the device is unhealthy, in the words of the node.
+    #: Why the device is unhealthy, as the node reports it.
     reason: str = ""
-    #: The pod that has a device that is taken.
+    #: For TAKEN, the pod that has the device.
     holder: PodUid | None = None
-    #: Whether the pod is on the node, not only planned for it.
+    #: Whether the pod is bound to the node, and not only planned for it.
     bound: bool = True
 
 
 def lost(model: Model, row: int, node: int) -> str:
-    """Return why a held pod may not get the devices that its plan names on a node, else ""."""
+    """Return why a held pod cannot get the devices that its plan names on a node, "": it can."""
     devices, hold = model.devices, model.holds[row]
     names = () if hold is None else hold.devices.get(model.nodes.names[node], ())
     if names and _gone(devices, node, names):
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
-    if not names or not (devices.is_ill(node) or devices.given.any(node)):
+    if not names or not (devices.has_unhealthy(node) or devices.given.any(node)):
         return ""
     placed = devices.placed_shares(row, node, names)
     if placed is None or devices.given.to(row, node) is not None:
@@ -88,9 +89,9 @@ def lost(model: Model, row: int, node: int) -> str:
 
 
 def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
-    """Return the MIG instances that are named and are not there any more, of GPUs that are cut.
+    """Return the named MIG instances that no longer exist on their GPUs.
 
-    A pod with a plan that names one has an open claim: elsewhere there is nothing to look for.
+    A pod with a plan that names one has an open claim, so other nodes need no check.
     """
     if node not in devices.open:
         return []
@@ -105,7 +106,7 @@ def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
 
 
 def troubles_on(model: Model, node: int) -> list[DeviceTrouble]:
-    """Return what is to be reported of a node's devices, by pod and device."""
+    """Return the troubles with a node's devices, sorted by pod and device."""
     found = [*_unhealthy(model, node), *_vanished(model, node), *_misplaced(model, node)]
     return sorted(found, key=lambda trouble: (trouble.uid, trouble.kind, trouble.device))
 
@@ -133,22 +134,22 @@ def _uses(layout: Layout, claims: list[PackedClaim]) -> list[int]:
 
 
 def _unhealthy(model: Model, node: int) -> Iterator[DeviceTrouble]:
-    """Yield the ill devices that pods are known to have."""
+    """Yield the unhealthy devices that pods are known to have."""
     devices = model.devices
-    if not devices.is_ill(node):
+    if not devices.has_unhealthy(node):
         return
     layout = devices.slots(node)
-    ill = set()
+    unhealthy = set()
     for claim in devices.claims_on(node):
         slot, known = layout[claim.device], not claim.flags & PRESUMED
         if not slot.healthy and known and model.pods.node[claim.pod] == node:
-            ill.add((claim.pod, devices.name(node, claim), slot.reason))
-    for pod, device, reason in ill:
+            unhealthy.add((claim.pod, devices.name(node, claim), slot.reason))
+    for pod, device, reason in unhealthy:
         yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, device, reason=reason)
 
 
 def _vanished(model: Model, node: int) -> Iterator[DeviceTrouble]:
-    """Yield the instances that pods had: a plugin takes those that are ill out of its list."""
+    """Yield the MIG instances of pods that are no longer listed, which means unhealthy."""
     devices = model.devices
     for pod, named in devices.open.get(node, {}).items():
         if model.pods.node[pod] == node:
@@ -157,7 +158,7 @@ def _vanished(model: Model, node: int) -> Iterator[DeviceTrouble]:
 
 
 def _misplaced(model: Model, node: int) -> Iterator[DeviceTrouble]:
-    """Yield the pods with plans that name what they have not: the kubelet gave otherwise."""
+    """Yield the pods that the kubelet gave other devices than their plans name."""
     devices = model.devices
     if not devices.given.any(node) or not devices.slots(node):
         return

@@ -1,4 +1,4 @@
-"""What happens to gangs, namespaces and budgets: the objects that describe, not run."""
+"""What happens when gangs, namespaces and budgets change: objects that describe others."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from muster.cluster.tables.pods import PodState
 
 
 def gang_upserted(model: Model, event: GangUpserted, out: EventOutcome) -> None:
-    """Take over what a gang asks for."""
+    """Store the specification of a gang."""
     check_gang_key(event.spec.key, "GangUpserted")
     if event.spec.min_count < 0:
         raise ValueError(
@@ -33,7 +33,7 @@ def gang_upserted(model: Model, event: GangUpserted, out: EventOutcome) -> None:
 
 
 def gang_gone(model: Model, event: GangGone, out: EventOutcome) -> None:
-    """Forget what a gang asked for; members that still exist keep it alive."""
+    """Forget the specification of a gang; the gang stays while it has members."""
     row = model.gangs.keys.find(event.key)
     if row is None or not model.gangs.set_spec(row, None):
         return
@@ -44,7 +44,7 @@ def gang_gone(model: Model, event: GangGone, out: EventOutcome) -> None:
 
 
 def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: float) -> None:
-    """Move members to another gang, with the holds they have."""
+    """Move members to another gang, with their holds."""
     check_gang_key(event.target, "MembersMoved")
     source = model.gangs.keys.find(event.source)
     if source is None or event.source == event.target:
@@ -68,7 +68,7 @@ def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: 
 
 
 def namespace_upserted(model: Model, event: NamespaceUpserted, out: EventOutcome) -> None:
-    """Take over a namespace's labels."""
+    """Store a namespace's labels."""
     if model.namespaces.get(event.name) != event.labels:
         model.namespaces = {**model.namespaces, event.name: dict(event.labels)}
         model.matches.drop_namespace_selectors()
@@ -84,7 +84,7 @@ def namespace_gone(model: Model, event: NamespaceGone, out: EventOutcome) -> Non
 
 
 def budget_upserted(model: Model, event: BudgetUpserted, out: EventOutcome) -> None:
-    """Take over a budget."""
+    """Store a budget."""
     for resource, cap in event.caps.items():
         if cap < 0:
             raise ValueError(

@@ -11,7 +11,7 @@
         or wants fewer ───────────────────┘ given up
 
 A hot spare is a pod row without a pod: whatever counts room, devices, ports or neighbours counts
-it, and nothing that is about pods of the API server ever meets it.
+it, and code that handles pods of the API server never sees it.
 """
 
 from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
@@ -62,7 +62,7 @@ def _hold(event: StandbyHeld, spare: Assignment) -> Hold:
 
 
 def settle(model: Model, gang: int, out: EventOutcome) -> None:
-    """Give up the hot spares that a gang does not want any more, after it changed."""
+    """Give up the hot spares that a gang no longer wants, after it changed."""
     rows = model.standby.get(gang)
     if not rows:
         return
@@ -101,7 +101,7 @@ def put_back(model: Model, lifted: Lifted) -> None:
 
 
 def forget(model: Model, lifted: Lifted, out: EventOutcome) -> None:
-    """Strike out hot spares lifted for good; the plan may take less room than they had."""
+    """Remove hot spares lifted for good; the plan may take less room than they had."""
     for row, _ in lifted:
         ledger.strike_out(model, row, out)
     if lifted:

@@ -1,18 +1,18 @@
 """The ledger's transitions: assume, release, forget, expire, and what a changed node breaks.
 
-The states are drawn in ``muster.cluster.tables.holds``. Rules kept here:
+The states are drawn in ``muster.cluster.tables.holds``. The rules:
 
 - A hold is counted on exactly one node, as a bound pod would be.
-- Room on spare nodes is a soft hold (``spare_reserved``): it keeps other spares away, and
-  planned pods where there is a choice. Devices of spares are firm: their names are in the
-  pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
+- Room on spare nodes is a soft hold (``spare_reserved``): no other spare may use it, and
+  planned pods avoid it where there is a choice. Devices of spares are firm: their names are in
+  the pod's annotation, and kube-scheduler, which checks room, does not check devices.
 - An assumed hold on a node that becomes unfit is dropped at once: nothing is pinned yet.
 - A device that becomes unhealthy, or that the kubelet gave to another pod, makes the node unfit
-  for those who were planned on that device.
-- A hot spare yields before all others, and is gone: there is no pod to wait.
-- A released one moves to its first fit spare with room; without one it is *broken*, reported
-  once, and keeps its place, because kube-scheduler may still bind it there: its view of the
-  cluster may be ahead of ours, or behind it (``takes`` knows where it must not).
+  for the pods that were planned on that device.
+- A hot spare yields before all others. It is removed then, because there is no pod that waits.
+- A released hold moves to the first fit spare node with room. Without one it is *broken* and
+  reported once. It stays on its node, because kube-scheduler may still bind it there: its view of
+  the cluster may be newer or older than this one (``takes`` knows where it must not).
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ _YIELDS_FIRST = {PodState.STANDBY.value: 0, PodState.ASSUMED.value: 1}
 
 
 def enter(model: Model, row: int, hold: Hold) -> None:
-    """Write a new hold and take its room, its spares' room and all its devices."""
+    """Store a new hold and take its room, the room on its spare nodes, and all its devices."""
     node = model.node_row(hold.node)
     model.pods.state[row] = _STATE[hold.state]
     model.holds[row] = hold
@@ -58,7 +58,7 @@ def enter(model: Model, row: int, hold: Hold) -> None:
 
 
 def drop(model: Model, row: int, state: PodState) -> Hold | None:
-    """Undo ``enter`` and leave the pod in ``state``; a pod without a hold just gets the state."""
+    """Undo ``enter`` and set the pod's state; a pod without a hold only gets the state."""
     hold = model.holds[row]
     if hold is not None:
         for spare in hold.spares:
@@ -77,7 +77,7 @@ def give_up(model: Model, row: int, out: EventOutcome) -> None:
 
 
 def strike_out(model: Model, row: int, out: EventOutcome) -> None:
-    """Forget a hot spare that holds nothing any more."""
+    """Remove a hot spare that holds nothing any more."""
     gang = model.pods.gang[row]
     model.standby[gang].discard(row)
     if not model.standby[gang]:
@@ -88,7 +88,7 @@ def strike_out(model: Model, row: int, out: EventOutcome) -> None:
 
 
 def release(model: Model, row: int) -> None:
-    """Note that an assumed pod's pin is in the API server: it does not expire any more."""
+    """Note that an assumed pod's pin is in the API server, so that it no longer expires."""
     hold = model.holds[row]
     if hold is not None and hold.state is HoldState.ASSUMED:
         model.holds[row] = replace(hold, state=HoldState.RELEASED, deadline=float("inf"))
@@ -96,12 +96,12 @@ def release(model: Model, row: int) -> None:
 
 
 def is_due(model: Model, now: float) -> bool:
-    """Return whether a deadline has come that ``expire`` has not looked at."""
+    """Return whether a deadline has passed that ``expire`` has not handled."""
     return bool(model.deadlines) and model.deadlines[0][0] <= now
 
 
 def expire(model: Model, out: EventOutcome, now: float, most: int | None) -> None:
-    """Drop assumed holds at their deadlines, of ``most`` that have come or of all."""
+    """Drop assumed holds with passed deadlines; handles ``most`` deadlines, ``None``: all."""
     for looked in count():
         if looked == most or not is_due(model, now):
             return
@@ -125,11 +125,11 @@ def report_overcommit(model: Model, node: int, out: EventOutcome) -> None:
 
 
 def review(model: Model, node: int, out: EventOutcome) -> None:
-    """Judge every hold on a node anew after the node or its bound pods changed.
+    """Check every hold on a node again after the node or its bound pods changed.
 
-    First yield those that the node does not take whatever its room. Where the others do
-    not fit together they yield one by one until they do: hot spares first, then assumed
-    ones, which cost nothing to give up, then released ones, lowest priority first.
+    Holds that the node cannot take for other reasons than room yield first. If the others do
+    not fit together, they yield one by one until the rest fits: hot spares first, then assumed
+    holds, which cost nothing to give up, then released ones, lowest priority first.
     """
     short = model.shortage(node)
     fit = []
@@ -147,19 +147,19 @@ def review(model: Model, node: int, out: EventOutcome) -> None:
 
 
 def takes(model: Model, row: int, node: int) -> bool:
-    """Return whether a pod that is bound to a node of its hold now would not be lost there.
+    """Return whether a pod can run if it is bound to a node of its hold now.
 
-    It would on a node that is gone, and where no device is left for it. Cordons, taints, ports
-    and room are left to the scheduler that binds: its view may be ahead of ours. A planned device
-    that others can stand in for is left to the kubelet.
+    It cannot on a node that is gone, or that has no device left for it. Cordons, taints, ports and
+    room are left to the scheduler that binds, which may have a newer view. If other devices can
+    replace a planned one, the choice is left to the kubelet.
     """
     return model.nodes.alive[node] and devicetroubles.lost(model, row, node) in _BINDABLE
 
 
 def review_disturbed(model: Model, out: EventOutcome) -> None:
-    """Judge the holds on nodes with devices that became ill or were given to other pods.
+    """Check the holds on nodes with devices that became unhealthy or were given to other pods.
 
-    A hold that yields leaves devices to the others, so it goes on until nothing moves any more.
+    A hold that yields frees devices for others, so this repeats until nothing changes.
     """
     disturbed = model.devices.disturbed
     while disturbed:
@@ -170,7 +170,7 @@ def review_disturbed(model: Model, out: EventOutcome) -> None:
 
 
 def review_left(model: Model, name: str | None, out: EventOutcome) -> None:
-    """Judge the holds on a node that room came back to, if one was waiting for just that."""
+    """Check the holds on a node where room was freed, if one of them is broken."""
     node = None if name is None else model.nodes.names.find(name)
     if node is not None and _has_broken(model, node):
         review(model, node, out)
@@ -182,7 +182,7 @@ def _has_broken(model: Model, node: int) -> bool:
 
 
 def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: EventOutcome) -> None:
-    # Take a hold out of the way: its room no longer counts against the others.
+    # Move or drop a hold: its room no longer counts against the others.
     hold = model.holds[row]
     if hold is None:
         return

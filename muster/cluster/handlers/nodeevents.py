@@ -10,7 +10,7 @@ from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
 
 def upsert(model: Model, event: NodeUpserted, out: EventOutcome) -> None:
-    """Take over a node as it is now. A repeated event (a heartbeat) changes nothing."""
+    """Store a node as it is now. A repeated event (a heartbeat) changes nothing."""
     check(event)
     row = model.node_row(event.name)
     known = model.nodes.alive[row]
@@ -28,13 +28,13 @@ def upsert(model: Model, event: NodeUpserted, out: EventOutcome) -> None:
 
 
 def gone(model: Model, event: NodeGone, out: EventOutcome) -> None:
-    """Make a node's row dead. Its pods keep theirs until they go themselves."""
+    """Make a node's row dead. Its pods stay until their own events remove them."""
     row = model.nodes.names.find(event.name)
     if row is None or not model.nodes.alive[row]:
         return
     out.changed = True
     model.node_changes += 1
-    model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
+    model.nodes.refer(row, 1)  # the row must not be freed while its last pod is handled
     if model.devices.differs(row, ()) or model.devices.given.differs(row, {}):
         model.devices.publish(row, (), (), {})
         out.effects.append(DevicesDisturbed(event.name))
@@ -46,7 +46,7 @@ def gone(model: Model, event: NodeGone, out: EventOutcome) -> None:
 
 def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
     # Returns None when nothing differed, else whether the node may now take a pod that it
-    # could not take before: only then is it worth another look for those who wait.
+    # could not take before: only then are waiting gangs tried again.
     nodes = model.nodes
     old_flags = (nodes.alive[row], nodes.ready[row], nodes.unschedulable[row])
     old_taints = nodes.taints(row) if old_flags[0] else None
@@ -83,7 +83,7 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
 
 
 def capacity_of(event: NodeUpserted) -> dict[str, int]:
-    """Return what counts of a node's allocatable: an amount of nothing makes no column."""
+    """Return the allocatable amounts of a node that are not zero: zeros need no column."""
     return {n: min(amount, AMOUNT_LIMIT) for n, amount in event.allocatable.items() if amount}
 
 

@@ -1,15 +1,15 @@
 """Many nodes at once: the first list of a cluster.
 
 One by one, a node costs some tens of microseconds, half of them for its labels, a column each.
-Here a few hundred are entered together, column by column, and the state is the same as if each
-had come by itself::
+Here a few hundred are entered together, column by column, with the same state as if each had come
+by itself::
 
     NodesListed ──► are all of them new, and do they end the table? ──no──► nodeevents.upsert, each
                                    │ yes
                                    ▼
               rows in one stretch; each column of flags, amounts and labels in one write
 
-No pod stands on a node that none has named yet, so there is nothing to judge anew.
+No known pod names a new node, so there is no hold to check.
 """
 
 from itertools import chain
@@ -28,9 +28,9 @@ T = TypeVar("T", bound=np.generic)
 
 
 def enter(model: Model, event: NodesListed, out: EventOutcome) -> None:
-    """Take over nodes of a list.
+    """Store nodes of a list.
 
-    Raises ``ValueError`` for one that no cluster can have, before any is entered.
+    Raises ``ValueError`` for one that no cluster can have, before any is stored.
     """
     for kind in event.kinds:
         nodeevents.check(kind)
@@ -69,10 +69,10 @@ def _write(model: Model, event: NodesListed, first: int) -> None:
     table.taint_set.put(first, each(np.array(taints, dtype=np.int32)))
     table.labels.extend(first, event.labels)
     amounts = [nodeevents.capacity_of(node) for node in kinds]
-    for name in dict.fromkeys(chain.from_iterable(amounts)):  # ids as if one by one
+    for name in dict.fromkeys(chain.from_iterable(amounts)):  # ids in the same order as one by one
         column = each(np.array([some.get(name, 0) for some in amounts], dtype=np.int64))
         number = table.resource(name)
         table.allocatable[number].put(first, column)
-        table.free[number].put(first, column)  # nothing is used of what is new
+        table.free[number].put(first, column)  # nothing is used on new nodes
     for place in np.flatnonzero(each(np.array([bool(node.devices) for node in kinds]))).tolist():
         model.devices.publish(first + place, kinds[kind[place]].devices, ())

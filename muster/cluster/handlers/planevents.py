@@ -1,7 +1,7 @@
 """What the planner intends: plans held, pods released or given up, gangs skipped, time.
 
-Facts are taken as they come; intentions are checked first. ``held`` looks at the whole
-plan before it changes anything: a plan is held whole or not at all.
+Facts are applied as they come; intentions are checked first. ``held`` checks the whole plan before
+it changes anything: a plan is held whole or not at all.
 """
 
 from dataclasses import dataclass, field
@@ -35,15 +35,15 @@ from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
 
 @dataclass(slots=True)
 class _Claims:
-    """What a plan takes in all."""
+    """What all assignments of a plan take together."""
 
     #: (node row, resource id) → amount.
     planned: dict[tuple[int, int], int] = field(default_factory=dict)
     #: The same, on spare nodes.
     spare: dict[tuple[int, int], int] = field(default_factory=dict)
-    #: By node row, what is used of its devices with the plan.
+    #: By node row, the uses of its devices, the plan included.
     devices: dict[int, list[int]] = field(default_factory=dict)
-    #: By node row, the pods that stand there with the plan.
+    #: By node row, its pods, the plan included.
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -64,7 +64,7 @@ def held(model: Model, event: PlanHeld, out: EventOutcome, *, now: float) -> Non
 def _checked_beside_spares(
     model: Model, event: PlanHeld, out: EventOutcome, now: float
 ) -> list[int]:
-    """Return the rows of a plan that takes the room of hot spares; they are gone then."""
+    """Return the pod rows of a plan that displaces hot spares, and remove those."""
     lifted = hotspares.lift(model, event, f"plan {event.plan_id} for {event.gang}")
     try:
         rows = _check(model, event, now)
@@ -97,7 +97,7 @@ def stood_by(model: Model, event: StandbyHeld, out: EventOutcome) -> None:
 
 
 def released(model: Model, event: PodReleased, out: EventOutcome) -> None:
-    """Note that a pod's pin stands. Late or unknown news is left to the watch to show."""
+    """Note that a pod is pinned. For other states than ASSUMED the watch will show the truth."""
     row = model.directory.row(event.uid)
     if row is not None and model.pods.state[row] == PodState.ASSUMED:
         ledger.release(model, row)
@@ -105,7 +105,7 @@ def released(model: Model, event: PodReleased, out: EventOutcome) -> None:
 
 
 def forgotten(model: Model, event: PodForgotten, out: EventOutcome) -> None:
-    """Drop an assumed hold. A released one stays, unless it was pinned by its status only."""
+    """Drop an assumed hold. A released one stays, unless its pod was only nominated."""
     row = model.directory.row(event.uid)
     droppable = (PodState.ASSUMED, PodState.RELEASED) if event.nominated else (PodState.ASSUMED,)
     if row is not None and model.pods.state[row] in droppable:
@@ -116,7 +116,7 @@ def forgotten(model: Model, event: PodForgotten, out: EventOutcome) -> None:
 
 
 def skipped(model: Model, event: GangSkipped, out: EventOutcome) -> None:
-    """Count a refusal. No ``GangChanged``: the planner would look at the gang for ever."""
+    """Count a refusal. No ``GangChanged``: else the planner would try the gang for ever."""
     row = model.gangs.keys.find(event.key)
     if row is not None:
         model.gangs.skipped(row, event.reason)
@@ -124,7 +124,7 @@ def skipped(model: Model, event: GangSkipped, out: EventOutcome) -> None:
 
 
 def tick(model: Model, event: Tick, out: EventOutcome, *, now: float) -> None:
-    """Expire holds, and judge those on nodes that no list had."""
+    """Expire holds, and check those on nodes that no list had."""
     ledger.expire(model, out, now, event.most)
     for node in sorted(model.unsettled):
         ledger.review(model, node, out)

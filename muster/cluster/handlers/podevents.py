@@ -2,11 +2,11 @@
 
 A watch delivers one pod's changes in order, but a relist may replay an older state. What
 cannot be undone in the API server is therefore never undone here: a binding, an end, a
-deletion mark, a lifted gate. An event that would is late and is ignored.
+deletion mark, a lifted gate. An event that would undo one is late and is ignored.
 
-Every change goes the same way: work out the *placement* that the event leads to, compare
-it with the present one, and if they differ take the pod off the books, rewrite what
-accounting depends on, and put it back on them.
+Every change takes the same steps: find the *placement* that the event leads to and compare it with
+the present one. If they differ, remove the pod from all sums, change what the sums depend on, and
+add it again.
 """
 
 from dataclasses import replace
@@ -48,7 +48,7 @@ _UNSEEN: Final = _Placement(PodState.PENDING)
 
 
 def upsert(model: Model, event: PodUpserted, out: EventOutcome, *, gate: str, now: float) -> None:
-    """Take over a pod as it is now. A repeated event changes nothing."""
+    """Store a pod as it is now. A repeated event changes nothing."""
     row = model.directory.row(event.uid)
     if row is not None and _is_late(model, row, event):
         return
@@ -79,7 +79,7 @@ def upsert(model: Model, event: PodUpserted, out: EventOutcome, *, gate: str, no
 
 
 def gone(model: Model, event: PodGone, out: EventOutcome, *, now: float) -> None:
-    """Forget a pod and give back whatever it held. An unknown one was forgotten before."""
+    """Forget a pod and free what it held. An unknown one was forgotten before."""
     row = model.directory.row(event.uid)
     if row is not None:
         remove(model, row, out, now=now)
@@ -104,16 +104,16 @@ def remove(model: Model, row: int, out: EventOutcome, *, now: float) -> None:
 
 
 def _settle(model: Model, key: GangKey | None, out: EventOutcome) -> None:
-    """Look after the hot spares of a gang that may have lost its last member."""
+    """Check the hot spares of a gang that may have lost its last member."""
     gang = None if key is None else model.gangs.keys.find(key)
     if gang is not None:
         hotspares.settle(model, gang, out)
 
 
 def move(model: Model, row: int, node: int) -> None:
-    """Suppose that a pod were bound to another node, or (``NO_ROW``) waited for a plan.
+    """Bind a pod to another node, or (``NO_ROW``) let it wait for a plan.
 
-    For ``Snapshot.overlay``: no event leads there. The pod is bound or waits, and holds nothing.
+    For ``Snapshot.overlay``; no event does this. The pod must be bound or waiting, without a hold.
     """
     if model.pods.node[row] != NO_ROW:
         model.leave_node(row)
@@ -193,7 +193,7 @@ def _review(
     wanted: _Placement,
     out: EventOutcome,
 ) -> None:
-    # Report what moved, and look after the holds on both nodes.
+    # Report what moved, and check the holds on both nodes.
     if present.node is not None:
         moved = wanted.node != present.node or wanted.state is present.state
         if moved or _gives_devices_back(present.hold, wanted.hold):
@@ -206,7 +206,7 @@ def _review(
 
 
 def _gives_devices_back(before: Hold | None, after: Hold | None) -> bool:
-    # A spare's devices are firm until the pod is bound: another pod may wait for just these.
+    # Devices on a spare node are firm until the pod is bound: another pod may wait for them.
     return before is not None and after is None and any(map(before.devices.get, before.spares))
 
 
@@ -215,7 +215,7 @@ def _review_joined(model: Model, row: int, wanted: _Placement, out: EventOutcome
     traits = model.traits(model.pods.pod_class[row])
     if not model.nodes.alive[node]:
         if wanted.hold is not None:
-            model.unsettled.add(node)  # lists may have a pod before its node: a tick judges
+            model.unsettled.add(node)  # lists may have a pod before its node: a tick checks it
         return
     full = model.is_short(node, traits)
     if full or wanted.hold is not None or traits.host_ports:
@@ -237,7 +237,7 @@ def _is_late(model: Model, row: int, event: PodUpserted) -> bool:
 
 
 def _same_kind(model: Model, row: int, event: PodUpserted) -> bool:
-    # What accounting depends on: it may only be written while the pod is off the books.
+    # What the sums depend on: it may only be written while the pod is in none of them.
     pods = model.pods
     if pods.priority[row] != event.priority:
         return False
@@ -264,7 +264,7 @@ def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
 
 
 def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
-    # What nothing is summed over, and who may ask for the pod by name. Columns are only
+    # What no sum depends on, and whether the pod can be found by name. Columns are only
     # written where they differ: a write may have to copy a page.
     pods, flags, rank = model.pods, flags_of(event), rank_of(event.rank, event.plan)
     role, queue = pods.roles.add(event.role), pods.queues.add(event.queue)
@@ -312,14 +312,14 @@ def planned_devices(plan: PlanNote | None, node: str) -> tuple[str, ...]:
 
 
 def take_devices(model: Model, row: int, named: tuple[str, ...]) -> None:
-    """Take over the devices that a bound pod's plan names on its node."""
+    """Store the devices that a bound pod's plan names on its node."""
     node = model.pods.node[row]
     if named and model.devices.named(row, node) != named:
         model.devices.take_names(row, node, named)
 
 
 def rank_of(rank: int, plan: PlanNote | None) -> int:
-    """Return a pod's own index; for one without, the number that its plan gave it."""
+    """Return a pod's own index, or the number from its plan if it has none."""
     return rank if rank >= 0 or plan is None else plan.rank
 
 
@@ -336,9 +336,9 @@ def flags_of(event: PodUpserted) -> int:
 
 
 def check(model: Model, event: PodUpserted, *, same_kind: bool = False) -> None:
-    """Raise ``ValueError`` for a value that no pod can have; before anything is written.
+    """Raise ``ValueError`` for a value that no pod can have, before anything is written.
 
-    What is known already (``same_kind``) was checked when it came.
+    ``same_kind``: priority and requests are those of a pod that was checked already.
     """
     if len(event.uid) != UID_BYTES:
         raise _bad(event, f"uid has {len(event.uid)} bytes; it must have {UID_BYTES}")

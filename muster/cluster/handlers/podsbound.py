@@ -1,7 +1,7 @@
 """Many bound pods at once: the list of a cluster that runs.
 
 One by one, a pod costs some tens of microseconds, and a million of them most of a minute. Here
-a few hundred are entered together, and the state is the same as if each had come by itself::
+a few hundred are entered together, with the same state as if each had come by itself::
 
     PodsBound ──► is every pod plain, new, and room for all? ──no──► podevents.upsert, each
                                    │ yes
@@ -11,10 +11,10 @@ a few hundred are entered together, and the state is the same as if each had com
                                    ▼
            members of gangs join them; those that ask for devices claim them, one by one
 
-*Plain* is a pod that nothing has to be decided for: bound, without host ports or anti-affinity.
-What is left of ``podevents.upsert`` then is sums, and sums do not depend on the order; nor do
-devices (``muster.cluster.devices.settlement``). Nothing is written before it is known that all are
-(rows of nodes and resources aside, which the other way would make just so).
+A *plain* pod needs no decision: it is bound, without host ports or anti-affinity. What remains of
+``podevents.upsert`` are sums, which do not depend on the order; nor do devices
+(``muster.cluster.devices.settlement``). Nothing is written before all pods are known to be plain,
+except rows of nodes and resources, which the other way would add as well.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """Where pods stand."""
+    """The nodes of many pods, and what the pods take there."""
 
     #: Node rows, distinct and ascending.
     nodes: NDArray[np.intp]
@@ -52,7 +52,7 @@ class _Crowd:
 
 
 def enter(model: Model, event: PodsBound, out: EventOutcome, *, gate: str, now: float) -> None:
-    """Take over the pods of a list. Raises ``ValueError`` for a kind that no pod can have."""
+    """Store the pods of a list. Raises ``ValueError`` for a kind that no pod can have."""
     _check(model, event)
     crowd = _crowd(model, event) if _are_plain(model, event) else None
     if crowd is None:
@@ -90,7 +90,7 @@ def _is_plain(kind: PodUpserted) -> bool:
 
 
 def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
-    """Return where the pods stand; ``None`` if that takes more than adding up."""
+    """Return the nodes of the pods; ``None`` if one of them has no room for them."""
     rows = model.nodes.names.find_all(event.nodes)
     for place in np.flatnonzero(rows == ABSENT).tolist():
         rows[place] = model.node_row(event.nodes[place])
@@ -112,7 +112,7 @@ def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
 
 
 def _classes(event: PodsBound) -> tuple[list[PodClass], Rows]:
-    """Return what the kinds ask for, and which of it each pod does: many gangs ask for the same."""
+    """Return the distinct pod classes of the kinds, and for each pod the index of its class."""
     found: dict[int, int] = {}
     numbers = [found.setdefault(id(kind.pod_class), len(found)) for kind in event.kinds]
     classes = {number: kind.pod_class for number, kind in zip(numbers, event.kinds, strict=True)}
@@ -120,7 +120,7 @@ def _classes(event: PodsBound) -> tuple[list[PodClass], Rows]:
 
 
 def _new_rows(model: Model, uids: Uids) -> int:
-    """Return the first of the pods' rows."""
+    """Add consecutive rows for the pods and return the first."""
     first = model.pods.extend(uids)
     if model.pods.count > model.holds.capacity:
         model.holds.grow(model.pods.count)
@@ -157,7 +157,7 @@ def _ranks(event: PodsBound) -> NDArray[np.int64]:
 
 
 def _join(model: Model, event: PodsBound, first: int, out: EventOutcome, now: float) -> None:
-    """Let members join their gangs, in the order of the list."""
+    """Add members to their gangs, in the order of the list."""
     keys = [kind.gang if kind.managed else None for kind in event.kinds]
     rows = [NO_ROW if key is None else model.gangs.row(key) for key in keys]
     gang = np.array(rows, dtype=np.intp)[event.kind]
@@ -176,7 +176,7 @@ def _join(model: Model, event: PodsBound, first: int, out: EventOutcome, now: fl
 
 
 def _claim(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
-    """Give pods the devices that they ask for, were given, or that their plans name."""
+    """Claim the devices that pods ask for, were given, or that their plans name."""
     devices, nodes = model.devices, crowd.nodes[crowd.of]
     asks = np.array([bool(asks_of(kind.pod_class)) for kind in event.kinds])[event.kind]
     published = devices.layout.at(crowd.nodes)[crowd.of] != NO_ROW

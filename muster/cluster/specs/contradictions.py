@@ -1,9 +1,9 @@
 """What in a gang's specification contradicts itself: one list for webhook and planner.
 
-The webhook asks about the gang that an object or a pod under review describes, the planner
-about the gang it is to place; both get the same answer in the same words. What only the
-nodes can show (a member larger than any node, a slice larger than any domain) is not here:
-that is no contradiction, it may be cured by other nodes, and ``muster.placement.gang`` reports it.
+The webhook checks the gang that an object or a pod under review describes, the planner the gang
+that it is going to place; both get the same answer in the same words. What depends on the nodes (a
+member larger than any node, a slice larger than any domain) is no contradiction, since other nodes
+may solve it; ``muster.placement.gang`` reports it.
 
 ::
 
@@ -12,8 +12,8 @@ that is no contradiction, it may be cured by other nodes, and ``muster.placement
     levels      known; required ⊋ preferred, required ⊇ slices ⊋ slices inside them
     time        a relaxation has a preference to relax
 
-docs/contradictions.md is the same list for users, with an example each; a test holds the two
-together.
+docs/contradictions.md is the same list for users, with an example for each; a test compares the
+two.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from muster.cluster.specs.gangspec import GangSpec
 
 
 class ContradictionKind(StrEnum):
-    """The contradictions there are."""
+    """The kinds of contradictions."""
 
     NEGATIVE_MINIMUM = "negative minimum"
     MINIMUM_OVER_SIZE = "minimum over size"
@@ -46,15 +46,15 @@ class ContradictionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One of them."""
+    """One contradiction."""
 
-    #: Which one.
+    #: Its kind.
     kind: ContradictionKind
-    #: Where it was written.
+    #: The field, as the user wrote it.
     field: str
-    #: What is written there.
+    #: Its value.
     value: str
-    #: What may be.
+    #: What is allowed.
     allowed: str
 
     def __str__(self) -> str:
@@ -63,9 +63,9 @@ class Contradiction:
 
 
 def contradictions(spec: GangSpec, levels: Sequence[str]) -> list[Contradiction]:
-    """Return what contradicts itself; ``levels``: the cluster's, widest first, () if unknown.
+    """Return the contradictions; ``levels``: the cluster's, widest first, () if unknown.
 
-    A field that reading found wrong already (``spec.problems``) is not judged again.
+    A field that was found wrong when it was read (``spec.problems``) is not checked again.
     """
     found = [*_numbers(spec), *_slices(spec), *_unknown(spec, levels), *_order(spec, levels)]
     if spec.relax_after is not None and spec.preferred_level is None:
@@ -140,7 +140,7 @@ def _unknown(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
 
 
 def _order(spec: GangSpec, levels: Sequence[str]) -> Iterator[Contradiction]:
-    """Yield levels that are known and the wrong way round."""
+    """Yield known levels that are in the wrong order."""
     depth = {level: number for number, level in enumerate(levels)}
     order = f"levels from wide to narrow are {', '.join(levels)}"
     slices = [level for level in _slice_levels(spec) if level in depth]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Devices of an extended resource, each for itself."""
+    """Whole devices of an extended resource."""
 
     #: Its name.
     resource: str
@@ -32,9 +32,9 @@ class SharedAsk:
 class Milli:
     """A share of the computing power of different devices."""
 
-    #: The vendor's line of devices.
+    #: The product line of the devices, as in ``DeviceShape.family``.
     family: str
-    #: How many devices.
+    #: Number of devices.
     count: int
     #: Thousandths of each.
     milli: int
@@ -44,15 +44,15 @@ class Milli:
 class Memory:
     """Memory of different devices."""
 
-    #: The vendor's line of devices.
+    #: The product line of the devices, as in ``DeviceShape.family``.
     family: str
-    #: How many devices.
+    #: Number of devices.
     count: int
-    #: MiB of each, 0 where ``percent`` counts.
+    #: MiB of each, 0: ``percent`` is used.
     mib: int
     #: Per cent of each device's memory.
     percent: int = 0
-    #: Per cent of the computing power beside it, 0 for any; 100 keeps all others off the device.
+    #: Per cent of the computing power, 0: no amount of it; 100: no other pod may use the device.
     cores: int = 0
 
 
@@ -64,7 +64,7 @@ class MigAsk:
     profile: str
     #: How many.
     count: int
-    #: How kube-scheduler counts them.
+    #: The extended resource that kube-scheduler counts them as.
     resource: str
 
 
@@ -77,16 +77,16 @@ class DeviceAsks:
 
     #: One per container that asks, in the order of the containers.
     asks: tuple[DeviceAsk, ...] = ()
-    #: Resources of the requests that the asks speak for; every other extended resource means whole
+    #: Requested resources that the asks describe; every other extended resource means whole
     #: devices.
     covers: tuple[str, ...] = ()
-    #: Beginnings of product names that will do; empty for any.
+    #: Beginnings of the product names that are allowed; empty: all.
     models: tuple[str, ...] = ()
-    #: Beginnings of product names that will not do.
+    #: Beginnings of the product names that are not allowed.
     avoided: tuple[str, ...] = ()
-    #: Names of tiers that will do; empty for any.
+    #: Names of the tiers that are allowed; empty: all.
     tiers: tuple[str, ...] = ()
-    #: Contradictions, for which the pod can never be placed.
+    #: Contradictions, because of which the pod can never be placed.
     problems: tuple[str, ...] = ()
     #: Resource names that kube-scheduler is set to ignore; not in the requests.
     uncounted: tuple[str, ...] = ()

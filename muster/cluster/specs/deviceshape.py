@@ -1,4 +1,4 @@
-"""What a device is: everything but its name, and what is used of it."""
+"""What a device is, without its name and its use."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,21 +6,21 @@ from functools import cached_property
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A MIG profile and where it can stand."""
+    """A MIG profile and where its instances can be placed."""
 
     #: As in the resource's name: "2g.20gb".
     name: str
-    #: (start, bits) pairs; the bits are memory slices of the GPU, the lowest is slice 0, and
-    #: instances whose bits overlap cannot stand together. A bit above the slices marks something
-    #: else there is one of (the media engines of a ``+me`` profile).
+    #: (start, bits) pairs. The bits are memory slices of the GPU, the lowest is slice 0; instances
+    #: with overlapping bits exclude each other. A bit above the slices stands for another part that
+    #: exists once (the media engines of a ``+me`` profile).
     masks: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class DeviceShape:
-    """What all devices of a kind share.
+    """What all devices of a kind have in common.
 
-    Without slots, because sums that are read all the time are kept; a cluster has few shapes.
+    Without slots, because ``memory`` and ``units`` are cached; a cluster has few shapes.
     """
 
     #: The resource that kube-scheduler counts: "nvidia.com/gpu".
@@ -35,17 +35,17 @@ class DeviceShape:
     numa: int = -1
     #: The device that it is a part of, "" for none.
     parent: str = ""
-    #: Sorted (name, amount) pairs of what can be shared out of it: "memory" in MiB, "replicas".
+    #: Sorted (name, amount) pairs of what can be divided among pods: "memory" in MiB, "replicas".
     counters: tuple[tuple[str, int], ...] = ()
-    #: The vendor's line of devices that fractional asks name: "nvidia".
+    #: The product line that asks for a part of a device name: "nvidia".
     family: str = ""
     #: The product.
     model: str = ""
     #: The tier of accelerators that it belongs to.
     tier: str = ""
-    #: Whether its replicas are divided by memory, so that one for which none is named takes all.
+    #: Whether its replicas are divided by memory, so that a replica without an amount takes all.
     by_memory: bool = False
-    #: MIG profiles it can be cut into, if it is.
+    #: MIG profiles it can be cut into; empty for a device that is not cut.
     placements: tuple[MigProfile, ...] = ()
 
     @cached_property

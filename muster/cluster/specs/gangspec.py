@@ -15,7 +15,7 @@
 
 The phase is *derived* from the members and the ledger, never stored beside them, so it
 cannot contradict them; a restart that lists the same objects arrives at the same phase.
-*Admitted* is always granted once enough members exist; queues will decide it later.
+A gang is *admitted* as soon as it has enough members.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.ids import GangKey
 
-PODS_PER_JOB: Final = 1 << 14  # in numbers of members that come in several jobs, see `ranks`
+PODS_PER_JOB: Final = 1 << 14  # see ``GangSpec.rank_runs``
 
 
 class GangPhase(StrEnum):
@@ -47,7 +47,7 @@ class RoleSpec:
 
     #: Its name.
     name: str
-    #: Members of it that must be placed together with all others.
+    #: Members of the role that must be placed together with the rest of the gang.
     min_count: int
 
 
@@ -71,13 +71,13 @@ class GangSpec:
     max_count: int | None = None
     #: Its roles, where they have minima of their own.
     roles: tuple[RoleSpec, ...] = ()
-    #: Node label key: all members share a domain of it.
+    #: Node label key: all members must share one domain of this level.
     required_level: str | None = None
-    #: Node label key: members share few domains of it.
+    #: Node label key: members should share as few domains of this level as possible.
     preferred_level: str | None = None
-    #: As many members at a time share one domain of ``slice_level``.
+    #: Members in a slice, which must share one domain of ``slice_level``.
     slice_size: int | None = None
-    #: Node label key.
+    #: Node label key of the level of slices.
     slice_level: str | None = None
     #: Slices of those slices: (level, size in members), widest first.
     wider_slices: tuple[tuple[str, int], ...] = ()
@@ -91,38 +91,38 @@ class GangSpec:
     submitted_at: float = 0.0
     #: Contradictions found while reading; such a gang is rejected with them.
     problems: tuple[str, ...] = ()
-    #: Read from the members themselves: no object reports its end, and it goes with its last
-    #: member.
+    #: Whether the specification was read from the members: no object reports its end, so it is
+    #: forgotten with the last member.
     lives_with_pods: bool = False
     #: Keys of all gangs that are placed together or not at all, this one included.
     #: ``muster.workloads.gangbook`` makes one gang of them, with one role each, before the model
     #: sees any.
     unit: tuple[GangKey, ...] = ()
-    #: What describes the gang lowers ``min_count`` as members succeed, so those that did are not
-    #: counted a second time.
+    #: Whether the described ``min_count`` gets lower as members succeed, so that succeeded members
+    #: must not be counted again.
     min_is_remaining: bool = False
-    #: (jobs, pods of each), where members are numbered job times ``PODS_PER_JOB`` plus index; such
-    #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
-    #: its rank.
+    #: (number of jobs, pods of each). With runs, the number of a member is job times
+    #: ``PODS_PER_JOB`` plus index; it only orders the members, and ``ranks`` derives the ranks.
+    #: Without runs, the number of a member is its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
     #: Hot spares: room held for members it may lose, in each slice if there are slices.
     standby: int = 0
     #: At this level a hot spare shares a domain with a member; ``None``: at the required one only.
     standby_level: str | None = None
-    #: When it lost members and finds no room for their successors it is taken down whole, though it
-    #: may have run.
+    #: Whether the whole gang is evicted if it lost members and has no room for their successors,
+    #: even if it has run.
     restarts: bool = False
-    #: (field, where the user wrote it): what is wrong with a gang is put in the words of its user
+    #: (field, where the user wrote it), so that messages name what the user wrote
     #: (``muster.cluster.specs.contradictions``).
     written: tuple[tuple[str, str], ...] = ()
 
     def where(self, name: str) -> str:
-        """Return where the user wrote a field, its own name where that is not known."""
+        """Return where the user wrote a field; the name of the field where that is not known."""
         return next((place for of, place in self.written if of == name), name)
 
 
 def hot_spares_wanted(spec: GangSpec) -> int:
-    """Return how many hot spares a gang keeps in all."""
+    """Return how many hot spares a gang wants in total."""
     if not spec.slice_size:
         return spec.standby
     return spec.standby * (max(spec.size or 0, spec.min_count) // spec.slice_size)
@@ -131,8 +131,8 @@ def hot_spares_wanted(spec: GangSpec) -> int:
 def ranks(spec: GangSpec, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the position of each member in rank order, from 0, counting members to come.
 
-    ``numbers``: int32, the members' numbers; one below 0, or of a job that the gang does
-    not have, is -1 in the result: unknown.
+    ``numbers``: int32, the members' numbers. The rank is -1 (unknown) for a number below 0 and for
+    one of a job that the gang does not have.
     """
     if sum(jobs for jobs, _ in spec.rank_runs) <= 1:
         return numbers.astype(np.int64)

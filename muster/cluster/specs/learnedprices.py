@@ -1,9 +1,9 @@
-"""What scoring has learned of the requests, kept with the model.
+"""What scoring has learned from requests, stored with the model.
 
-A decision about a pod that comes alone is a function of the snapshot. Learning anew for each
-would take longer than all the rest, so what was learned last is part of the state: it comes
-with an event, it is dumped, and a decision that is asked again finds what the first one found.
-It is no truth that must survive: after a restart it is learned from the pods that are listed.
+A decision about a lone pod is a function of the snapshot. Learning anew for each decision would
+take longer than all the rest, so the last prices are part of the state: they come with an event,
+they are dumped, and a replayed decision uses the same prices. They need not survive a restart: a
+new process learns them from the pods that it lists.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 class Learned:
     """Prices of free room (``muster.placement.scoring.prices``), and when they were learned."""
 
-    #: In devices: of a hole, by hundredths of a device, 0 to 100.
+    #: Worth of a hole, in devices, by size of the hole in hundredths of a device, 0 to 100.
     worth: tuple[float, ...]
-    #: In milli-CPU, by the same.
+    #: Mean of the milli-CPU that using up such a hole takes, by the same size.
     cpu: tuple[float, ...]
-    #: The variance of ``cpu``, by the same.
+    #: The variance of ``cpu``, by the same size.
     cpu_var: tuple[float, ...]
-    #: Worth of 0, 1, 2 … devices free together.
+    #: Worth of 0, 1, 2 … devices being free on one node, beside their own worth.
     slots: tuple[float, ...]
-    #: Devices per milli-CPU.
+    #: Devices lost per milli-CPU that is missing.
     stranding: float
-    #: The snapshot's that they were learned from.
+    #: Generation of the snapshot that they were learned from.
     generation: int
     #: Free devices in that snapshot.
     free: int

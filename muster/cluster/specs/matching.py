@@ -18,7 +18,7 @@ from muster.cluster.specs.podconstraints import (
 NamespaceLabels = Mapping[str, Mapping[str, str]]
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE)
-"""What ``spec.unschedulable`` amounts to (kube-scheduler: plugins/nodeunschedulable)."""
+"""The taint that ``spec.unschedulable`` means (kube-scheduler: plugins/nodeunschedulable)."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 """What Go's strconv.ParseInt takes; Python's int() also takes "1_000", a valid label value."""
@@ -57,14 +57,14 @@ def in_namespaces(
     selector: LabelSelector | None,
     known: NamespaceLabels,
 ) -> bool:
-    """Return whether a term that names ``namespaces`` or selects some covers ``namespace``."""
+    """Return whether ``namespace`` is in ``namespaces`` or has labels that ``selector`` matches."""
     if namespace in namespaces:
         return True
     return selector is not None and selects(selector, known.get(namespace, {}))
 
 
 def term_matches(term: PodAffinityTerm, labels: LabelSet, known: NamespaceLabels) -> bool:
-    """Return whether a pod with ``labels`` is one that an (anti-)affinity term speaks of."""
+    """Return whether an (anti-)affinity term matches a pod with ``labels``."""
     return in_namespaces(
         labels.namespace, term.namespaces, term.namespace_selector, known
     ) and selects(term.selector, dict(labels.labels))
@@ -94,7 +94,7 @@ def avoided(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> list[
 
 
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """Return the first taint that keeps the pod off the node, ``None`` when none does."""
+    """Return the first taint that is not tolerated, ``None``: all are tolerated."""
     tolerations = tuple(tolerations)
     for taint in taints:
         if taint.effect in _BLOCKING and not any(tolerates(t, taint) for t in tolerations):

@@ -39,7 +39,7 @@ class Requirement:
     key: str
     #: How the value is compared.
     operator: Operator
-    #: With what.
+    #: The values it is compared with.
     values: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ class NodeTerm:
 
     #: Over node labels.
     labels: tuple[Requirement, ...] = ()
-    #: Over the one field upstream knows, ``metadata.name``.
+    #: Over the only field that upstream supports, ``metadata.name``.
     fields: tuple[Requirement, ...] = ()
 
 
@@ -69,7 +69,7 @@ class PreferredTerm:
 class LabelSelector:
     """``matchLabels`` and ``matchExpressions`` as one list; an empty one matches everything."""
 
-    #: ANDed.
+    #: All must hold.
     requirements: tuple[Requirement, ...] = ()
 
 
@@ -89,9 +89,9 @@ class Taint:
 class Toleration:
     """A toleration."""
 
-    #: Empty with ``exists``: every key.
+    #: "" with ``exists``: every key.
     key: str
-    #: Whatever the value is.
+    #: Whether every value is tolerated.
     exists: bool
     #: The value it tolerates.
     value: str = ""
@@ -124,8 +124,7 @@ class PodAffinityTerm:
     selector: LabelSelector | None
     #: Already resolved: the pod's own namespace where the term named none.
     namespaces: frozenset[str]
-    #: Adds the namespaces with labels that match; an empty selector matches all of them, ``None``
-    #: none.
+    #: Adds the namespaces with matching labels; an empty selector adds all, ``None`` adds none.
     namespace_selector: LabelSelector | None = None
 
 
@@ -135,18 +134,18 @@ class SpreadConstraint:
 
     #: Node label key.
     topology_key: str
-    #: As upstream has it.
+    #: ``maxSkew``.
     max_skew: int
     #: Which pods are counted.
     selector: LabelSelector | None
-    #: Pods of it only are counted.
+    #: Only pods of this namespace are counted.
     namespace: str
-    #: As upstream has it.
+    #: ``minDomains``.
     min_domains: int = 1
-    #: Nodes that the affinity excludes are no domains (core/v1 NodeInclusionPolicy; defaults
-    #: upstream).
+    #: Whether nodes that the pod's node affinity excludes are left out (core/v1
+    #: NodeInclusionPolicy, with its default).
     honor_node_affinity: bool = True
-    #: Nodes with taints that are not tolerated are no domains.
+    #: Whether nodes with taints that are not tolerated are left out.
     honor_node_taints: bool = False
 
 
@@ -159,11 +158,11 @@ class PodClass:
     requests: tuple[tuple[str, int], ...]
     #: Sorted (key, value) pairs of node labels.
     node_selector: tuple[tuple[str, str], ...] = ()
-    #: ORed terms; ``None`` asks nothing, ``()`` matches no node.
+    #: Terms of which one must hold; ``None``: no affinity, ``()``: matches no node.
     node_affinity: tuple[NodeTerm, ...] | None = None
     #: Decides between places that are equal to Muster otherwise.
     preferred_nodes: tuple[PreferredTerm, ...] = ()
-    #: One ORed list per bound volume, all of which must hold.
+    #: For each bound volume, terms of which one must hold.
     volume_affinity: tuple[tuple[NodeTerm, ...], ...] = ()
     #: Its tolerations.
     tolerations: tuple[Toleration, ...] = ()

@@ -10,5 +10,5 @@
 ``budgets``        caps on what a set of nodes may carry
 ``matchcounts``    how many pods of a kind stand on each node
 ``topology``       nodes grouped into domains, level by level
-``topologybuild``  making that tree, in slices
+``topologybuild``  building that tree, in slices
 """

@@ -19,7 +19,7 @@ class BudgetView:
 
     #: Its name.
     name: str
-    #: The most that may be taken, by resource.
+    #: The most that pods may take, by resource.
     caps: Mapping[str, int]
     #: What pods on its nodes take, by resource.
     used: Mapping[str, int]
@@ -39,7 +39,7 @@ def selected(nodes: NodeView, requirements: Iterable[Requirement]) -> NDArray[np
             met = np.full(nodes.count, holds(requirement, None))
         else:
             answers = [value is not None and holds(requirement, value) for value in column.values]
-            # The code of an absent label, -1, finds the last entry.
+            # The code of an absent label, -1, indexes the last entry.
             met = np.array([*answers, holds(requirement, None)])[column.codes]
         mask = mask & met
     return read_only(mask)

@@ -1,8 +1,7 @@
 """The gangs of a cluster in columns; a gang is a row, its members are packed pod rows.
 
-A spec is stored as its *shape*: what is left of it when key, names and time are taken
-away. A hundred thousand jobs of ten kinds share ten shapes, which is what keeps the gangs
-of running pods small.
+A specification is stored as its *shape*: the specification without key, names and time. A hundred
+thousand jobs of ten kinds share ten shapes, so that gangs need little memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +33,7 @@ COLUMNS: Final[Mapping[str, tuple[type[np.generic], float]]] = {
     "first_bound_at": (np.float64, 0.0),
     "last_member_at": (np.float64, 0.0),
 }
-"""Numeric gang columns: dtype and the value of an unused row. Times of 0 are "not yet"."""
+"""Numeric gang columns: dtype and the value of an unused row. A time of 0 is "not yet"."""
 
 _ROW: Final = Struct("i")
 _KEY_PARTS: Final = 3
@@ -61,7 +60,7 @@ class GangColumns:
     attempts: PagedView[np.int32, int]
     #: Refusals since the last plan held.
     skips: PagedView[np.int32, int]
-    #: Index into ``reasons``: of the last refusal, -1 for none.
+    #: Index into ``reasons`` for the last refusal, -1 for none.
     reason: PagedView[np.int32, int]
     #: Seconds since the epoch, 0 where unknown.
     submitted_at: PagedView[np.float64, float]
@@ -71,7 +70,7 @@ class GangColumns:
     last_member_at: PagedView[np.float64, float]
 
     def facts(self, row: int) -> GangFacts:
-        """Return what a gang's row holds."""
+        """Return the values of a gang's row."""
         shape, reason = self.shape[row], self.reason[row]
         key, submitted_at = self.keys[row], self.submitted_at[row]
         like = None if shape == NO_ROW else self.shapes[shape]
@@ -135,7 +134,7 @@ class GangTable:
             return None
         return _restored(self.shapes[shape], self.keys[row], self.submitted_at[row])
 
-    def keeps_standby(self, row: int) -> bool:
+    def wants_hot_spares(self, row: int) -> bool:
         """Return whether a gang wants hot spares."""
         shape = self.shape[row]
         return shape != NO_ROW and self.shapes[shape].standby > 0
@@ -147,7 +146,7 @@ class GangTable:
         return len(members) // _ROW.size, needed
 
     def set_spec(self, row: int, spec: GangSpec | None) -> bool:
-        """Write or (``None``) drop what the gang asks for; return whether it was otherwise."""
+        """Store the specification of a gang, ``None``: remove it; return whether it changed."""
         shape, seconds = (None, 0.0) if spec is None else (_shape(spec), spec.submitted_at)
         old = self.shape[row]
         known = None if old == NO_ROW else self.shapes[old]
@@ -173,7 +172,7 @@ class GangTable:
         self._frozen = None
 
     def leave(self, row: int, pod: int) -> None:
-        """Remove a member; the order of the others is kept."""
+        """Remove a member; the order of the others does not change."""
         rows = np.frombuffer(self.members[row], dtype=np.int32)
         self.members[row] = rows[rows != pod].tobytes()
         self._frozen = None
@@ -244,7 +243,7 @@ def _parts(key: GangKey) -> list[str]:
 
 
 def _shape(spec: GangSpec) -> GangSpec:
-    # Names that stand in the key anyway are left out; others make a shape of their own.
+    # Names that the key contains are left out; other names make a shape of their own.
     plain = _parts(spec.key) == [spec.dialect, spec.namespace, spec.name]
     return replace(
         spec,

@@ -12,7 +12,7 @@ from muster.cluster.tables.pods import STATES, PodFlag, PodState, PodView
 
 Rows = NDArray[np.int32]
 
-# Numbers: numpy and Python 3.11 both take a while over a member of an Enum.
+# Numbers: numpy and Python 3.11 are slow with members of an Enum.
 _STANDBY: Final = PodState.STANDBY.value
 _FINISHED: Final = PodState.FINISHED.value
 _BOUND: Final = PodState.BOUND.value
@@ -29,28 +29,27 @@ class GangView:
 
     #: ``dialect/namespace/name``.
     key: GangKey
-    #: ``None`` until the object that describes the gang was seen.
+    #: ``None`` until the object that describes the gang is known.
     spec: GangSpec | None
-    #: Where it is in its life; the drawing is in ``muster.cluster.specs.gangspec``.
+    #: Its phase, as drawn in ``muster.cluster.specs.gangspec``.
     phase: GangPhase
-    #: The highest of the unfinished members'.
+    #: The highest priority of its unfinished members.
     priority: int
     #: Name of its queue, "" for none.
     queue: str
-    #: Can be planned now.
+    #: Members that can be planned now.
     waiting: Rows
-    #: Carry gates of others or are terminating unbound.
+    #: Members with scheduling gates of others, or terminating before they are bound.
     blocked: Rows
-    #: Hold room.
+    #: Members that hold room and are not released.
     assumed: Rows
-    #: Hold room, and their pins are in the API server.
+    #: Members that hold room and whose pins are in the API server.
     released: Rows
-    #: Stand on their node.
+    #: Members that are bound.
     bound: Rows
-    #: Stand on their node and are being deleted: their room is used, but their places in the gang
-    #: are to be filled again.
+    #: Members that are bound and being deleted: their room is used, but the gang needs successors.
     leaving: Rows
-    #: Succeeded or failed.
+    #: Members that succeeded or failed.
     finished: Rows
     #: How many of ``finished`` count towards ``spec.min_count``.
     succeeded: int
@@ -101,7 +100,7 @@ class GangFacts:
 
 
 def view(facts: GangFacts, pods: PodView) -> GangView:
-    """Sort a gang's members out. O(members), vectorised when their ranks are distinct."""
+    """Return a gang with its members by state. O(members), vectorised if ranks are distinct."""
     rows = np.frombuffer(facts.members, dtype=np.int32)
     ranks, state, flags = pods.rank[rows], pods.state[rows], pods.flags[rows]
     priority = pods.priority[rows]
@@ -148,8 +147,8 @@ def phase(
 ) -> GangPhase:
     """Derive a gang's phase; the drawing is in ``muster.cluster.specs.gangspec``.
 
-    Members that failed count for nothing; those that succeeded count as placed. Those that
-    are leaving count for what they were until others take their place.
+    Members that failed do not count; those that succeeded count as placed. Those that are leaving
+    count as before until successors take their place.
     """
     counts = {state: len(rows) for state, rows in by_state.items()}
     present = sum(counts.values())
@@ -171,14 +170,14 @@ def phase(
 
 
 def _succeeded(spec: GangSpec | None, flags: NDArray[np.uint8]) -> int:
-    """Return how many finished members count; ``flags``: theirs."""
+    """Return how many finished members count as placed; ``flags``: those of these members."""
     if spec is not None and spec.min_is_remaining:
         return 0
     return int(np.count_nonzero(flags & _SUCCEEDED))
 
 
 def _order(rows: Rows, ranks: NDArray[np.int32], pods: PodView) -> NDArray[np.intp]:
-    """Return the places of the members by (rank, name, uid)."""
+    """Return the order of the members by (rank, name, uid), as indices."""
     order = np.argsort(ranks, kind="stable")
     along = ranks[order]
     if len(rows) < 2 or bool((along[1:] != along[:-1]).all()):  # noqa: PLR2004  # one is in order

@@ -45,13 +45,13 @@ class HoldState(StrEnum):
 class Hold:
     """What one pod holds."""
 
-    #: Where it stands in the drawing.
+    #: Its state, as drawn in the module's docstring.
     state: HoldState
-    #: Where its room is counted.
+    #: The node where its room is counted.
     node: str
-    #: Nodes where room (softly) and devices (firmly) are kept for it besides.
+    #: Further nodes where room (softly) and devices (firmly) are reserved for it.
     spares: tuple[str, ...] = ()
-    #: Every node its pin allows, the planned one first; it outlives a move to a spare.
+    #: All nodes that its pin allows, the planned one first; unchanged by a move to a spare.
     pins: tuple[str, ...] = ()
     #: Epoch seconds, infinite once released.
     deadline: float = float("inf")
@@ -59,7 +59,7 @@ class Hold:
     plan_id: str = ""
     #: The gang of the pod, ``None`` for a pod without one.
     gang: GangKey | None = None
-    #: By node of ``pins``, the names of the devices that are chosen there.
+    #: By node of ``pins``, names of the devices that were chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The number that the plan gave the pod, -1 for none.
     rank: int = -1
@@ -87,8 +87,8 @@ class Hold:
     def note(self) -> PlanNote:
         """Return the content of the ``muster.dev/plan`` annotation: the plan as it was pinned.
 
-        A plan that has moved to a spare keeps the note it was released with: the pin still
-        reads so, and the annotation holds the devices of every node of it.
+        A hold that has moved to a spare returns the note that it was released with: the pin is
+        unchanged, and the annotation names the devices on each of its nodes.
         """
         planned, *spares = self.pins or (self.node, *self.spares)
         return PlanNote(

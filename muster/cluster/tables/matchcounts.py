@@ -1,9 +1,9 @@
-"""How many pods of a kind stand on each node, kept up to date pod by pod.
+"""How many pods of a kind are on each node, updated with each pod.
 
-Spread, affinity in both directions and host ports all ask such questions, per node and
-for every plan; scanning a million pods for each would take longer than planning. So the
-answers are kept: for the anti-affinity terms and host ports of all pods that occupy a node
-from the start, for selectors from their first use on.
+Spread, affinity in both directions and host ports need such counts, per node and for every plan.
+Scanning a million pods for each would take longer than planning. So the counts are stored and
+updated: those of anti-affinity terms and host ports of occupying pods always, those of a selector
+from its first use on.
 
 Counts are a dictionary while few nodes are involved (a gang's own selector) and a column
 when many are (a daemon's host port).
@@ -28,8 +28,8 @@ _DENSE_ABOVE: Final = 2048
 """Entries after which a dictionary, copied once per snapshot, costs more than a column."""
 
 MAX_QUERIES: Final = 128
-"""Selectors kept counted, least recently used dropped: 64 MiB of dense counts at 130,000
-nodes. A dropped one is counted again at its next use, at the price of one scan."""
+"""Most selectors with counts; the least recently used is dropped: 64 MiB of dense counts at 130,000
+nodes. A dropped one is counted again at its next use, which takes one scan."""
 
 _WILDCARDS: Final = frozenset({"", "0.0.0.0"})  # noqa: S104  # compared with, not bound to
 
@@ -42,13 +42,13 @@ class PodQuery:
     selector: LabelSelector | None
     #: Namespaces of the pods.
     namespaces: frozenset[str]
-    #: Adds the namespaces with labels that match, ``None`` none.
+    #: Adds the namespaces with matching labels, ``None``: adds none.
     namespace_selector: LabelSelector | None
     #: Whether pods that are being deleted count.
     include_terminating: bool
 
     def matches(self, labels: LabelSet, known: NamespaceLabels) -> bool:
-        """Return whether pods with these labels are meant."""
+        """Return whether the query matches pods with these labels."""
         return in_namespaces(
             labels.namespace, self.namespaces, self.namespace_selector, known
         ) and selects(self.selector, dict(labels.labels))
@@ -111,7 +111,7 @@ class NodeCounts:
             self._to_column()
 
     def empty(self) -> bool:
-        """Return whether no node has any; never of a column (it may come back)."""
+        """Return whether no node has a count; a column never is empty (it may fill again)."""
         return self._column is None and not self._sparse
 
     def freeze(self) -> CountView:
@@ -130,12 +130,12 @@ class NodeCounts:
 
 
 class CountTable(Generic[K]):
-    """``NodeCounts`` by key. A key without any count is dropped unless ``keep_empty``."""
+    """``NodeCounts`` by key. A key without any count is removed, unless ``with_empty``."""
 
-    __slots__ = ("_counts", "_frozen", "_keep_empty")
+    __slots__ = ("_counts", "_frozen", "_with_empty")
 
-    def __init__(self, like: Mapping[K, CountView], *, keep_empty: bool = False) -> None:
-        self._keep_empty = keep_empty
+    def __init__(self, like: Mapping[K, CountView], *, with_empty: bool = False) -> None:
+        self._with_empty = with_empty
         self._counts = {key: NodeCounts(view) for key, view in like.items()}
         self._frozen: Mapping[K, CountView] | None = None
 
@@ -152,12 +152,12 @@ class CountTable(Generic[K]):
         if counts is None:
             counts = self._counts[key] = NodeCounts()
         counts.add(row, delta)
-        if not self._keep_empty and counts.empty():
+        if not self._with_empty and counts.empty():
             del self._counts[key]
         self._frozen = None
 
     def put(self, key: K, counts: NodeCounts) -> None:
-        """Take over counts made elsewhere."""
+        """Store counts that were made elsewhere."""
         self._counts[key] = counts
         self._frozen = None
 
@@ -219,17 +219,17 @@ def collide(one: HostPort, other: HostPort) -> bool:
 
 
 class MatchCounters:
-    """The queries that are kept counted, and which of them each label set is part of."""
+    """The queries that are counted, and for each label set the queries that match it."""
 
     __slots__ = ("_by_labels", "table", "wanted")
 
     def __init__(self, like: Mapping[PodQuery, CountView]) -> None:
-        self.table: CountTable[PodQuery] = CountTable(like, keep_empty=True)
+        self.table: CountTable[PodQuery] = CountTable(like, with_empty=True)
         self.wanted: dict[PodQuery, None] = dict.fromkeys(like)
         self._by_labels: dict[int, tuple[PodQuery, ...]] = {}
 
     def want(self, query: PodQuery) -> None:
-        """Note that a snapshot was asked: the query is counted from the next snapshot on."""
+        """Note that a snapshot used a query: it is counted from the next snapshot on."""
         self.wanted.pop(query, None)
         self.wanted[query] = None
 
@@ -242,17 +242,17 @@ class MatchCounters:
         return [query for query in self.wanted if query not in self.table]
 
     def put(self, query: PodQuery, counts: NodeCounts) -> None:
-        """Start to keep a query counted."""
+        """Start counting a query, from these counts on."""
         self.table.put(query, counts)
         self._by_labels.clear()
 
     def drop(self, query: PodQuery) -> None:
-        """Stop to keep a query counted."""
+        """Stop counting a query."""
         self.table.drop(query)
         self._by_labels.clear()
 
     def drop_namespace_selectors(self) -> None:
-        """Drop what may change when a namespace's labels do; it is counted anew when used."""
+        """Drop queries that depend on labels of namespaces; they are counted anew when used."""
         for query in [q for q in self.table.keys() if q.namespace_selector is not None]:  # noqa: SIM118
             self.drop(query)
 
@@ -263,7 +263,7 @@ class MatchCounters:
     def queries_of(
         self, labels_id: int, label_sets: NameTable[LabelSet], known: NamespaceLabels
     ) -> tuple[PodQuery, ...]:
-        """Return the counted queries that pods with these labels are part of; remembered."""
+        """Return the counted queries that match pods with these labels; cached."""
         found = self._by_labels.get(labels_id)
         if found is None:
             labels = label_sets[labels_id]

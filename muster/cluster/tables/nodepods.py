@@ -1,12 +1,12 @@
-"""The pods of each node, lowest priority first, then by row: what is evicted is looked for so.
+"""The pods of each node, lowest priority first, then by row: the order in which pods yield.
 
 ::
 
-    one pod ──► put in its place at once                      ┐
-    a list's ──► kept as two columns ────at the first read───► ┴► int32 rows of each node, packed
+    one pod ───► put in its place at once                      ┐
+    of a list ─► stored as two columns ───at the first read──► ┴► int32 rows of each node, packed
 
-A list has a few thousand pods at a time, which stand on as many nodes, and the next page on
-others: to add to each node's pods page by page costs more than to sort all of them once.
+A page of a list has a few thousand pods on as many nodes, and the next page has others. Adding them
+to their nodes page by page costs more than sorting all of them once.
 """
 
 import struct
@@ -20,14 +20,14 @@ from muster.cluster.columns.paged import PagedColumn, PagedList, PagedListView
 
 _ROW: Final = struct.Struct("i")  # as numpy packs an int32
 _ROWS: Final = np.dtype(np.int32)
-_LARGEST: Final = (1 << 63) - 1  # number of an int64
+_LARGEST: Final = (1 << 63) - 1  # the largest int64
 
 Nodes = NDArray[np.intp]
 Rows = NDArray[np.int32]
 
 
 class NodePods:
-    """Packed pod rows by node row, copied on write. ``priority``: that of each pod row."""
+    """Packed pod rows by node row, copied on write. ``priority``: of each pod row."""
 
     __slots__ = ("_later", "_lists", "_priority")
 
@@ -46,7 +46,7 @@ class NodePods:
         return _unpacked(self[node])
 
     def insert(self, node: int, row: int) -> None:
-        """Put a pod among those of a node."""
+        """Add a pod to those of a node."""
         # Most pods of a node share one priority, so look from the end.
         packed = self[node]
         if not packed:
@@ -64,15 +64,15 @@ class NodePods:
         self._lists[node] = packed[:cut] + _ROW.pack(row) + packed[cut:]
 
     def remove(self, node: int, row: int) -> None:
-        """Take a pod from among those of its node. Its priority is as it was."""
+        """Remove a pod from those of its node; its priority must not have changed."""
         rows = self.rows(node)
         rows.remove(row)
         self._lists[node] = b"".join(map(_ROW.pack, rows))
 
     def insert_all(self, nodes: Nodes, rows: Rows) -> None:
-        """Put many pods among those of their nodes, parallel; of priorities that stay as they are.
+        """Add many pods to those of their nodes; ``nodes`` and ``rows`` are parallel.
 
-        Before a priority is changed the pod is taken off its node.
+        Their priorities must not change while they are on their nodes.
         """
         self._later.append((nodes, rows))
 
@@ -81,11 +81,11 @@ class NodePods:
         self._lists.grow(count)
 
     def freeze(self, count: int) -> PagedListView[bytes]:
-        """Return those of the first ``count`` nodes as a view that never changes again."""
+        """Return the pods of the first ``count`` nodes as a view that never changes again."""
         return self.settled().freeze(count)
 
     def settled(self) -> PagedList[bytes]:
-        """Return the lists, with all pods in them."""
+        """Return the lists by node, after all added pods are sorted in."""
         if self._later:
             nodes, rows = map(np.concatenate, zip(*self._later, strict=True))
             self._later.clear()
@@ -109,8 +109,8 @@ class NodePods:
     def _sorted(self, nodes: Nodes, rows: Rows) -> Rows:
         """Return rows by node, priority and row.
 
-        Clusters have few priorities, so that all three stand in one number, which is sorted in a
-        fifth of the time that it takes to sort by each of them.
+        Clusters have few priorities, so that all three fit in one number, which is sorted in a
+        fifth of the time of a sort by three keys.
         """
         most = int(rows.max()) + 1
         priority = self._priority.peek(most)[rows]

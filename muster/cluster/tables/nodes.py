@@ -1,9 +1,9 @@
-"""Node columns: what every node has, what is taken, and who took it.
+"""Node columns: what each node has, what is taken, and by which pods.
 
 One numpy column per resource, per flag and per label key; a row per node *name*. A row
-outlives its node while a pod still stands on it or names it (the API server may show
-pods before their node, or after it): such a row is dead, has no capacity, and its ``free``
-is minus what its pods use. When the node comes, capacity is added and all sums are right.
+stays after its node is gone while a pod is on it or names it (the API server may show pods before
+their node, or after it). Such a row is dead: it has no capacity, and its ``free`` is the negative
+of what its pods use. When the node comes, its capacity is added and all sums are right.
 
     free = allocatable - used,   used = Σ requests of the pods that occupy the node
 """
@@ -48,7 +48,7 @@ class NodeTable:
     )
 
     def __init__(self, priority: PagedColumn[np.int32, int], like: NodeView | None = None) -> None:
-        """``priority``: of each pod row, by which the pods of a node are ordered."""
+        """``priority``: of each pod row; the pods of a node are ordered by it."""
         like = NodeView.empty() if like is None else like
         self.names: NameTable[str] = NameTable(like=like.names)
         # Replaced, never changed in place: frozen views refer to it.
@@ -71,7 +71,7 @@ class NodeTable:
     # --- rows -------------------------------------------------------------------------
 
     def row(self, name: str) -> int:
-        """Return the row of ``name``, a new dead one when the name is unknown."""
+        """Return the row of ``name``; an unknown name gets a new dead row."""
         row = self.names.find(name)
         if row is not None:
             return row
@@ -80,25 +80,25 @@ class NodeTable:
         return row
 
     def rows(self, names: Sequence[str]) -> int:
-        """Return the first of the rows of names that are all unknown, in one stretch."""
+        """Add consecutive rows for unknown names and return the first."""
         first = self.names.extend(names)
         self.grow(len(self.names))
         return first
 
     def refer(self, row: int, delta: int) -> None:
-        """Count users of a row (occupying pods, spares, nominations); free it with the last."""
+        """Add to the users of a row (occupying pods, spares, nominations); free it at 0."""
         count = self.refs[row] + delta
         self.refs[row] = count
         if not count and not self.alive[row]:
             self.names.remove(row)
 
     def resource_ids(self, names: Iterable[str]) -> list[int]:
-        """Return the ids of resources; the columns of one appear when it is first seen."""
+        """Return the ids of resources; an unknown resource gets columns."""
         ids = self.kinds
         return [ids[name] if name in ids else self.resource(name) for name in names]
 
     def resource(self, name: str) -> int:
-        """Return the id of a resource; its columns appear when it is first seen."""
+        """Return the id of a resource; an unknown one gets columns."""
         number = self.kinds.get(name)
         if number is not None:
             return number
@@ -180,7 +180,7 @@ class NodeTable:
         )
 
     def prepare(self) -> Iterator[None]:
-        """Copy, a part a step, the columns that events have written to (``Column.prepare``)."""
+        """Copy part by part the columns that events have written to (``Column.prepare``)."""
         for column in (*self.free, *self.spare, *self.allocatable):
             while column.prepare():
                 yield

@@ -14,12 +14,12 @@ from muster.cluster.specs.podconstraints import Taint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeView:
-    """n rows, dead ones included: mask with ``alive`` before anything else.
+    """Node columns of n rows. Dead rows are included: mask with ``alive`` first.
 
     Amounts are int64[n]: CPU in milli, memory and storage in bytes, everything else in pieces.
     """
 
-    #: n: rows, dead ones included.
+    #: n, the number of rows, dead ones included.
     count: int
     #: Node names by row.
     names: NameView[str]
@@ -31,7 +31,7 @@ class NodeView:
     taint_sets: NameView[tuple[Taint, ...]]
     #: Labels by key.
     label_view: LabelView
-    #: bool[n]: False for rows that are kept for pods that stand there or name them.
+    #: bool[n]: False for dead rows, which exist because pods are on them or name them.
     alive: NDArray[np.bool_]
     #: bool[n].
     ready: NDArray[np.bool_]
@@ -49,7 +49,7 @@ class NodeView:
     free_columns: tuple[NDArray[np.int64], ...]
     #: By resource, int64[n]: see ``spare_reserved``.
     spare_columns: tuple[NDArray[np.int64], ...]
-    #: What was derived: ``used`` by resource, and zeros by "".
+    #: Cache: ``used`` by resource, and zeros by "".
     _cache: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
@@ -84,15 +84,15 @@ class NodeView:
         return self.names.find(name)
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return what each node offers; zeros for an unknown resource."""
+        """Return int64[n]: what each node offers; zeros for an unknown resource."""
         return self._column(self.allocatable_columns, resource)
 
     def free(self, resource: str) -> NDArray[np.int64]:
-        """Return ``allocatable - used``; negative where a node is overcommitted or dead."""
+        """Return int64[n]: ``allocatable - used``; negative where overcommitted or dead."""
         return self._column(self.free_columns, resource)
 
     def used(self, resource: str) -> NDArray[np.int64]:
-        """Return what bound, released and assumed pods take."""
+        """Return int64[n]: what bound, released and assumed pods and hot spares take."""
         found = self._cache.get(resource)
         if found is None:
             found = read_only(self.allocatable(resource) - self.free(resource))
@@ -100,7 +100,7 @@ class NodeView:
         return found
 
     def spare_reserved(self, resource: str) -> NDArray[np.int64]:
-        """Return what live holds reserve on their *spare* nodes; it is not part of ``used``.
+        """Return int64[n]: what holds reserve on their *spare* nodes; not part of ``used``.
 
         A soft hold. A new spare needs ``free - spare_reserved >= request``; a planned pod
         needs only ``free >= request`` and prefers nodes where the stronger test holds.

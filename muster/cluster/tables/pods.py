@@ -24,9 +24,9 @@
                                    └──────────┘
 
 ASSUMED, RELEASED and BOUND pods *occupy* their node: ``node`` is set and its room is used.
-So does a STANDBY row: a hot spare, held for a member it may lose. No pod stands behind it,
-it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang ends.
-Unmanaged pods know only PENDING, BOUND and FINISHED.
+So does a STANDBY row, a hot spare: room for a member that the gang may lose. It has no pod. It
+starts with ``StandbyHeld`` and ends when it is used, given up, or its gang ends.
+Unmanaged pods are only PENDING, BOUND or FINISHED.
 """
 
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ class PodView:
     state: PagedView[np.int8, int]
     #: Bits of ``PodFlag``.
     flags: PagedView[np.uint8, int]
-    #: Where the pod occupies room (bound or held), else -1.
+    #: Node row where the pod occupies room (bound or held), -1 for none.
     node: PagedView[np.int32, int]
     #: Node row, -1 for none.
     nominated: PagedView[np.int32, int]
@@ -124,7 +124,7 @@ class PodView:
     role: PagedView[np.int32, int]
     #: Index into ``queues``.
     queue: PagedView[np.int32, int]
-    #: As kube-scheduler has it.
+    #: ``spec.priority``.
     priority: PagedView[np.int32, int]
     #: Index in the gang, -1 for none.
     rank: PagedView[np.int32, int]
@@ -134,7 +134,7 @@ class PodView:
     started: PagedView[np.float64, float]
     #: UIDs.
     uids: UidView
-    #: "namespace/name", kept only for managed pods that are not bound yet.
+    #: "namespace/name", stored only for managed pods that are not bound yet.
     names: PagedListView[str]
     #: Names of roles by id.
     roles: NameView[str]
@@ -143,7 +143,7 @@ class PodView:
 
     @property
     def count(self) -> int:
-        """Rows, unused ones (state FREE) included."""
+        """Number of rows, unused ones (state FREE) included."""
         return len(self.uids)
 
     def uid(self, row: int) -> PodUid:
@@ -180,7 +180,7 @@ class PodTable:
         self._free: list[int] = []
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
-        self._capacity = self.state.capacity  # rows there is room for
+        self._capacity = self.state.capacity  # number of rows there is room for
         self.uids = UidColumn(None if like is None else like.uids)
         self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
         self.roles: NameTable[str] = NameTable(like=None if like is None else like.roles)
@@ -200,11 +200,11 @@ class PodTable:
 
     @property
     def has_free_rows(self) -> bool:
-        """Whether the next pod gets a row that was in use before."""
+        """Whether rows wait for reuse, so that the next pod gets one of them."""
         return bool(self._free)
 
     def extend(self, uids: Uids) -> int:
-        """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
+        """Add ``len(uids)`` new rows and return the first; no row may wait for reuse."""
         first = self.count
         self.count += len(uids)
         if self.count > self._capacity:
@@ -239,7 +239,7 @@ class PodTable:
         )
 
     def peek(self) -> PodView:
-        """Return the columns of this instant, to be read at once and dropped."""
+        """Return a view that is to be read at once and dropped: nothing is copied for it later."""
         return PodView(
             **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
             uids=self.uids.peek(self.count),

@@ -3,8 +3,8 @@
 A *level* is a node label key; levels are ordered from the widest to the host. A *domain*
 is one value at a level **within its parent**: rack "r1" under block "a" and rack "r1"
 under block "b" are two domains. Nodes that lack a level's label share a pseudo domain
-under the same parent; it keeps the tree complete and is flagged in ``labelled``, because
-a required level must not be satisfied by "all nodes without a rack".
+under the same parent; it completes the tree and is False in ``labelled``, because a
+required level must not be satisfied by "all nodes without a rack".
 
 ::
 

@@ -1,4 +1,4 @@
-"""Making the topology tree: one sort of the nodes by path, in slices.
+"""Building the topology tree: one sort of the nodes by path, in slices.
 
 ::
 
@@ -6,9 +6,8 @@
                 "z1·r1·n2"     (both in Python, a slice     (numpy, one level a slice)
                                 at a time)
 
-At 130,000 nodes the whole takes about a tenth of a second, and no event loop may stand
-still so long: a caller that cannot wait runs it with ``TopologyCell.steps``, all others
-get the tree from ``TopologyCell.get``.
+At 130,000 nodes this takes about a tenth of a second, for which the event loop must not be blocked:
+code on the event loop runs ``TopologyCell.steps``, all other code calls ``TopologyCell.get``.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ _NO_LABEL: Final = "\x7f"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """What the tree depends on, and nothing else: old columns must not be kept alive."""
+    """What the tree depends on, and nothing else, so that no old columns stay in memory."""
 
     #: The levels' label keys, widest first.
     levels: tuple[str, ...]
@@ -49,16 +48,16 @@ class Inputs:
 
     @classmethod
     def of(cls, nodes: NodeView, levels: tuple[str, ...]) -> "Inputs":
-        """Take them from frozen node columns; the last level is the host."""
+        """Return the inputs from frozen node columns; the last level is the host."""
         labels = tuple(nodes.labels(key) for key in levels[:-1])
         return cls(levels, nodes.names, nodes.alive, labels)
 
 
 class TopologyCell:
-    """A topology that is built when it is first asked for, shared by many snapshots.
+    """A topology that is built at its first use and shared by many snapshots.
 
-    There is one building: two that take ``steps`` take turns, and
-    ``get`` in the middle of it does the rest.
+    It is built once: several callers of ``steps`` advance the same computation, and ``get``
+    finishes one that is under way.
     """
 
     __slots__ = ("_building", "_rows", "_topology")
@@ -133,14 +132,14 @@ def _path_keys(inputs: Inputs, rows: NDArray[np.int32]) -> Steps[list[str]]:
 
 
 def _texts(column: LabelColumn | None) -> list[str]:
-    # One more at the end, which the code ABSENT (-1) finds by wrapping around.
+    # One more at the end, which the code ABSENT (-1) indexes.
     texts = [] if column is None else _all(column.values)
     texts.append(_NO_LABEL)
     return texts
 
 
 def _all(names: NameView[str]) -> list[str]:
-    """Return all values by id; a freed id, which no row has, may show anything."""
+    """Return all values by id; the value of a freed id, which no row has, is undefined."""
     found: list[str] = list(chain.from_iterable(names.values.pages))  # type: ignore[arg-type]
     del found[names.count :]
     return found
@@ -176,7 +175,7 @@ def _level(
 
 
 def _sealed(array: NDArray[S]) -> NDArray[S]:
-    """Return an array that was made here, from now on read-only."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 

@@ -127,13 +127,13 @@ class Cluster(NaiveDevices):
             return
         hold = self.state.hold(known.uid)
         target = hold.node if hold is not None and where == "as planned" else where
-        told = note(target, devices={target: ("gpu-0",)}) if devices else known.plan
+        plan = note(target, devices={target: ("gpu-0",)}) if devices else known.plan
         self.pod(
             replace(
                 known,
                 node="n0" if target == "as planned" else target,
                 gates=frozenset(),
-                plan=told if known.managed else None,
+                plan=plan if known.managed else None,
             )
         )
 
@@ -143,12 +143,12 @@ class Cluster(NaiveDevices):
         if known is None or not known.managed or known.node is not None or known.finished:
             return
         hold = self.state.hold(known.uid)
-        told = note(where, spare)
+        plan = note(where, spare)
         if known.plan is not None:
-            told = known.plan  # a pin cannot be changed
+            plan = known.plan  # a pin cannot be changed
         elif hold is not None:
-            told = note(hold.pins[0], *hold.pins[1:], devices=hold.devices)
-        self.pod(replace(known, gates=known.gates - {PLAN_GATE}, plan=told))
+            plan = note(hold.pins[0], *hold.pins[1:], devices=hold.devices)
+        self.pod(replace(known, gates=known.gates - {PLAN_GATE}, plan=plan))
 
     @rule(name=names, succeeded=st.booleans())
     def pod_finishes(self, *, name: str, succeeded: bool) -> None:
@@ -168,14 +168,14 @@ class Cluster(NaiveDevices):
         if again:
             self.incarnation[name] += 1  # the next pod of that name is another one
         elif gone in self.pods:
-            self.told = [event for event in self.told if event.uid != gone]
+            self.pod_events = [event for event in self.pod_events if event.uid != gone]
         self.pods.pop(gone, None)
         self.apply(PodGone(gone))
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.pod_events)
     @rule(data=st.data())
     def pod_event_is_replayed(self, data: st.DataObject) -> None:
-        event = data.draw(st.sampled_from(self.told[-20:]))
+        event = data.draw(st.sampled_from(self.pod_events[-20:]))
         known = self.pods.get(event.uid)
         if known is not None and known.plan is not None and event.node is None:
             return  # an older pin: covered by the rule that releases
@@ -317,8 +317,8 @@ class Cluster(NaiveDevices):
         for u in [self.state.pod_uid(row) for row in held]:
             known, hold = self.pods[u], self.state.hold(u)
             if hold is not None:
-                told = note(hold.pins[0], *hold.pins[1:], devices=hold.devices if devices else {})
-                self.pod(replace(known, node=hold.node, plan=told, gates=frozenset()))
+                plan = note(hold.pins[0], *hold.pins[1:], devices=hold.devices if devices else {})
+                self.pod(replace(known, node=hold.node, plan=plan, gates=frozenset()))
 
     @rule(name=names)
     def release_succeeds(self, name: str) -> None:
@@ -344,7 +344,7 @@ class Cluster(NaiveDevices):
         snapshot = self.state.snapshot()
         for query in QUERIES:
             snapshot.match_counts(*query[:3], include_terminating=query[3])
-        self.kept = [*self.kept[-2:], (snapshot, fingerprint.exact(snapshot))]
+        self.snapshots = [*self.snapshots[-2:], (snapshot, fingerprint.exact(snapshot))]
 
     @rule(steps=st.integers(0, 9))
     def copies_are_made_beforehand(self, steps: int) -> None:
@@ -361,7 +361,7 @@ class Cluster(NaiveDevices):
 
     @rule()
     def an_older_snapshot_is_dumped_and_loaded(self) -> None:
-        for snapshot, before in self.kept[:1]:
+        for snapshot, before in self.snapshots[:1]:
             loaded = ClusterState.load(dump(freeze_past(snapshot, PLAN_GATE)))
             loaded.validate()
             assert fingerprint.exact(loaded.snapshot()) == before

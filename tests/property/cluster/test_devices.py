@@ -1,9 +1,9 @@
-"""Devices given away, taken back, reported, lost and told of wrongly, in any order.
+"""Devices given away, taken back, reported, lost and reported wrongly, in any order.
 
 After every step the model's own books are proven (``validate``): no counter of a device
 above what it has, no two MIG instances on one slice, used = the sum of the claims. Beside
-that: what the planner finds room for is always held, and what the API server tells decides
-who has what, not the order in which it tells.
+that: what the planner finds room for is always held, and what the API server reports decides
+which pod has what, not the order of the reports.
 """
 
 from collections import Counter
@@ -121,8 +121,8 @@ class Devices(RuleBasedStateMachine):
         there = sorted(uid for uid, event in self.bound.items() if event.node == name)
         some = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(tuple)
         who = st.sampled_from(there or sorted(self.bound))
-        told = data.draw(st.dictionaries(who, some, max_size=3))
-        self.nodes[name] = replace(self.nodes[name], allocations=told)
+        named = data.draw(st.dictionaries(who, some, max_size=3))
+        self.nodes[name] = replace(self.nodes[name], allocations=named)
         self.apply(self.nodes[name])
         for trouble in self.state.device_troubles(name):
             seen(f"trouble {trouble.kind}")
@@ -134,9 +134,9 @@ class Devices(RuleBasedStateMachine):
             row, view = snapshot.nodes.row(name), snapshot.devices
             if row is None or not view.slots(row):
                 continue
-            told = {u: g for u, g in (event.allocations or {}).items() if self.is_on(u, name)}
-            for uid, names in told.items():
-                others = {device for u, g in told.items() if u != uid for device in map(stem, g)}
+            named = {u: g for u, g in (event.allocations or {}).items() if self.is_on(u, name)}
+            for uid, names in named.items():
+                others = {device for u, g in named.items() if u != uid for device in map(stem, g)}
                 mine = {stem(n) for n in names if self.is_there(n, event)}
                 claims = unpack(view.claims[row])
                 has = {view.names[row][c.device] for c in claims if snapshot.pods.uid(c.pod) == uid}
@@ -161,12 +161,12 @@ class Devices(RuleBasedStateMachine):
     @rule(
         kind=pod_kinds,
         on=nodes,
-        told=st.lists(st.sampled_from(NAMES), max_size=2),
+        named=st.lists(st.sampled_from(NAMES), max_size=2),
     )
-    def stranger_is_bound(self, *, kind: str, on: str, told: list[str]) -> None:
+    def stranger_is_bound(self, *, kind: str, on: str, named: list[str]) -> None:
         made = pod(self.name(), kind=PODS[kind], on=on, managed=False)
-        if told:
-            made = replace(made, plan=note(on, devices={on: tuple(told)}))
+        if named:
+            made = replace(made, plan=note(on, devices={on: tuple(named)}))
         self.bound[made.uid] = made
         self.apply(made)
 
@@ -192,8 +192,8 @@ class Devices(RuleBasedStateMachine):
         for member in members:
             hold = self.state.hold(member.uid)
             if bind and hold is not None and hold.state is HoldState.ASSUMED:
-                told = note(hold.node, *hold.spares, devices=hold.devices)
-                shown = replace(member, node=hold.node, plan=told, gates=frozenset())
+                named = note(hold.node, *hold.spares, devices=hold.devices)
+                shown = replace(member, node=hold.node, plan=named, gates=frozenset())
                 self.bound[member.uid] = shown
                 self.apply(shown)
             else:

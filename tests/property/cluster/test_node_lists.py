@@ -1,4 +1,4 @@
-"""Nodes that a list tells together, against the same nodes told one by one.
+"""Nodes of a list in one event, against the same nodes one by one.
 
 ::
 
@@ -67,16 +67,16 @@ def look(state: ClusterState) -> Hashable:
     return fingerprint.content(state.snapshot())
 
 
-def together(told: Sequence[NodeUpserted]) -> NodesListed:
-    """Return nodes as a list tells them; those of a kind by one."""
+def together(listed: Sequence[NodeUpserted]) -> NodesListed:
+    """Return nodes as the event of a list; those of a kind by one."""
     kinds: list[NodeUpserted] = []
     kind: list[int] = []
-    for one in told:
+    for one in listed:
         alike = [n for n, each in enumerate(kinds) if same_but_for_place(each, one)]
         kind.append(alike[-1] if alike else len(kinds))
         if not alike:
             kinds.append(one)
-    names, labels = [one.name for one in told], [one.labels for one in told]
+    names, labels = [one.name for one in listed], [one.labels for one in listed]
     return NodesListed(tuple(kinds), np.array(kind, dtype=np.intp), names, labels)
 
 
@@ -94,9 +94,9 @@ def prepare(state: ClusterState, odd: str) -> None:
         state.apply(NodeGone("old"), now=NOW)
 
 
-@given(odd=st.sampled_from(ODD), told=pages, leaving=st.sets(st.integers(0, 300), max_size=60))
+@given(odd=st.sampled_from(ODD), listed=pages, leaving=st.sets(st.integers(0, 300), max_size=60))
 def test_nodes_listed_together_are_the_same_as_one_by_one(
-    odd: str, told: list[list[NodeUpserted]], leaving: set[int]
+    odd: str, listed: list[list[NodeUpserted]], leaving: set[int]
 ) -> None:
     one, many = (
         ClusterState("one", levels=LEVELS, gate=PLAN_GATE),
@@ -104,13 +104,13 @@ def test_nodes_listed_together_are_the_same_as_one_by_one(
     )
     for state in (one, many):
         prepare(state, odd)
-    for page in told:
-        kept = many.snapshot(), look(many)
+    for page in listed:
+        before = many.snapshot(), look(many)
         effects = {effect for each in page for effect in one.apply(each, now=NOW)}
         assert set(many.apply(together(page), now=NOW)) == effects
         assert look(many) == look(one)
         if odd == "frozen":
-            assert fingerprint.content(kept[0]) == kept[1]
+            assert fingerprint.content(before[0]) == before[1]
     for number in leaving:
         for state in (one, many):
             state.apply(NodeGone(f"n{number}"), now=NOW)

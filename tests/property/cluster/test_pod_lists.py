@@ -1,4 +1,4 @@
-"""Pods that a list tells together, against the same pods told one by one.
+"""Pods of a list in one event, against the same pods one by one.
 
 ::
 
@@ -95,7 +95,7 @@ def bound(
 
 
 def together(pods: Sequence[PodUpserted]) -> PodsBound:
-    """Return the event that tells these pods at once."""
+    """Return one event for these pods."""
 
     def kind_of(one: PodUpserted) -> Hashable:
         return one.pod_class, one.labels, one.priority, one.terminating, one.gang, one.role
@@ -152,8 +152,8 @@ ODD = ("", "", "", "devices", "given", "pinned", "free rows", "query", "known")
 
 
 def prepare(state: ClusterState, odd: str, known: PodUpserted) -> None:
-    for told in before(odd):
-        state.apply(told, now=NOW)
+    for event in before(odd):
+        state.apply(event, now=NOW)
     if odd == "query":
         for query in QUERIES:
             state.snapshot().match_counts(*query[:3], include_terminating=query[3])
@@ -174,14 +174,14 @@ def test_pods_listed_together_are_the_same_as_one_by_one(
     for state in (one, many):
         prepare(state, odd, pages[0][0])
     for page in pages:
-        kept = [many.snapshot(), fingerprint.exact(many.snapshot())] if frozen else []
+        frozen_before = [many.snapshot(), fingerprint.exact(many.snapshot())] if frozen else []
         effects = set()
         for alone in page:
             effects.update(one.apply(alone, now=NOW))
         assert set(many.apply(together(page), now=NOW)) == effects
         assert look(many) == look(one)
-        if kept:
-            assert fingerprint.exact(kept[0]) == kept[1]  # type: ignore[arg-type]
+        if frozen_before:
+            assert fingerprint.exact(frozen_before[0]) == frozen_before[1]  # type: ignore[arg-type]
     for number in sorted(leaving):
         for state in (one, many):
             state.apply(PodGone(pod(f"p{number}").uid), now=NOW)
@@ -248,10 +248,10 @@ def bound_on_n0(number: int) -> PodUpserted:
 def test_a_list_with_an_impossible_pod_changes_nothing() -> None:
     state = ClusterState("c", levels=LEVELS, gate=PLAN_GATE)
     state.apply(node("n0"), now=NOW)
-    told = together([bound_on_n0(0), bound_on_n0(1)])
+    event = together([bound_on_n0(0), bound_on_n0(1)])
     was = look(state)
     with pytest.raises(ValueError, match="pod ns/p"):
-        state.apply(replace(told, nodes=["n0", ""]), now=NOW)
+        state.apply(replace(event, nodes=["n0", ""]), now=NOW)
     assert look(state) == was
 
 

@@ -103,7 +103,7 @@ async def test_gates_of_others_are_told_apart_from_pods_that_do_not_exist(cluste
         "muster/default/queued waits: gang not complete",
         "0 of 2 members are here; nothing is held for them meanwhile",
         "2 more are held back by scheduling gates of others, or terminating",
-        "remedy: whoever set those gates must lift them",
+        "remedy: the controllers that set those gates must lift them",
     ]
 
 

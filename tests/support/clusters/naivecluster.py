@@ -86,10 +86,10 @@ class NaiveCluster(RuleBasedStateMachine):
         self.pods: dict[PodUid, PodUpserted] = {}  # as the model must believe them to be
         #: As pods like the members that they are for.
         self.hot_spares: dict[PodUid, PodUpserted] = {}
-        self.told: list[PodUpserted] = []  # every pod event ever, to be replayed late
+        self.pod_events: list[PodUpserted] = []  # every pod event ever, to be replayed late
         self.namespaces: dict[str, dict[str, str]] = {}
         self.incarnation = dict.fromkeys(PODS, 0)
-        self.kept: list[tuple[Snapshot, object]] = []
+        self.snapshots: list[tuple[Snapshot, object]] = []
         self.excess: dict[tuple[str, str], int] = {}
         for name in NODES:
             devices = gpus_of(8) if name in {"n0", "n1"} else ()
@@ -106,7 +106,7 @@ class NaiveCluster(RuleBasedStateMachine):
 
     @invariant()
     def snapshots_do_not_change(self) -> None:
-        for snapshot, print_then in self.kept:
+        for snapshot, print_then in self.snapshots:
             assert fingerprint.exact(snapshot) == print_then
 
     @invariant()
@@ -213,7 +213,7 @@ class NaiveCluster(RuleBasedStateMachine):
             or (known.node is not None and event.node is None and not event.finished)
             or (known.terminating and not event.terminating)
         )
-        self.told.append(event)
+        self.pod_events.append(event)
         if not late:
             if known is not None and known.plan is not None and event.plan is None:
                 # Ungated once, ungated for ever: the release is not undone by old news.

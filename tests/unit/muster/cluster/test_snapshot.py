@@ -122,7 +122,7 @@ def test_a_budget_counts_what_its_nodes_carry() -> None:
     assert [budget.name for budget in cluster.snapshot().budgets] == ["all"]
 
 
-def test_a_budget_over_a_label_that_nobody_has_covers_those_who_lack_it() -> None:
+def test_a_budget_over_a_label_that_no_node_has_covers_nodes_without_it() -> None:
     cluster = busy()
     without = (Requirement("example.com/x", Operator.DOES_NOT_EXIST),)
     apply(cluster, BudgetUpserted("b", {GPU: 1}, without))
@@ -270,7 +270,7 @@ def test_a_pod_that_is_on_its_way_cannot_be_moved_nor_any_to_a_node_that_is_not_
         snapshot.overlay(moved=[(standing(cluster, "a"), 99)])
 
 
-def test_an_overlay_may_be_told_of_gangs_pods_and_nodes_that_go() -> None:
+def test_an_overlay_may_get_gangs_pods_and_nodes_that_go() -> None:
     cluster = state(fleet(ROOM))
     changed = cluster.snapshot().overlay(facts=[NodeGone("n1"), *gang("g", 2)])  # type: ignore[list-item]
     view = changed.gang(gang_key("g"))

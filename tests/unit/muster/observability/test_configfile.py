@@ -1,4 +1,4 @@
-"""Wrong configuration files, and what is said of each."""
+"""Wrong configuration files, and the error of each."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -44,7 +44,7 @@ def problems(config: Config) -> Iterator[str]:
         yield "size: two is one too many"
 
 
-def said(text: str) -> str:
+def error_of(text: str) -> str:
     with pytest.raises(ConfigError) as caught:
         parse(text.encode(), Config, problems, source="c.yaml")
     return str(caught.value)
@@ -81,7 +81,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named_with_its_field_and_what_is_allowed(text: str, message: str) -> None:
-    assert message in said(text)
+    assert message in error_of(text)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

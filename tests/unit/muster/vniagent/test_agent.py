@@ -33,7 +33,7 @@ class Kernel:
     api: Api
     here: dict[str, NetworkDevice] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
-    said: list[list[int]] = field(default_factory=list)
+    reports: list[list[int]] = field(default_factory=list)
     broken: bool = False
 
     async def read(self) -> Present:
@@ -46,7 +46,7 @@ class Kernel:
         if self.broken:
             raise LinkError("Operation not permitted")
         items = (await self.api.get(NODES))["items"]
-        self.said.append(items[0]["status"]["vnis"] if items else [])
+        self.reports.append(items[0]["status"]["vnis"] if items else [])
         self.steps.append(step)
         if isinstance(step, MakeVxlan):
             wanted = step.wanted
@@ -75,7 +75,7 @@ class Site:
             jobnetworks.NETWORKS, f"vni-{vni}"
         )
 
-    async def said(self) -> JSON:
+    async def reported(self) -> JSON:
         found: JSON = (await self.api.get(f"{NODES}/n1"))["status"]
         return found
 
@@ -95,13 +95,13 @@ async def test_a_vni_is_said_before_its_first_device_is_made_and_unsaid_after_it
     async with site() as it:
         await it.network()
         await it.agent.look()
-        assert it.kernel.said
-        assert all(said == [7] for said in it.kernel.said)
+        assert it.kernel.reports
+        assert all(report == [7] for report in it.kernel.reports)
         it.agent._networks.clear()
-        it.kernel.said.clear()
+        it.kernel.reports.clear()
         await it.agent.look()
-        assert it.kernel.said == [[7]]
-        assert (await it.said())["vnis"] == []
+        assert it.kernel.reports == [[7]]
+        assert (await it.reported())["vnis"] == []
 
 
 async def test_nothing_is_made_while_it_cannot_be_said() -> None:
@@ -155,7 +155,7 @@ async def test_a_kernel_that_refuses_is_told_and_tried_again_soon() -> None:
         assert await it.agent.look() == 0.5
         assert await it.agent.look() == 1.0
         assert "not permitted" in (it.agent.healthy() or "")
-        assert (await it.said())["vnis"] == [7]
+        assert (await it.reported())["vnis"] == [7]
 
 
 async def test_an_address_that_the_node_does_not_have_is_named() -> None:

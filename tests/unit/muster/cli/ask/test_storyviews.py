@@ -38,7 +38,7 @@ def test_an_empty_story_says_since_when_nothing_happened() -> None:
         "pod a/b: nothing happened to it since 08:00:00.000"
     ]
     assert shown(StoryAnswer("pod", "a/b", 100, None, 0, ())) == ["pod a/b: nothing happened to it"]
-    assert "keeps no story" in shown(StoryAnswer("pod", "a/b", 0, None, 0, ()))[0]
+    assert "stores no story" in shown(StoryAnswer("pod", "a/b", 0, None, 0, ()))[0]
 
 
 @pytest.mark.parametrize(

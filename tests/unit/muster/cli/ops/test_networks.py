@@ -160,7 +160,7 @@ async def test_what_keeps_every_gang_waiting_stands_below(
 
     assert await said(tmp_path, fill=fill) == 0
     out = capsys.readouterr().out
-    assert "not used: not looked at yet: is the extender running?" in out
+    assert "not used: not checked yet: is the extender running?" in out
     assert "install Multus" in out
     assert "no node has reported: muster vni-agent runs nowhere" in out
 

@@ -18,7 +18,7 @@ from muster.cli.main import main
 from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
-from muster.decisions.recording import Note, RecordingInput, Said
+from muster.decisions.recording import LastDecision, Note, RecordingInput
 from muster.kube.names import PLAN_GATE
 
 RUNS, WAITS, GOES = (gang_key(name) for name in ("runs", "waits", "goes"))
@@ -37,7 +37,7 @@ def cluster() -> ClusterState:
 
 
 def noted(key: GangKey) -> Note:
-    said = Said("wait", "no domain of the required level has room", 3)
+    said = LastDecision("wait", "no domain of the required level has room", 3)
     return Note("parked", None, said) if key == WAITS else Note("to do")
 
 
@@ -95,7 +95,7 @@ def test_one_gang_is_explained_in_full(dump: str, capsys: pytest.CaptureFixture[
         "Members   0/2 placed; 2 waiting",
         "Age       5m",
         (
-            "Planner   parked until room appears, last told to wait, "
+            "Planner   parked until room appears, last answer wait, "
             "'no domain of the required level has room', 7 generations before"
         ),
         "Replay    identical",
@@ -120,7 +120,7 @@ def test_of_a_gang_that_is_placed_it_is_said_where_it_stands(
 ) -> None:
     assert main(["replay", dump, "--gang", "ns/runs"]) == 0
     assert capsys.readouterr().out.splitlines()[-4:] == [
-        "no member waits, and its decision is too old to be kept (dump.keepDecisions)",
+        "no member waits, and its decision is too old to be recorded (dump.keepDecisions)",
         "",
         "RACK   NODE   PODS",
         "r1     n0     1",
@@ -173,7 +173,7 @@ def test_a_gang_that_would_go_and_is_parked_is_pointed_at(
     assert main(["replay", saved(tmp_path, taken(state, NOW, note=noted))]) == 0
     assert (
         "muster/ns/waits would be placed now (2 pods: 1 zone, 1 block, 1 rack, 2 host), yet parked "
-        "until room appears, last told to wait, 'no domain of the required level has room', "
+        "until room appears, last answer wait, 'no domain of the required level has room', "
         "8 generations before"
     ) in capsys.readouterr().out.splitlines()
 
@@ -213,7 +213,7 @@ def test_an_empty_cluster_has_a_dump_too(
             ["--gang", "ns/runs", "--without-gang", "ns/goes"],
             "gang muster/ns/runs: no member waits, so nothing would be decided about it",
         ),
-        (["--without-gang", "ns/runs"], "say with --gang whose decision is asked for"),
+        (["--without-gang", "ns/runs"], "name with --gang the gang to decide about"),
         (
             ["--gang", "ns/goes", "--without-gang", "ns/goes"],
             "--without-gang muster/ns/goes: is the gang that is asked about",

@@ -62,7 +62,7 @@ def test_what_is_shipped_is_good(variant: schedulerconfig.Variant) -> None:
         (
             {"urlPrefix": "https://10.0.0.1/v1/extender", "enableHTTPS": True},
             CheckLevel.WARNING,
-            "has no caFile: whoever answers",
+            "has no caFile: any server",
         ),
         (
             {

@@ -56,25 +56,25 @@ def paged(draw: st.DrawFn) -> list[Mapping[str, str]]:
 def plainly(labels: Sequence[Mapping[str, str]]) -> dict[str, tuple[list[str], list[str | None]]]:
     """Return the values of each key, each once, and the value on each node."""
     keys = dict.fromkeys(key for one in labels for key in one)
-    told = {key: [one.get(key) for one in labels] for key in keys}
+    found = {key: [one.get(key) for one in labels] for key in keys}
     return {
         key: ([text for text in dict.fromkeys(each) if text is not None], each)
-        for key, each in told.items()
+        for key, each in found.items()
     }
 
 
 @given(parts=st.lists(dicts | paged(), max_size=4), order=st.randoms(use_true_random=False))
-def test_rows_and_dicts_in_any_order_are_told_by_key_as_dicts_alone(
+def test_rows_and_dicts_in_any_order_are_found_by_key_as_dicts_alone(
     parts: list[list[Mapping[str, str]]], order: Random
 ) -> None:
     labels = [one for part in parts for one in part]
     order.shuffle(labels)
     found = {
-        told.key: (
-            list(told.values),
-            [None if value < 0 else told.values[value] for value in told.value.tolist()],
+        found.key: (
+            list(found.values),
+            [None if value < 0 else found.values[value] for value in found.value.tolist()],
         )
-        for told in by_key(labels)
+        for found in by_key(labels)
     }
     wanted = plainly([dict(one) for one in labels])
     assert found == wanted

@@ -116,19 +116,19 @@ CROWD = list(crowding(41))
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=200))
 def test_it_answers_as_a_dictionary_would(steps: list[tuple[bool, int]]) -> None:
     """All in one part, in three places of it: each removal has others to move."""
-    pods, told = Pods(), {}
+    pods, known = Pods(), {}
     for row, (comes, number) in enumerate(steps):
         uid = CROWD[number]
-        if comes and uid not in told:
+        if comes and uid not in known:
             pods.add(uid, row)
-            told[uid] = row
+            known[uid] = row
         elif not comes:
             pods.remove(uid)
-            told.pop(uid, None)
-        assert [pods.directory.row(uid) for uid in CROWD] == [told.get(u) for u in CROWD]
+            known.pop(uid, None)
+        assert [pods.directory.row(uid) for uid in CROWD] == [known.get(u) for u in CROWD]
         rows = pods.directory.rows(Uids.of(CROWD)).tolist()
-        assert rows == [told.get(u, NO_ROW) for u in CROWD]
-        assert len(pods.directory) == len(told)
+        assert rows == [known.get(u, NO_ROW) for u in CROWD]
+        assert len(pods.directory) == len(known)
 
 
 def test_who_was_asked_for_last_is_looked_up_anew_once_anybody_came_or_went() -> None:

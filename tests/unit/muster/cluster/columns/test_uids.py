@@ -34,20 +34,20 @@ def test_what_has_not_sixteen_bytes_is_none() -> None:
 def test_a_row_says_what_was_written_last_and_a_snapshot_what_was_written_before(
     writes: list[tuple[int, PodUid]],
 ) -> None:
-    column, told = UidColumn(), dict[int, PodUid]()
+    column, written = UidColumn(), dict[int, PodUid]()
     column.grow(9001)
     for row, uid in writes:
         before = column.freeze(9001)
         column[row] = uid
-        assert before[row] == told.get(row, PodUid(bytes(16)))
-        told[row] = uid
+        assert before[row] == written.get(row, PodUid(bytes(16)))
+        written[row] = uid
         assert column.is_at(row, uid)
-    assert {row: column[row] for row in told} == told
+    assert {row: column[row] for row in written} == written
     after = UidColumn(column.freeze(9001))
-    for row in told:
+    for row in written:
         column.clear(row)
-    assert {row: after[row] for row in told} == told
-    assert {column[row] for row in told} == {PodUid(bytes(16))}
+    assert {row: after[row] for row in written} == written
+    assert {column[row] for row in written} == {PodUid(bytes(16))}
 
 
 def test_a_snapshot_has_no_rows_beyond_its_own() -> None:

@@ -93,7 +93,7 @@ def test_a_share_takes_its_share_of_the_memory_too() -> None:
     assert node.take(Milli("nvidia", 1, 480))
 
 
-def test_a_whole_gpu_is_one_that_nobody_is_on() -> None:
+def test_a_whole_gpu_is_one_without_any_pod() -> None:
     node = Node(gpus(2))
     node.take(Memory("nvidia", 1, 1))
     assert node.take(Whole(GPU, 2)) is None

@@ -22,7 +22,7 @@ from support.clusters.devicekinds import asking
 from muster.cluster.devices.claims import unpack
 from muster.cluster.devices.onenode import share_name
 from muster.cluster.devices.rooms import UNLIMITED
-from muster.cluster.devices.view import ROOMS_KEPT
+from muster.cluster.devices.view import MOST_ROOMS
 from muster.cluster.effects import CapacityFreed
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
@@ -77,10 +77,10 @@ def test_a_node_that_lists_no_devices_sets_no_limit() -> None:
     assert cluster.snapshot().devices.rooms(pod_class(1), 2).tolist() == [UNLIMITED, 2]
 
 
-def test_the_rooms_of_many_classes_are_not_kept_while_no_device_changes_hands() -> None:
+def test_the_rooms_of_many_classes_are_not_cached_for_ever_while_no_device_changes_hands() -> None:
     devices = two_nodes().snapshot().devices
     asked = [ref(devices.rooms(pod_class(1, cpu=cpu), 2)) for cpu in range(1, 101)]
-    assert sum(rooms() is not None for rooms in asked) <= ROOMS_KEPT
+    assert sum(rooms() is not None for rooms in asked) <= MOST_ROOMS
     last = asked[-1]()
     assert last is devices.rooms(pod_class(1, cpu=100), 2)
 
@@ -93,7 +93,7 @@ def test_planned_devices_are_taken_and_given_back() -> None:
     assert free(cluster, "n1") == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
 
 
-def test_devices_of_a_spare_are_kept_from_everybody() -> None:
+def test_devices_of_a_spare_are_given_to_no_other_pod() -> None:
     cluster = two_nodes()
     devices = {"g-0": {"n1": ("gpu-0", "gpu-1"), "n2": ("gpu-0", "gpu-1")}}
     apply(cluster, plan("g", {"g-0": "n1"}, spares={"g-0": ("n2",)}, devices=devices))
@@ -123,9 +123,9 @@ def test_a_binding_that_gives_devices_of_a_spare_back_wakes_who_waits(*, named: 
 def test_a_pod_that_lands_on_its_spare_has_the_devices_chosen_there() -> None:
     cluster = two_nodes()
     devices = {"g-0": {"n1": ("gpu-0", "gpu-1"), "n2": ("gpu-2", "gpu-3")}}
-    told = note("n1", "n2", devices=devices["g-0"])
+    noted = note("n1", "n2", devices=devices["g-0"])
     apply(cluster, plan("g", {"g-0": "n1"}, spares={"g-0": ("n2",)}, devices=devices))
-    apply(cluster, replace(pod("g-0", gang="g", gpus=2, rank=0, on="n2"), plan=told))
+    apply(cluster, replace(pod("g-0", gang="g", gpus=2, rank=0, on="n2"), plan=noted))
     assert (free(cluster, "n1"), free(cluster, "n2")) == (
         ["gpu-0", "gpu-1", "gpu-2", "gpu-3"],
         ["gpu-0", "gpu-1"],
@@ -224,9 +224,9 @@ def test_a_pod_without_names_is_presumed_on_a_device_and_moves_aside_for_one_tha
     anonymous = pod("a", gpus=1, on="n1", managed=False)
     cluster = state(node("n1", gpus=2, devices=gpus_of(2)), anonymous)
     assert holders(cluster, "n1") == {"gpu-0": anonymous.uid}
-    told = pod("t", gpus=1, on="n1", plan=note("n1", devices={"n1": ("gpu-0",)}))
-    apply(cluster, told)
-    assert holders(cluster, "n1") == {"gpu-0": told.uid, "gpu-1": anonymous.uid}
+    planned = pod("t", gpus=1, on="n1", plan=note("n1", devices={"n1": ("gpu-0",)}))
+    apply(cluster, planned)
+    assert holders(cluster, "n1") == {"gpu-0": planned.uid, "gpu-1": anonymous.uid}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_names_from_a_pod_that_asks_for_no_device_take_none() -> None:
     assert holders(cluster, "n1") == {}
 
 
-def test_pods_that_stood_there_before_their_node_told_of_devices_are_presumed_on_them() -> None:
+def test_pods_that_were_there_before_their_node_published_devices_are_presumed_on_them() -> None:
     cluster = state(node("n1", gpus=4), pod("p", gpus=3, on="n1"))
     apply(cluster, node("n1", gpus=4, devices=gpus_of(4)))
     assert free(cluster, "n1") == ["gpu-3"]
@@ -260,7 +260,7 @@ def test_more_than_ten_devices_stand_in_the_order_of_their_numbers() -> None:
 def test_who_asks_for_no_cores_keeps_its_place_beside_those_who_took_all_later(
     order: tuple[int, ...],
 ) -> None:
-    """Where all cores are taken nobody is put any more; who is there stays, whoever is told first.
+    """Where all cores are taken no pod is placed any more; pods that are there stay, in any order.
 
     ::
 

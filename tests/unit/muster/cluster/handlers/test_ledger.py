@@ -208,7 +208,7 @@ def test_a_held_pod_that_is_deleted_gives_everything_back() -> None:
 # --- spares ---------------------------------------------------------------------------
 
 
-def test_spare_room_is_kept_from_other_spares_and_not_from_plans() -> None:
+def test_spare_room_is_closed_to_other_spares_and_not_to_plans() -> None:
     # g holds n1 and n2 and keeps n3 as a spare.
     cluster = held(spares={"g-0": ("n3",)})
     assert by_node(cluster, spare=True) == {"n1": 0, "n2": 0, "n3": 8, "n4": 0}
@@ -247,7 +247,9 @@ def test_an_assumed_hold_on_a_failing_node_is_dropped(failure: Event, reason: st
 
 
 @pytest.mark.parametrize(("failure", "reason"), FAILURES)
-def test_a_released_pod_on_a_failing_node_is_told_broken_once(failure: Event, reason: str) -> None:
+def test_a_released_pod_on_a_failing_node_is_reported_broken_once(
+    failure: Event, reason: str
+) -> None:
     cluster = released()
     assert PlanBroken(KEY, G0, reason) in apply(cluster, failure)
     assert hold(cluster).broken == reason
@@ -377,8 +379,8 @@ def test_a_release_by_another_plan_brings_the_devices_that_it_names() -> None:
     n1 = node("n1", gpus=8, devices=gpus_of(8))
     cluster = state(n1, pod("g-0", gang="g", gpus=1))
     apply(cluster, plan("g", {"g-0": "n1"}, devices={"g-0": {"n1": ("gpu-0",)}}))
-    told = replace(note("n1", devices={"n1": ("gpu-5",)}), plan_id="of the leader before")
-    apply(cluster, replace(pod("g-0", gang="g", gpus=1), gates=frozenset(), plan=told))
+    earlier = replace(note("n1", devices={"n1": ("gpu-5",)}), plan_id="of the leader before")
+    apply(cluster, replace(pod("g-0", gang="g", gpus=1), gates=frozenset(), plan=earlier))
     free = cluster.snapshot().devices.free_devices(0, GPU)
     assert free == [f"gpu-{i}" for i in range(8) if i != 5]
 

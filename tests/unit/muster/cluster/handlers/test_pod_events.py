@@ -1,4 +1,4 @@
-"""Pods as the watch tells of them: in order, twice, late, or under a name used before."""
+"""Pods as the watch delivers them: in order, twice, late, or under a name used before."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def test_an_ungated_managed_pod_waits_too() -> None:
     assert cluster.pod_state(pod("p").uid) is PodState.WAITING
 
 
-def test_a_pending_pod_of_nobody_is_just_pending() -> None:
+def test_a_pending_unmanaged_pod_is_just_pending() -> None:
     cluster = state(pod("p", managed=False))
     assert cluster.pod_state(pod("p").uid) is PodState.PENDING
     assert cluster.gang_of(pod("p").uid) is None
@@ -103,7 +103,7 @@ def test_the_newest_pod_of_a_name_is_found_while_the_old_one_lingers() -> None:
         assert cluster.find_pod("ns", "p") is None
 
 
-def test_the_name_of_a_bound_pod_is_not_kept() -> None:
+def test_the_name_of_a_bound_pod_is_not_stored() -> None:
     cluster = state(node("n1"), GATED)
     assert cluster.find_pod("ns", "p") == GATED.uid
     apply(cluster, BOUND)
@@ -123,7 +123,7 @@ def test_a_pod_that_changes_its_gang_moves_over() -> None:
 
 
 def test_a_released_pod_listed_at_start_holds_its_planned_node() -> None:
-    # n1 is told of after the pod, as lists may do.
+    # n1 comes after the pod, as in lists.
     released = pod("p", gang="g", plan=note("n1", "n2"), created=1.0)
     cluster = state(released, node("n2"), node("n1"))
     hold = cluster.hold(released.uid)
@@ -172,7 +172,7 @@ def test_a_pod_bound_elsewhere_takes_its_entry_along(where: str, *, as_planned: 
     assert not nodes.spare_reserved("nvidia.com/gpu").any()
 
 
-def test_a_gang_is_told_of_every_change_of_a_member_and_of_nothing_else() -> None:
+def test_a_gang_changes_with_every_change_of_a_member_and_with_nothing_else() -> None:
     cluster = state(node("n1"), GATED)
     assert GangChanged(gang_key("g")) in apply(cluster, BOUND)
     assert apply(cluster, BOUND) == []

@@ -113,7 +113,7 @@ def test_many_members_of_equal_rank_are_sorted_by_name() -> None:
     assert names(cluster, view(cluster).waiting) == [f"p{i:03}" for i in range(1, 201)]
 
 
-def test_members_are_told_apart_by_state() -> None:
+def test_members_are_grouped_by_state() -> None:
     cluster = state(
         node("n1"),
         pod("w", gang="g"),
@@ -143,7 +143,7 @@ def test_priority_and_queue_come_from_members_that_still_count() -> None:
     assert view(cluster).queue == "of the spec"
 
 
-def test_submission_is_told_by_the_spec_or_else_by_the_oldest_member() -> None:
+def test_submission_is_taken_from_the_spec_or_else_from_the_oldest_member() -> None:
     cluster = state(pod("a", gang="g", created=50.0), pod("b", gang="g", created=40.0))
     assert view(cluster).submitted_at == 40.0
     apply(cluster, GangUpserted(gang_spec("g", 2, submitted_at=30.0)))
@@ -178,7 +178,7 @@ def test_gangs_alike_share_one_shape() -> None:
     assert len(cluster.snapshot().gang_columns.shapes) == 1
 
 
-def test_an_unchanged_spec_wakes_nobody() -> None:
+def test_an_unchanged_spec_has_no_effect() -> None:
     cluster = state(GangUpserted(gang_spec("g", 2)))
     assert apply(cluster, GangUpserted(gang_spec("g", 2))) == []
     assert apply(cluster, GangUpserted(gang_spec("g", 3))) == [GangChanged(KEY)]

@@ -69,7 +69,7 @@ def test_a_toleration_covers_a_taint(toleration: Toleration, *, tolerated: bool)
     assert (untolerated((toleration,), (TAINT,)) is None) is tolerated
 
 
-def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
+def test_a_taint_that_only_prefers_excludes_no_pod() -> None:
     soft = Taint("key", "", TaintEffect.PREFER_NO_SCHEDULE)
     hard = Taint("other", "", TaintEffect.NO_EXECUTE)
     assert untolerated((), (soft,)) is None

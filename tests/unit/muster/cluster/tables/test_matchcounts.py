@@ -1,4 +1,4 @@
-"""Counts of pods per node: kept from the first use on, equal to a scan, bounded."""
+"""Counts of pods per node: updated from the first use on, equal to a scan, bounded."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_pods_that_match_are_counted_per_node() -> None:
     assert counts(cluster) == [2, 0]
 
 
-def test_a_count_is_kept_up_to_date_after_its_first_use() -> None:
+def test_a_count_is_updated_after_its_first_use() -> None:
     cluster = state(fleet("rack r1: n1 n2"), web("a", "n1"))
     assert counts(cluster) == [1, 0]
     cluster.snapshot()

@@ -33,7 +33,7 @@ def test_an_unknown_resource_is_zero_everywhere() -> None:
     assert "example.com/none" not in nodes.resources
 
 
-def test_pods_of_nobody_are_counted_too() -> None:
+def test_unmanaged_pods_are_counted_too() -> None:
     cluster = state(node("n1"), pod("daemon", gpus=1, on="n1", managed=False))
     assert free(cluster, "n1") == 7
 
@@ -63,7 +63,7 @@ def test_a_node_that_comes_back_finds_its_pods_counted() -> None:
     assert free(cluster, "n1") == 1
 
 
-def test_a_dead_row_is_reused_once_nobody_stands_on_it() -> None:
+def test_a_dead_row_is_reused_once_no_pod_is_on_it() -> None:
     cluster = state(node("n1"), pod("p", on="n1"))
     apply(cluster, NodeGone("n1"), node("n2"))
     assert cluster.snapshot().nodes.count == 2
