@@ -11,7 +11,7 @@ struct state now;
 static const struct { const char *name; size_t at; } KEYS[] = {
 #define KEY(name) { #name, offsetof(struct gpu, name) }
     KEY(minor), KEY(major), KEY(cc_minor), KEY(lost), KEY(temperature), KEY(slowdown), KEY(margin),
-    KEY(utilisation), KEY(used), KEY(reserved), KEY(power), KEY(limit), KEY(sm_clock), KEY(sbe),
+    KEY(slow_tlimit), KEY(utilisation), KEY(used), KEY(reserved), KEY(power), KEY(limit), KEY(sm_clock), KEY(sbe),
     KEY(dbe), KEY(remapped), KEY(remap_pending), KEY(remap_failed), KEY(recovery),
     KEY(mig_capable), KEY(mig), KEY(mig_pending), KEY(mig_needs_reset), KEY(places_told),
     KEY(in_use), KEY(fabric), KEY(fabric_status), KEY(clique), KEY(mask), KEY(summary),
