@@ -32,7 +32,7 @@ static void read_gpu(const char *line) {
     struct gpu *gpu = gpu_of(index);
     *gpu = (struct gpu){ .there = 1, .index = index, .device_id = id, .memory_mib = memory,
                          .minor = index, .major = 9, .in_use = -1, .places_told = 1,
-                         .temperature = 40, .slowdown = 87, .power = 100000, .limit = 700000,
+                         .temperature = 40, .slowdown = 89, .power = 100000, .limit = 700000,
                          .sm_clock = 1980, .margin = 47 };
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
     snprintf(gpu->pci, sizeof gpu->pci, "%s", pci);

@@ -15,7 +15,7 @@ async def test_a_reading_has_every_figure(machine: Machine, nvml: NvmlBackend) -
     assert reading == GpuReading(
         uuid=uuid(0),
         temperature=61,
-        slowdown_at=87,
+        slowdown_at=89,
         utilisation=97,
         memory_used=70000,
         memory_free=81559 - 70500,
