@@ -2,15 +2,18 @@
 
 import logging
 from pathlib import Path
+from typing import Final
 
 from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC, Writer
 from deviceplugin.model.answers import ContainerAnswer
-from deviceplugin.model.inventory import Inventory
+from deviceplugin.model.inventory import Inventory, Vendor
 from deviceplugin.resources.advertisements import Advertisement
 
 log = logging.getLogger(__name__)
+
+_UVM: Final = "/dev/nvidia-uvm"
 
 
 def containers(settings: AllocationSettings, root: Path) -> "Containers":
@@ -18,18 +21,24 @@ def containers(settings: AllocationSettings, root: Path) -> "Containers":
     by_cdi = settings.device_list_strategy == "cdi-cri"
     others = (root / STATIC.relative_to("/"),)
     writer = Writer(Path(settings.cdi_folder), others) if by_cdi else None
-    return Containers(ContainerAnswers(settings), writer)
+    files = by_cdi or settings.device_list_strategy == "device-specs"
+    return Containers(ContainerAnswers(settings), writer, files=files)
 
 
 class Containers:
-    """``writer``: None where devices do not reach containers by CDI."""
+    """``writer``: None where devices do not reach containers by CDI.
 
-    def __init__(self, answers: ContainerAnswers, writer: Writer | None) -> None:
+    ``files``: whether containers get device files by our word, not by NVIDIA's runtime.
+    """
+
+    def __init__(self, answers: ContainerAnswers, writer: Writer | None, *, files: bool) -> None:
         self._answers = answers
         self._writer = writer
         self._inventory: Inventory | None = None
         self._told: str | None = None
         self._bare: tuple[str, ...] = ()
+        self._files = files
+        self._no_uvm = False
 
     @property
     def problem(self) -> str | None:
@@ -42,6 +51,7 @@ class Containers:
         if inventory != self._inventory or self.problem:
             self._inventory = inventory
             self._write()
+        self._tell_no_uvm(inventory)
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
         """Return what a container gets. Raises ``Refused``, also where its spec is not there."""
@@ -71,3 +81,19 @@ class Containers:
                 extra={"devices": ", ".join(bare)},
             )
         self._bare = bare
+
+    def _tell_no_uvm(self, inventory: Inventory) -> None:
+        """Say it before the first container fails: without this file cuInit answers 999.
+
+        The driver makes it when the first CUDA program of the node starts, later than the others.
+        """
+        real = any(gpu.vendor is Vendor.NVIDIA and gpu.files for gpu in inventory.gpus)
+        lacking = self._files and real and _UVM not in inventory.gpu_files
+        if lacking and not self._no_uvm:
+            log.warning(
+                "CUDA fails in every container (cuInit: 999): the node has no %s; load the module "
+                "nvidia-uvm and make the file (nvidia-modprobe -c 0 -u); it is looked for again "
+                "every rescanSeconds",
+                _UVM,
+            )
+        self._no_uvm = lacking

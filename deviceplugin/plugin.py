@@ -63,6 +63,7 @@ class Plugin:
     _problem: str = "the node's devices are not known yet"
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _down: set[str] = field(default_factory=set)  # backends that do not answer, by name
 
     def followed(self) -> str | None:
         """Return which resources the kubelet does not follow, None when it does all."""
@@ -130,6 +131,7 @@ class Plugin:
             self._problem = str(error)
             return False
         self._problem = ""
+        self._count_backends()
         if inventory != self.node.inventory or not self.node.looked:
             first = not self.node.looked
             changes = self.node.see(inventory, self.clock())
@@ -141,6 +143,11 @@ class Plugin:
             self._tell(changes)
             self._show()
         return True
+
+    def _count_backends(self) -> None:
+        """Show every backend in the metrics, also one that never sent a signal."""
+        for name in self.backend.name.split("+"):  # of several together, as JointBackend joins them
+            self.metrics.backend_up.labels(name).set(name not in self._down)
 
     def _offer(self) -> None:
         found = self.node.advertisement
@@ -165,8 +172,12 @@ class Plugin:
                 self.board.hear(signal)
             case InventoryChanged():
                 self._look.set()
-            case BackendDown(backend=name) | BackendUp(backend=name):
-                self.metrics.backend_up.labels(name).set(isinstance(signal, BackendUp))
+            case BackendDown(backend=name):
+                self._down.add(name)
+                self.metrics.backend_up.labels(name).set(0)
+            case BackendUp(backend=name):
+                self._down.discard(name)
+                self.metrics.backend_up.labels(name).set(1)
             case _:
                 pass
         self._tell(self.node.hear(signal, self.clock()))

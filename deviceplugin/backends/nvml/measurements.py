@@ -61,7 +61,11 @@ def _reading(calls: Calls, uuid: str, handle: Any) -> GpuReading:
 
 
 def _slowdown(calls: Calls, handle: Any, temperature: int | None) -> int | None:
-    """Return where it slows down; Blackwell tells the margin to it instead of the threshold."""
+    """Return where it slows down, in degrees Celsius.
+
+    Blackwell reports no threshold, but how far it is below its highest operating temperature,
+    and where it slows down relative to that: -2 on an H200, which reports both forms.
+    """
     at = calls.told(
         pynvml.nvmlDeviceGetTemperatureThreshold,
         handle,
@@ -70,7 +74,10 @@ def _slowdown(calls: Calls, handle: Any, temperature: int | None) -> int | None:
     if at is not None:
         return int(at)
     margin = calls.told(pynvml.nvmlDeviceGetMarginTemperature, handle)
-    return None if margin is None or temperature is None else temperature + int(margin)
+    if margin is None or temperature is None:
+        return None
+    beyond = _field(calls, handle, pynvml.NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT)
+    return temperature + int(margin) - (0 if beyond is None else int(beyond.siVal))
 
 
 def _memory(calls: Calls, handle: Any) -> tuple[int | None, int | None, int | None]:
@@ -95,9 +102,13 @@ def _ecc(calls: Calls, handle: Any, kind: int) -> int | None:
 
 
 def _recovery(calls: Calls, handle: Any) -> int | None:
-    fields = calls.told(
-        pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION]
-    )
+    value = _field(calls, handle, pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION)
+    return None if value is None else int(value.uiVal)
+
+
+def _field(calls: Calls, handle: Any, number: int) -> Any:
+    """Return a field's nvmlValue_t, None where this GPU or driver does not have the field."""
+    fields = calls.told(pynvml.nvmlDeviceGetFieldValues, handle, [number])
     if fields is None or fields[0].nvmlReturn != pynvml.NVML_SUCCESS:
         return None
-    return int(fields[0].value.uiVal)
+    return fields[0].value

@@ -73,10 +73,17 @@ def site(machine: Machine, node: str, rack: str = "", *, files: bool = False) ->
     """Put a machine in its place."""
     profiles: tuple[GpuMigProfile, ...] = ()
     if machine.gpu.mig is not None:
-        profiles = simulatedmig.profiles(machine.gpu.model, machine.gpu.memory_mib)
+        known = simulatedmig.profiles(machine.gpu.model, machine.gpu.memory_mib)
+        profiles = tuple(_measured(profile, machine.gpu.mig) for profile in known)
     bare = Site(machine, node, rack or node, files, profiles)
     uuids = {_gpu_uuid(bare, at): index for index, at in enumerate(machine.gpus)}
     return replace(bare, uuids=MappingProxyType(uuids))
+
+
+def _measured(profile: GpuMigProfile, cutting: Cutting) -> GpuMigProfile:
+    """Return a profile with the memory that a real GPU reports, where that is known."""
+    measured = cutting.measured.get(profile.name)
+    return profile if measured is None else replace(profile, memory_mib=measured.memory_mib)
 
 
 def _derived(here: Site, *names: str) -> UUID:
@@ -166,6 +173,8 @@ def _instance(
 ) -> MigInstance:
     slices = simulatedmig.compute_slices(profile.name)
     engines = simulatedmig.shape(profile.name, cutting.engines)
+    measured = cutting.measured.get(profile.name)
+    share = slices * cutting.multiprocessors
     return MigInstance(
         uuid=f"MIG-{_derived(here, gpu, profile.name, str(start))}",
         profile=profile.name,
@@ -175,7 +184,7 @@ def _instance(
             profile, start, simulatedmig.slices_of(here.profiles)
         ),
         memory_mib=profile.memory_mib,
-        multiprocessors=slices * cutting.multiprocessors,
+        multiprocessors=share if measured is None else measured.multiprocessors,
         compute_slices=slices,
         engines=MappingProxyType(dict(engines)),
     )

@@ -68,15 +68,24 @@ class Power(MachineStruct, frozen=True):
     limit: Count
 
 
+class Measures(MachineStruct, frozen=True):
+    """What the instances of one profile have, as the driver of a real GPU reports it."""
+
+    memory_mib: Count = msgspec.field(name="memoryMiB")
+    multiprocessors: Count
+
+
 class Cutting(MachineStruct, frozen=True):
     """What an instance has: ``multiprocessors`` per compute slice, engines by profile's shape.
 
     Profiles and where they stand are those of the GPU's model in
-    ``muster/workloads/devices/mig.yaml``.
+    ``muster/workloads/devices/mig.yaml``. ``measured``: exact figures by the profile's name,
+    where a real GPU was read; the others have their share of the whole.
     """
 
     multiprocessors: Count
     engines: dict[str, dict[str, Count]]
+    measured: dict[str, Measures] = {}
 
 
 class GpuKind(MachineStruct, frozen=True):
@@ -218,6 +227,11 @@ def _of_layouts(machine: Machine) -> Iterator[str]:
     profiles = simulatedmig.profiles(machine.gpu.model) if machine.gpu.mig else ()
     if machine.gpu.mig and not profiles:
         yield f"gpu.model: {machine.gpu.model!r} has no MIG profiles in the table mig.yaml"
+    known = [profile.name for profile in profiles]
+    for name in machine.gpu.mig.measured if machine.gpu.mig else ():
+        if name not in known:
+            allowed = ", ".join(known)
+            yield f"gpu.mig.measured: {name!r} is no profile of this GPU; allowed are {allowed}"
     for name, listed in machine.layouts.items():
         problem = simulatedmig.misfit(profiles, listed)
         if problem:

@@ -36,6 +36,7 @@ async def test_a_simulated_dgx_shows_eight_gpus_and_gives_two_of_one_numa_node()
         assert len(kubelet.ids(pod, GPU)) == 2
         assert "[+]kubelet ok" in await it.page("readyz")
         assert 'calls_total{outcome="ok",verb="Allocate"} 1.0' in await it.page("metrics")
+        assert 'backend_up{backend="simulated"} 1.0' in await it.page("metrics")
         assert await it.end() == 0
 
 

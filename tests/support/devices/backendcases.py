@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from support.devices import nvmlmachine
+from support.devices import nvmlmachine, realcard
 from support.devices.sysfstree import XGMI, SysfsTree
 
 from deviceplugin.backends import amd, rdma
 from deviceplugin.backends.backend import Backend
 from deviceplugin.backends.jointbackend import JointBackend
+from deviceplugin.backends.nvml.backend import NvmlBackend
 from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.backends.simulated.faults import Faults
 from deviceplugin.backends.simulated.machine import load
@@ -102,6 +103,12 @@ def nvml(folder: Path) -> Rig:
     )
 
 
+def nvml_real(_folder: Path) -> Rig:
+    """The NVIDIA GPUs that this machine has; a program on the first one makes an error."""
+    realcard.skip_without_gpu()
+    return Rig(NvmlBackend, ((realcard.fault, [Xid]), (realcard.fault, [Xid])))
+
+
 def sysfs_rdma(folder: Path) -> Rig:
     """Two NICs in a folder that looks like /sys."""
     tree = SysfsTree(folder)
@@ -155,6 +162,7 @@ def together(folder: Path) -> Rig:
 CASES: dict[str, Callable[[Path], Rig]] = {
     "amd": sysfs_amd,
     "nvml": nvml,
+    "nvml-real": nvml_real,
     "rdma": sysfs_rdma,
     "simulated": simulated,
     "together": together,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_a_spec_that_nvidias_toolkit_writes_later_takes_over(tmp_path: Path) -> 
 def test_gpus_without_driver_libraries_are_told_once_until_the_toolkit_has_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = replace(NODE, gpus=(replace(NODE.gpus[0], files=("/dev/nvidia0",)),))
+    gpus = (replace(NODE.gpus[0], files=("/dev/nvidia0",)),)
+    real = replace(NODE, gpus=gpus, gpu_files=("/dev/nvidia-uvm",))
     found = containers(AllocationSettings(cdi_folder=str(tmp_path / "cdi")), tmp_path)
     found.see(real, SHOWN)
     found.see(replace(real, machine="another look"), SHOWN)
@@ -93,3 +95,26 @@ def test_where_devices_come_otherwise_no_spec_is_written(tmp_path: Path) -> None
     found.see(NODE, SHOWN)
     assert found.give(GPU, ("GPU-a",)).envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-a"
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "times"), [("cdi-cri", 1), ("device-specs", 1), ("envvar", 0)]
+)
+def test_a_node_without_the_file_of_unified_memory_is_told_once_while_it_lacks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, strategy: Any, times: int
+) -> None:
+    """NVIDIA's runtime, which reads the variable, makes the file itself."""
+    settings = AllocationSettings(cdi_folder=str(tmp_path / "cdi"), device_list_strategy=strategy)
+    found = containers(settings, tmp_path)
+    lacking = replace(NODE, gpus=(replace(NODE.gpus[0], files=("/dev/nvidia0",)),))
+    there = replace(lacking, gpu_files=("/dev/nvidiactl", "/dev/nvidia-uvm"))
+
+    def told() -> int:
+        return sum("cuInit" in record.getMessage() for record in caplog.records)
+
+    for inventory in (NODE, there, lacking, lacking):
+        found.see(inventory, SHOWN)
+    assert told() == times
+    found.see(there, SHOWN)
+    found.see(lacking, SHOWN)
+    assert told() == 2 * times

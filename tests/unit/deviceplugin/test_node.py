@@ -24,7 +24,7 @@ TWO = node(gpu(0), nics=(nic(0, 0), DARK))
 def state(*names: str) -> NodeState:
     """Return a node whose second NIC has no cable, with the named NICs in a pool."""
     pools = (NicPool("hca", selectors=Selectors(names=names)),) if names else ()
-    given = Containers(ContainerAnswers(AllocationSettings()), None)
+    given = Containers(ContainerAnswers(AllocationSettings()), None, files=False)
     giver = Handshake("n1", given, PodResources(Path("/nowhere")), follows=False)
     made = NodeState(ResourceSettings(rdma=pools), HealthConfig(), giver)
     made.see(TWO, 0.0)

@@ -25,9 +25,10 @@ static const struct profile *profile_by(int id) {
     return NULL;
 }
 
-/* The driver keeps some memory of each instance for itself. */
+/* What instances of an H100 (81559 MiB) have, by their size; of others in proportion. */
 static unsigned long long memory_of(int gpu, int size) {
-    return now.gpu[gpu].memory_mib * (unsigned)size / 8 - (size < 8 ? 330 : 400);
+    unsigned long long mib = size == 1 ? 9984 : size == 2 ? 20096 : size == 4 ? 40448 : 81152;
+    return mib * now.gpu[gpu].memory_mib / 81559;
 }
 
 static struct instance *instance_of(int gpu, int gi) {

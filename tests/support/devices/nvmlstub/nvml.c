@@ -247,13 +247,15 @@ struct field {
     unsigned id, scope;
     long long stamp, latency;
     int type, code;
-    union { double d; unsigned u; unsigned long long ull; } value;
+    union { double d; int i; unsigned long long ull; } value;
 };
 int nvmlDeviceGetFieldValues(void *handle, int count, struct field *fields) {
     ON(handle);
     for (int i = 0; i < count; i++) {
-        fields[i].code = fields[i].id == 230 && gpu->recovery >= 0 ? OK : NOT_SUPPORTED;
-        fields[i].value.u = (unsigned)gpu->recovery;
+        int limit = fields[i].id == 194;
+        fields[i].code = limit ? (gpu->slow_tlimit ? OK : NOT_SUPPORTED)
+                       : fields[i].id == 230 && gpu->recovery >= 0 ? OK : NOT_SUPPORTED;
+        fields[i].value.i = limit ? gpu->slow_tlimit : gpu->recovery;
     }
     return OK;
 }

@@ -11,7 +11,7 @@ struct state now;
 static const struct { const char *name; size_t at; } KEYS[] = {
 #define KEY(name) { #name, offsetof(struct gpu, name) }
     KEY(minor), KEY(major), KEY(cc_minor), KEY(lost), KEY(temperature), KEY(slowdown), KEY(margin),
-    KEY(utilisation), KEY(used), KEY(reserved), KEY(power), KEY(limit), KEY(sm_clock), KEY(sbe),
+    KEY(slow_tlimit), KEY(utilisation), KEY(used), KEY(reserved), KEY(power), KEY(limit), KEY(sm_clock), KEY(sbe),
     KEY(dbe), KEY(remapped), KEY(remap_pending), KEY(remap_failed), KEY(recovery),
     KEY(mig_capable), KEY(mig), KEY(mig_pending), KEY(mig_needs_reset), KEY(places_told),
     KEY(in_use), KEY(fabric), KEY(fabric_status), KEY(clique), KEY(mask), KEY(summary),
@@ -32,7 +32,7 @@ static void read_gpu(const char *line) {
     struct gpu *gpu = gpu_of(index);
     *gpu = (struct gpu){ .there = 1, .index = index, .device_id = id, .memory_mib = memory,
                          .minor = index, .major = 9, .in_use = -1, .places_told = 1,
-                         .temperature = 40, .slowdown = 87, .power = 100000, .limit = 700000,
+                         .temperature = 40, .slowdown = 89, .power = 100000, .limit = 700000,
                          .sm_clock = 1980, .margin = 47 };
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
     snprintf(gpu->pci, sizeof gpu->pci, "%s", pci);

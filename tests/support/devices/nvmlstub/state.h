@@ -34,7 +34,7 @@ struct gpu {
     unsigned device_id;
     unsigned long long memory_mib;
     struct link links[MOST_LINKS];
-    int minor, major, cc_minor, lost, temperature, slowdown, margin, utilisation, used, reserved;
+    int minor, major, cc_minor, lost, temperature, slowdown, margin, slow_tlimit, utilisation, used, reserved;
     int power, limit, sm_clock, sbe, dbe, remapped, remap_pending, remap_failed, recovery;
     int mig_capable, mig, mig_pending, mig_needs_reset, places_told, in_use;
     int fabric, fabric_status, clique, mask, summary;

@@ -140,7 +140,7 @@ def test_a_dgx_is_a_fabric_of_its_own_and_an_a100_tells_of_none() -> None:
     ("machine", "instances", "memory"),
     [
         ("dgx-a100/all-1g.10gb", 7, 10240),
-        ("dgx-h100/all-3g.40gb", 2, 40779),
+        ("dgx-h100/all-3g.40gb", 2, 40448),
         ("dgx-h200/all-balanced", 4, None),
         ("gb200-nvl72/all-3g.93gb", 2, None),
     ],

@@ -15,7 +15,7 @@ async def test_a_reading_has_every_figure(machine: Machine, nvml: NvmlBackend) -
     assert reading == GpuReading(
         uuid=uuid(0),
         temperature=61,
-        slowdown_at=87,
+        slowdown_at=89,
         utilisation=97,
         memory_used=70000,
         memory_free=81559 - 70500,
@@ -38,6 +38,8 @@ async def test_a_driver_that_tells_the_margin_to_slowing_down_tells_its_temperat
 ) -> None:
     machine.say("set 0 slowdown 0", "set 0 temperature 50", "set 0 margin 37")
     assert (await nvml.readings())[0].slowdown_at == 87
+    machine.say("set 0 slow_tlimit -2")  # relative to the highest operating temperature
+    assert (await nvml.readings())[0].slowdown_at == 89
 
 
 async def test_utilisation_is_not_told_of_a_gpu_that_is_cut(

@@ -80,7 +80,7 @@ async def test_what_is_lost_at_the_start_is_told(bench: Bench) -> None:
 
 async def test_readings_are_what_the_file_says_and_well_again_without_it(bench: Bench) -> None:
     before = await bench.gpu(0)
-    assert (before.temperature, before.slowdown_at, before.ecc_uncorrected) == (34, 87, 0)
+    assert (before.temperature, before.slowdown_at, before.ecc_uncorrected) == (34, 89, 0)
     bench.fault("set", "temperature=93", "eccUncorrected=2", "remapPending=true", "--gpu", "0")
     sick = await bench.gpu(0)
     assert (sick.temperature, sick.ecc_uncorrected, sick.remap_pending) == (93, 2, True)
