@@ -4,6 +4,7 @@
 ``config``        the device plugin's configuration file, with a default for everything
 ``containers``    what containers get, and the CDI specs behind it: the handshake's ``Answers``
 ``errors``        what can go wrong in the device plugin, by what is to be done about it
+``listeners``     the listeners of an event
 ``metrics``       the plugin's own metrics, of closed sets of labels
 ``node``          what the plugin knows of its node, put together; pure: time comes in
 ``plugin``        the device plugin at work

@@ -5,7 +5,7 @@
     backend ── signals ───► look again, or tell the state ─┐
        ▲  └─── readings ──► tell the state ────────────────┤ changes of health
        │                                                   ▼
-       └── every rescan_seconds        servers (kubelet) · board (exporter) · told (the Node)
+       └── every rescan_seconds   servers (kubelet) · board (exporter) · listeners (the Node)
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from deviceplugin.errors import BackendError
 from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.health.alerts import AlertChange, Alerts
 from deviceplugin.health.reports import Change, by_state, event
+from deviceplugin.listeners import Listeners
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.signals import BackendDown, BackendUp, InventoryChanged, Signal, Xid
@@ -32,19 +33,12 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 5.0  # after a backend could not tell what there is
 
 Held = Callable[[], Collection[str]]
-"""Which devices pods have, as far as that is known."""
-
-
-async def _at_once() -> None:
-    """Wait for nothing."""
+Wait = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Plugin:
-    """One node's.
-
-    ``told`` hears of changes of health, ``changed`` that anything about devices is not as before.
-    """
+    """The device plugin of one node."""
 
     backend: Backend
     node: NodeState
@@ -52,14 +46,19 @@ class Plugin:
     board: MetricsBoard
     metrics: DevicePluginMetrics
     alerts: Alerts
+    #: seconds between two measurements of all devices
     reading_s: float
+    #: seconds between two looks at which devices there are
     rescan_s: float
-    held: Held = tuple
-    told: Callable[[Sequence[Change]], None] = lambda _changes: None
-    changed: Callable[[], None] = lambda: None
-    ready: Callable[[], Awaitable[None]] = _at_once
-    """Returns when it is known by which settings to advertise."""
+    #: returns the ids of the devices that pods have, as far as they are known
+    held: Held
+    #: returns once it is known which settings to advertise by; None: they are known from the start
+    settings_known: Wait | None
     clock: Callable[[], float] = time.monotonic
+    #: called with devices whose health has changed
+    health_changes: Listeners[[Sequence[Change]]] = field(default_factory=Listeners, init=False)
+    #: called when anything that is known about devices has changed
+    device_changes: Listeners[[]] = field(default_factory=Listeners, init=False)
     _problem: str = "the node's devices are not known yet"
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -85,6 +84,17 @@ class Plugin:
             self._offer()
             self._show()
 
+    async def withhold(self, uuids: frozenset[str]) -> None:
+        """Give these devices to no pod from now on, and all others again.
+
+        With none, the devices are read first: those that no longer exist must not become usable.
+        """
+        if not uuids:
+            await self.surely_look()
+        self.node.hold(uuids)
+        self.servers.changed()
+        self.device_changes.announce()
+
     async def run(self) -> NoReturn:
         """Follow the backend and serve the kubelet until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -97,7 +107,8 @@ class Plugin:
     # What there is
 
     async def _inventories(self) -> NoReturn:
-        await self.ready()
+        if self.settings_known is not None:
+            await self.settings_known()
         while True:
             self._look.clear()
             wait_s = self.rescan_s if await self.look() else RETRY_S
@@ -205,7 +216,7 @@ class Plugin:
             log.log(logging.WARNING if said.warning else logging.INFO, said.note)
             self.metrics.state_changes.labels(change.kind, change.state).inc()
         if changes:
-            self.told(changes)
+            self.health_changes.announce(changes)
             self.servers.changed()
             self._show()
 
@@ -215,4 +226,4 @@ class Plugin:
         self.metrics.devices.clear()
         for (kind, state), count in by_state(standings).items():
             self.metrics.devices.labels(kind, state).set(count)
-        self.changed()
+        self.device_changes.announce()

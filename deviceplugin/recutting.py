@@ -13,11 +13,12 @@ wrote the state label before us (mig-manager): two that cut one GPU would undo e
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
+from deviceplugin.listeners import Listeners
 from deviceplugin.mig import builtin, layouts
 from deviceplugin.mig.layouts import Layout, LayoutError
 from deviceplugin.mig.reconfiguration import (
@@ -38,33 +39,43 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 60.0
 
 
-async def _nothing() -> None:
-    """Ask nobody."""
+class DeviceUsage(Protocol):
+    """Which devices containers have."""
+
+    async def refresh(self) -> None:
+        """Ask the kubelet again; awaited before each attempt, as a pod may have ended."""
+        ...
+
+    def ids(self) -> Collection[str]:
+        """Return the ids that containers have. Raises ``LayoutError`` where they are unknown."""
+        ...
 
 
 @dataclass(slots=True)
 class Recutting:
-    """One node's. ``file``: further layouts, in mig-parted's form; read anew for each change.
-
-    ``in_use``: ids that containers have; raises ``LayoutError`` where that is not known. ``ask``:
-    is awaited before each attempt, to find out. ``hold``: see ``Reconfigurer``. ``changed``: hears
-    that ``progress`` is another.
-    """
+    """Cuts the GPUs of one node as its label asks."""
 
     backend: CuttingBackend
-    in_use: Callable[[], Collection[str]]
+    usage: DeviceUsage
+    #: see ``Reconfigurer``
     hold: Hold
-    changed: Callable[[], None] = lambda: None
+    #: further layouts, in mig-parted's format; read again for each change
     file: Path | None = None
+    #: prefixes of labels that are ours whoever wrote them (nodepatch.py)
     take_over: tuple[str, ...] = ()
-    ask: Callable[[], Awaitable[None]] = _nothing
+    #: seconds until a layout that failed is tried again
     retry_s: float = RETRY_S
+    #: how far the label's layout is; None where the label asks for none
     progress: LayoutProgress | None = None
+    #: called when ``progress`` has changed
+    progress_changes: Listeners[[LayoutProgress | None]] = field(
+        default_factory=Listeners, init=False
+    )
     _wanted: str = ""
     _left: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def heard(self, node: wire.Node) -> None:
+    def node_changed(self, node: wire.Node) -> None:
         """Take in the Node as it is now."""
         wanted = node.metadata.labels.get(LABEL, "")
         left, self._left = self._left, bool(wanted) and self._is_anothers(node)
@@ -107,14 +118,14 @@ class Recutting:
         if not self._wanted:
             self._tell(None)
             return
-        await self.ask()
+        await self.usage.refresh()
         wanted = self._wanted
         if not wanted:
             return  # taken away meanwhile: the next round tells
         reconfigurer = Reconfigurer(
             self.backend,
             layouts=self._layouts,
-            in_use=self.in_use,
+            in_use=self.usage.ids,
             hold=self.hold,
             tell=self._told,
         )
@@ -146,4 +157,4 @@ class Recutting:
             level = logging.WARNING if progress.state is LayoutState.FAILED else logging.INFO
             about = {"layout": progress.layout, "state": progress.state, "reason": progress.reason}
             log.log(level, "MIG layout", extra=about)
-        self.changed()
+        self.progress_changes.announce(progress)

@@ -19,7 +19,7 @@ have the same said twice, and a condition's transition would get its time from w
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NoReturn, assert_never
@@ -27,7 +27,7 @@ from typing import Final, NoReturn, assert_never
 from deviceplugin.health.reports import Condition
 from deviceplugin.publication.condition import condition_body
 from deviceplugin.publication.nodepatch import NodeSays, patch
-from muster.kube import wire
+from muster.kube import quantity, wire
 from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import MERGE, STRATEGIC, Body, KubeClient
 from muster.kube.errors import KubeError
@@ -74,6 +74,13 @@ class NodeObject:
         if (says, condition) != (self._wanted, self._condition):
             self._wanted, self._condition = says, condition
             self._wake.set()
+
+    def allocatable(self) -> Mapping[str, int] | None:
+        """Return the extended resources that the Node shows; None while it is not known."""
+        if self.node is None:
+            return None
+        found = self.node.status.allocatable.items()
+        return {name: quantity.to_units(value) for name, value in found if "/" in name}
 
     async def run(self) -> NoReturn:
         """Follow and write until cancelled."""

@@ -7,7 +7,7 @@ configuration (``health.xids.ignore``), and ids are UUIDs whatever it says; both
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -15,6 +15,7 @@ import msgspec
 
 from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Strategy
 from deviceplugin.cluster.nodeconfig import ChosenConfiguration, NodeConfig
+from deviceplugin.listeners import Listeners
 from deviceplugin.resources.choice import LABEL
 from deviceplugin.resources.nvidia import AppliedFields
 from deviceplugin.resources.settings import ResourceSettings
@@ -28,15 +29,17 @@ LOOK_S: Final = 30.0  # at the folder: a mounted ConfigMap takes a minute to cha
 
 @dataclass(slots=True)
 class NodeSettings:
-    """``apply`` hears what counts from now on, whenever it is something else.
-
-    ``tell``: what is wrong, once for each cause.
-    """
+    """The settings that the Node's label chooses."""
 
     config: NodeConfig
+    #: the plugin's own allocation settings, for all that the chosen file leaves open
     own: AllocationSettings
-    apply: Callable[[ResourceSettings, AllocationSettings], None]
-    tell: Callable[[str], None] = lambda _problem: None
+    #: called with the settings that hold from now on, when they have changed
+    choices: Listeners[[ResourceSettings, AllocationSettings]] = field(
+        default_factory=Listeners, init=False
+    )
+    #: called with what is wrong with the configuration, once for each cause
+    problems: Listeners[[str]] = field(default_factory=Listeners, init=False)
     _label: str | None = None
     _last: ChosenConfiguration | None = None
     _told: tuple[str, ...] = field(default=())
@@ -75,12 +78,12 @@ class NodeSettings:
         for problem in problems:
             if problem not in self._told:
                 log.warning("configuration of the node", extra={"problem": problem})
-                self.tell(problem)
+                self.problems.announce(problem)
         self._told = problems
         before, self._last = self._last, chosen
         if before is None or before.taken != chosen.taken:
             log.info("configuration of the node", extra={"chosen": chosen.name or "the plugin's"})
-            self.apply(chosen.taken.resources, allocation(self.own, chosen.taken))
+            self.choices.announce(chosen.taken.resources, allocation(self.own, chosen.taken))
         self._known.set()
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    tell(known) ─────────────────┐
+    publish(known) ──────────────┐
     the Node's own labels ───────┼──► publication.says ──► NodeObject.want
     files, every LOOK_S ─────────┘
 """
@@ -39,12 +39,8 @@ class NodePublisher:
     _devices: DevicesSay | None = None
     _sources: LevelSources | None = None
 
-    def __post_init__(self) -> None:
-        """Hear of every change of the Node: the cloud may write its labels late."""
-        self.node.listen(self._heard)
-
-    def tell(self, known: KnownDevices) -> None:
-        """Say what is known now; ``known.sources`` are this publisher's to fill in."""
+    def publish(self, known: KnownDevices) -> None:
+        """Publish what is known now; the publisher fills in ``known.sources`` itself."""
         if self._known is None or not known.has_devices_of(self._known):
             self._devices = devices_say(known, self.settings)
         self._known = known
@@ -61,7 +57,8 @@ class NodePublisher:
             self._read(self.node.node)
             self._say()
 
-    def _heard(self, node: wire.Node) -> None:
+    def node_changed(self, node: wire.Node) -> None:
+        """Take in the Node as it is now: a cloud may write its labels late."""
         if self._sources is None:
             self._read(node)
         elif self._sources.labels != _others(node):

@@ -6,7 +6,7 @@
     what the kubelet says (List) ────┼──► allocation.Table ◄── GetPreferredAllocation, Allocate,
     devices, health ─────────────────┘            │             PreStartContainer
                                                   ▼
-                     deviations ──► told        given ──► muster.dev/node-allocations
+                     deviations ──► Events      given ──► muster.dev/node-allocations
 
 The kubelet does not say for which pod it asks, so before an answer that depends on it:
 
@@ -31,6 +31,7 @@ from deviceplugin.allocation.table import Table
 from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
 from deviceplugin.handshake.nodepods import node_pod
 from deviceplugin.handshake.podresources import PodResourcesError
+from deviceplugin.listeners import Listeners
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.resources.advertisements import Advertisement
@@ -76,7 +77,6 @@ class Handshake:
     """A ``deviceplugin.node.Giver``. ``follows``: whether pods are watched (``pods_changed``).
 
     ``packed``: shares fill one device after the other.
-    ``told`` hears of deviations that are new; ``changed`` that ``given`` may be another.
     """
 
     node: str
@@ -84,9 +84,11 @@ class Handshake:
     kubelet: KubeletListing
     follows: bool = True
     packed: bool = False
-    told: Callable[[Deviation], None] = lambda _deviation: None
-    changed: Callable[[], None] = lambda: None
     table: Table = field(default_factory=Table)
+    #: called with each deviation that was not there before
+    new_deviations: Listeners[[Deviation]] = field(default_factory=Listeners, init=False)
+    #: called when ``given`` may have changed
+    given_changes: Listeners[[]] = field(default_factory=Listeners, init=False)
     _inventory: Inventory | None = None
     _advertisement: Advertisement = field(default_factory=Advertisement)
     _resources: Collection[str] = frozenset()
@@ -258,9 +260,9 @@ class Handshake:
         for deviation in sorted(
             found - self._deviations, key=lambda each: (each.uid, each.resource)
         ):
-            self.told(deviation)
+            self.new_deviations.announce(deviation)
         self._deviations = found
-        self.changed()
+        self.given_changes.announce()
 
     def given(self) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:
         """Return what pods have, those first that have something else than was planned."""

@@ -29,12 +29,12 @@ Listener = Callable[[tuple[ContainerHolding, ...]], None]
 
 
 class Holders:
-    """``on_failure``: is called for each question that was not answered."""
+    """``on_failure`` is called for each question that the kubelet did not answer."""
 
     def __init__(
         self,
         kubelet: PodResources,
-        on_failure: Callable[[], None] = lambda: None,
+        on_failure: Callable[[], None],
         period_s: float = PERIOD_S,
     ) -> None:
         self._kubelet = kubelet

@@ -27,7 +27,7 @@ dials again, so in both cases the one that is left registers again.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -76,10 +76,12 @@ class SocketSight:
 
 @dataclass(slots=True)
 class Lifecycle:
-    """``kubelet_finds``: plugins_registry. ``jitter`` returns from [0, 1)."""
+    """The state of one resource's server."""
 
+    #: a random number in [0, 1), which spreads attempts
+    jitter: Callable[[], float]
+    #: whether the kubelet finds the socket by itself, in plugins_registry
     kubelet_finds: bool = False
-    jitter: Callable[[], float] = field(default=lambda: 1.0)
     state: ServerState = ServerState.DOWN
     reason: str = "not served yet"
     """Why it is not followed; empty when it is."""

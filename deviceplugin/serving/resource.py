@@ -28,7 +28,7 @@ from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving import registration, sockets
 from deviceplugin.serving.lifecycle import Lifecycle, LifecycleAction, ServerState, SocketSight
 from deviceplugin.serving.listing import ResourceList
-from deviceplugin.serving.service import PluginService, options
+from deviceplugin.serving.service import Calls, PluginService, options
 from muster.protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
 from muster.protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
 
@@ -72,14 +72,14 @@ class _Served:
 
 
 class ResourceServer:
-    """Serves ``view`` from ``run`` on. ``calls`` hears (method, outcome) of each call."""
+    """Serves ``view`` from ``run`` on. ``calls`` gets (method, outcome) of each call."""
 
     def __init__(
         self,
         view: ResourceView,
         place: SocketPlace,
+        calls: Calls,
         *,
-        calls: Callable[[str, str], None] = lambda _method, _outcome: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._view = view

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from deviceplugin.model.answers import ResourceView
@@ -22,10 +23,10 @@ from deviceplugin.serving.resource import ResourceServer, SocketPlace
 log = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0  # at what the Node shows; a difference counts after a minute
+#: returns what Node.status.allocatable has of each resource; None while it is not known
 Allocatable = Callable[[], Mapping[str, int] | None]
-"""What Node.status.allocatable has of each resource; None while it is not known."""
+#: is called with (resource, method, outcome) after each call of the kubelet, and each Register
 Calls = Callable[[str, str, str], None]
-"""Hears (resource, method, outcome) of each call."""
 
 
 @dataclass(slots=True)
@@ -36,11 +37,12 @@ class _Running:
 
 @dataclass(slots=True)
 class Servers:
-    """``allocatable``: see there; by default nothing is ever known of the Node."""
+    """The servers of one node's resources."""
 
     place: SocketPlace
-    allocatable: Allocatable = lambda: None
-    calls: Calls = lambda _resource, _method, _outcome: None
+    #: what the Node shows; None where the plugin runs without a cluster: nothing is compared
+    allocatable: Allocatable | None
+    calls: Calls
     clock: Callable[[], float] = time.monotonic
     look_s: float = LOOK_S
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -84,10 +86,8 @@ class Servers:
             self._group = None
 
     def _server(self, view: ResourceView) -> ResourceServer:
-        def calls(method: str, outcome: str) -> None:
-            self.calls(view.resource, method, outcome)
-
-        return ResourceServer(view, self.place, calls=calls, clock=self.clock)
+        calls = partial(self.calls, view.resource)
+        return ResourceServer(view, self.place, calls, clock=self.clock)
 
     def _start(self, running: _Running) -> None:
         if self._group is not None:
@@ -113,7 +113,7 @@ class Servers:
 
     def look(self) -> None:
         """Compare what is shown with what the Node shows, once."""
-        allocatable = self.allocatable()
+        allocatable = None if self.allocatable is None else self.allocatable()
         if allocatable is None:
             return
         servers = {name: running.server for name, running in self._running.items()}

@@ -27,6 +27,10 @@ CONSULT_S: Final = 8.0  # for what a view may ask of others; a pod waits, and ot
 _DEFECT: Final = grpc.StatusCode.INTERNAL
 
 
+#: is called with (method, outcome) after each call of the kubelet
+Calls = Callable[[str, str], None]
+
+
 class Streams(Protocol):
     """Hears of the streams of ListAndWatch."""
 
@@ -40,14 +44,14 @@ class Streams(Protocol):
 
 
 class PluginService(DevicePluginServicer):
-    """Answers for ``view``. ``calls`` hears (method, outcome) of each call."""
+    """Answers for ``view``. ``calls`` gets (method, outcome) of each call."""
 
     def __init__(
         self,
         view: ResourceView,
         listing: ResourceList,
         streams: Streams,
-        calls: Callable[[str, str], None] = lambda _method, _outcome: None,
+        calls: Calls,
     ) -> None:
         self._view = view
         self._listing = listing

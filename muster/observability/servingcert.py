@@ -10,7 +10,7 @@ is read in between does not fit. Loading it into the context in use would break 
 handshake, so a new context is built and only a good one is put in front. Connections that
 are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
 
-asyncio keeps handshakes that fail to itself, so the object that makes them tells of them.
+asyncio does not report handshakes that fail, so the class of the connections does.
 """
 
 import asyncio
@@ -24,6 +24,9 @@ from typing import Protocol
 from muster.observability.configfile import ConfigError
 
 log = logging.getLogger(__name__)
+
+
+HandshakeListener = Callable[[ssl.SSLError], None]
 
 
 class Files(Protocol):
@@ -50,27 +53,28 @@ class Files(Protocol):
         ...
 
 
-class _Connection(ssl.SSLObject):
-    """One end of a TLS connection; tells ``failed`` of a handshake that comes to nothing."""
+def _connection_class(failed: HandshakeListener) -> type[ssl.SSLObject]:
+    """Return the class of a TLS connection that calls ``failed`` when its handshake fails."""
 
-    failed: Callable[[ssl.SSLError], None]
+    class Connection(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            """Continue the handshake, as ``SSLObject`` does."""
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise  # not over yet
+            except ssl.SSLError as error:
+                failed(error)
+                raise
 
-    def do_handshake(self) -> None:
-        """Go on with the handshake, as ``SSLObject`` does."""
-        try:
-            super().do_handshake()
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            raise  # not over yet
-        except ssl.SSLError as error:
-            self.failed(error)
-            raise
+    return Connection
 
 
 class ServingCertificate:
     """The context to listen with; ``keep`` is the background task that looks at the files.
 
     ``field``: what the section is called in messages. ``must_show``: whether a handshake without a
-    certificate of clientCaFile fails. ``on_failed`` is told of every handshake that does.
+    certificate of clientCaFile fails.
     """
 
     def __init__(self, files: Files, *, field: str = "tls", must_show: bool = True) -> None:
@@ -78,12 +82,15 @@ class ServingCertificate:
         self._files = files
         self._field = field
         self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
-        self.on_failed: Callable[[ssl.SSLError], None] = lambda _error: None
+        self._listeners: list[HandshakeListener] = []
         self._loaded = self._digest()
         self.front = self._current = self._build()
         self.front.sni_callback = self._choose
-        told = {"failed": staticmethod(self._failed)}
-        self.front.sslobject_class = type("_Connection", (_Connection,), told)
+        self.front.sslobject_class = _connection_class(self._failed)
+
+    def listen(self, listener: HandshakeListener) -> None:
+        """Have ``listener`` called with the error of each handshake that fails."""
+        self._listeners.append(listener)
 
     async def keep(self) -> None:
         """Look at the files for ever."""
@@ -108,7 +115,8 @@ class ServingCertificate:
         return True
 
     def _failed(self, error: ssl.SSLError) -> None:
-        self.on_failed(error)
+        for listener in self._listeners:
+            listener(error)
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         """Answer a handshake with the latest certificate; called with and without SNI."""

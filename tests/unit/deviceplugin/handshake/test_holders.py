@@ -67,10 +67,10 @@ def held(pod: str, *ids: str) -> ContainerHolding:
 
 
 async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> None:
-    kubelet, heard = Kubelet(), []
+    kubelet, heard, failures = Kubelet(), [], []
     with short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client)
+        holders = Holders(client, lambda: failures.append(1))
         holders.listen(heard.append)
         async with serving(kubelet, folder / "k.sock"):
             await holders.look()
@@ -80,6 +80,7 @@ async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> Non
             await holders.look()
             await client.close()
     assert heard == [(), (held("a", "GPU-0"), held("b", "GPU-1", "GPU-2"))]
+    assert failures == []
 
 
 async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
@@ -89,7 +90,7 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
     kubelet.pods = {"a": ["GPU-0"]}
     with caplog.at_level(logging.INFO), short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client, on_failure=lambda: failures.append(1))
+        holders = Holders(client, lambda: failures.append(1))
         await holders.look()
         await holders.look()
         assert (holders.last, len(failures)) == (None, 2)

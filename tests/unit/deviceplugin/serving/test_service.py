@@ -9,6 +9,7 @@ import pytest
 from grpc import aio
 from hypothesis import given
 from hypothesis import strategies as st
+from support.devices.served import CallLog
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView, variable, view
 
@@ -27,7 +28,7 @@ IDS = st.lists(st.sampled_from("abcdef"), unique=True)
 async def stub_of(shown: PlainView) -> AsyncIterator[DevicePluginStub]:
     """Serve a view without a kubelet, and call it."""
     with short_folder() as folder:
-        server = ResourceServer(shown, SocketPlace(folder, "t"))
+        server = ResourceServer(shown, SocketPlace(folder, "t"), CallLog())
         running = asyncio.create_task(server.run())
         async with asyncio.timeout(20):
             while not (found := list(folder.glob("muster-*"))):  # noqa: ASYNC110
