@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 async def run_device_plugin(
     config: DevicePluginConfig, backend: Backend, node: str, auth: Auth | None
 ) -> None:
-    """Run until SIGTERM or SIGINT. ``auth``: None leaves the cluster alone.
+    """Run until SIGTERM or SIGINT. ``auth``: None runs without an API server.
 
     Prints one JSON line once its pages are served.
     """
@@ -59,7 +59,7 @@ async def run_device_plugin(
 
 
 async def _until(stop: asyncio.Event, work: Iterable[Coroutine[object, object, object]]) -> None:
-    """Do ``work`` until ``stop`` is set; raises what ends any of it before."""
+    """Run ``work`` until ``stop`` is set. An error of any of it is raised."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
         await stop.wait()

@@ -6,9 +6,9 @@
                                       ▲             │ hold ──► NodeState (nothing of it is given)
                   again after RETRY_S └── failed ◄──┴─ progress ──► the Node's state label
 
-What failed is tried again, quietly, and at once when the kubelet tells of other holders: pods
-end, and resets happen. The label is left to whoever
-wrote the state label before us (mig-manager): two that cut one GPU would undo each other's work.
+A layout that failed is tried again after RETRY_S, and at once when the kubelet lists other
+holders: pods end, and GPUs are reset. Where another program (mig-manager) has written the state
+label, the label is left to it: two programs that cut one GPU would undo each other's work.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from deviceplugin.mig.reconfiguration import (
     Reconfigurer,
 )
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.publication.nodepatch import NodeSays, owned
+from deviceplugin.publication.nodepatch import NodeMetadata, owned
 from muster.kube import wire
 
 log = logging.getLogger(__name__)
@@ -78,18 +78,18 @@ class Recutting:
     def node_changed(self, node: wire.Node) -> None:
         """Take in the Node as it is now."""
         wanted = node.metadata.labels.get(LABEL, "")
-        left, self._left = self._left, bool(wanted) and self._is_anothers(node)
+        left, self._left = self._left, bool(wanted) and self._is_of_another_program(node)
         if self._left:
             wanted = ""
         if self._left and not left:
             about = {"label": LABEL, "state": STATE_LABEL}
-            log.warning("the label is left to whoever wrote its state", extra=about)
+            log.warning("the label is left to the program that wrote its state", extra=about)
         if wanted != self._wanted:
             self._wanted = wanted
             self._wake.set()
 
     def released(self, _: object = None) -> None:
-        """Hear that devices are with others than before: what failed may now be had."""
+        """Take in that other containers have devices: a layout that failed may now be possible."""
         if self.progress is not None and self.progress.state is LayoutState.FAILED:
             self._wake.set()
 
@@ -100,11 +100,11 @@ class Recutting:
             self._wake.clear()
             await self._apply()
 
-    def _is_anothers(self, node: wire.Node) -> bool:
+    def _is_of_another_program(self, node: wire.Node) -> bool:
         meta = node.metadata
         if STATE_LABEL not in meta.labels or STATE_LABEL.startswith(self.take_over):
             return False
-        return STATE_LABEL not in owned(NodeSays(meta.labels, meta.annotations))
+        return STATE_LABEL not in owned(NodeMetadata(meta.labels, meta.annotations))
 
     async def _wait(self) -> None:
         failed = self.progress is not None and self.progress.state is LayoutState.FAILED
@@ -116,23 +116,23 @@ class Recutting:
 
     async def _apply(self) -> None:
         if not self._wanted:
-            self._tell(None)
+            self._set_progress(None)
             return
         await self.usage.refresh()
         wanted = self._wanted
         if not wanted:
-            return  # taken away meanwhile: the next round tells
+            return  # the label was removed meanwhile: the next round handles that
         reconfigurer = Reconfigurer(
             self.backend,
             layouts=self._layouts,
             in_use=self.usage.ids,
             hold=self.hold,
-            tell=self._told,
+            report=self._reported,
         )
         await reconfigurer.apply(wanted)
 
     def _layouts(self, inventory: Inventory) -> Mapping[str, Layout]:
-        """Return the layouts there are; the file's count more. Raises ``LayoutError``."""
+        """Return all layouts; the file's win over built-in ones. Raises ``LayoutError``."""
         made = builtin.layouts(inventory.gpus)
         if self.file is None:
             return made
@@ -142,14 +142,14 @@ class Recutting:
             raise LayoutError(f"{self.file}: cannot be read: {error.strerror}") from error
         return made | layouts.parse(text, source=str(self.file))
 
-    async def _told(self, progress: LayoutProgress) -> None:
+    async def _reported(self, progress: LayoutProgress) -> None:
         before = self.progress
         again = before is not None and before.layout == progress.layout
         if again and progress.state is LayoutState.PENDING:
-            return  # the label keeps what the last attempt came to until this one ends
-        self._tell(progress)
+            return  # the state label shows the last attempt's result until this one ends
+        self._set_progress(progress)
 
-    def _tell(self, progress: LayoutProgress | None) -> None:
+    def _set_progress(self, progress: LayoutProgress | None) -> None:
         if progress == self.progress:
             return
         self.progress = progress

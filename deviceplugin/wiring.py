@@ -155,7 +155,7 @@ def _plugin(
 
 
 def _calls(metrics: DevicePluginMetrics, asked: Holders) -> Calls:
-    """Return what counts each call, and has the kubelet asked who has the devices now."""
+    """Return a listener that counts each call and, after an allocation, has the kubelet asked."""
 
     def called(resource: str, method: str, outcome: str) -> None:
         if method == "Register":
@@ -241,12 +241,14 @@ class KubeletUsage:
     async def refresh(self) -> None:
         """Ask the kubelet again."""
         await self.asked.look()
-        await self.handshake.hear()
+        await self.handshake.ask_kubelet()
 
     def ids(self) -> Collection[str]:
         """Return the ids that containers have. Raises ``LayoutError`` where they are unknown."""
         if self.asked.last is None:
-            raise LayoutError(f"not known who has which devices: {self.asked.problem}")
+            raise LayoutError(
+                f"not known which containers have which devices: {self.asked.problem}"
+            )
         return self.handshake.table.ids_in_use() | holders(self.asked.last).keys()
 
 

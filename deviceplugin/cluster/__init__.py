@@ -4,9 +4,9 @@
 ``incluster``        the parts of the plugin that need an API server
 ``nodeconfig``       a folder of NVIDIA's configuration files, of which a label chooses one
 ``nodeevents``       Events about this node and its pods
-``nodeobject``       this node's Node object: followed, and kept up to date
+``nodeobject``       watches this node's Node object and writes to it
 ``nodesettings``     has the node advertise by the configuration that its label chooses
 ``nvidiaconfig``     reads NVIDIA's configuration files (``deviceplugin.resources.nvidia``)
 ``position``         reads a node's place in the network: the operator's file, and LLDP
-``publisher``        keeps what the plugin writes to the Node up to date
+``publisher``        decides when the plugin's text on the Node changes
 """

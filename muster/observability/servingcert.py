@@ -2,13 +2,13 @@
 
 ::
 
-    files ──digest changed──► new context, tried out ──fits──► swapped in: next handshakes
-                                        └── does not ─► logged; the old one goes on serving
+    files ──digest changed──► new context, tried out ──fits──► used for the next handshakes
+                                        └── does not ─► logged; the old one stays in use
 
-Whoever renews certificates (cert-manager, a cron job) replaces two files, and a pair that
-is read in between does not fit. Loading it into the context in use would break every new
-handshake, so a new context is built and only a good one is put in front. Connections that
-are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
+A renewal (by cert-manager or a cron job) replaces two files, and a pair that is read in
+between does not match. Loading it into the context in use would break every new handshake,
+so a new context is built, and only a valid one replaces the old. Open connections keep what
+they negotiated: a renewal does not disconnect kube-scheduler.
 
 asyncio does not report handshakes that fail, so the class of the connections does.
 """
@@ -30,26 +30,26 @@ HandshakeListener = Callable[[ssl.SSLError], None]
 
 
 class Files(Protocol):
-    """Where the certificate is: a section of a shell's configuration."""
+    """Where the certificate is: a section of a program's configuration."""
 
     @property
     def cert_file(self) -> str:
-        """The certificate, with those that signed it behind it."""
+        """The certificate, followed by those that signed it."""
         ...
 
     @property
     def key_file(self) -> str:
-        """Its key."""
+        """The certificate's key."""
         ...
 
     @property
     def client_ca_file(self) -> str | None:
-        """Who signs clients' certificates; None where none is asked for."""
+        """The CA of clients' certificates; None where clients need none."""
         ...
 
     @property
     def check_seconds(self) -> float:
-        """How often the files are looked at."""
+        """Seconds between two checks of the files."""
         ...
 
 
@@ -71,14 +71,14 @@ def _connection_class(failed: HandshakeListener) -> type[ssl.SSLObject]:
 
 
 class ServingCertificate:
-    """The context to listen with; ``keep`` is the background task that looks at the files.
+    """The context to listen with; ``keep`` is the background task that checks the files.
 
-    ``field``: what the section is called in messages. ``must_show``: whether a handshake without a
+    ``field``: name of the section in messages. ``must_show``: whether a handshake without a
     certificate of clientCaFile fails.
     """
 
     def __init__(self, files: Files, *, field: str = "tls", must_show: bool = True) -> None:
-        """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
+        """Load the files. Raises ``ConfigError``, which names them, if they cannot be used."""
         self._files = files
         self._field = field
         self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
@@ -93,7 +93,7 @@ class ServingCertificate:
         self._listeners.append(listener)
 
     async def keep(self) -> None:
-        """Look at the files for ever."""
+        """Check the files every ``check_seconds`` until cancelled."""
         while True:
             await asyncio.sleep(self._files.check_seconds)
             try:
@@ -103,9 +103,9 @@ class ServingCertificate:
                 log.warning("serving certificate kept", extra={"problem": str(error)})
 
     def refresh(self) -> bool:
-        """Serve what the files hold now; return whether that is something new.
+        """Use what the files have now; return whether that is new.
 
-        Raises ``ConfigError``, and goes on serving the old one, if they cannot be used.
+        Raises ``ConfigError`` if they cannot be used; the old certificate then stays in use.
         """
         digest = self._digest()
         if digest == self._loaded:

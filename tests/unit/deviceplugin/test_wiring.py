@@ -64,7 +64,7 @@ def cluster_of(made: NodeParts) -> InCluster:
 
 def show(made: NodeParts, found: wire.Node) -> None:
     """Bring the Node as its watch does."""
-    cluster_of(made).node._heard([Upserted(found)])
+    cluster_of(made).node._node_changed([Upserted(found)])
 
 
 def wanted(made: NodeParts) -> dict[str, str]:
@@ -108,7 +108,7 @@ async def test_a_change_of_health_becomes_an_event_and_a_condition(made: NodePar
     cluster = cluster_of(made)
     before = cluster.node._condition
     gpu = made.state.inventory.gpus[0].uuid
-    made.plugin._heard(DeviceLost(gpu, "gone"))
+    made.plugin._signalled(DeviceLost(gpu, "gone"))
     assert cluster.node._condition != before
     [series] = cluster.recorder._waiting.values()
     assert (series.regarding.name, series.warning) == ("n", True)

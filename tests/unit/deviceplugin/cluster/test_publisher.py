@@ -26,7 +26,7 @@ CLOUD = "topology.k8s.aws/network-node-layer-3"
 def sees(made: NodePublisher, labels: dict[str, str], ours: str = "") -> None:
     """Have the watch tell of the Node."""
     meta = wire.ObjectMeta(name="n1", labels=labels, annotations={PUBLISHED: ours})
-    made.node._heard([Upserted(wire.Node(metadata=meta))])
+    made.node._node_changed([Upserted(wire.Node(metadata=meta))])
 
 
 def labels(made: NodePublisher) -> dict[str, str]:

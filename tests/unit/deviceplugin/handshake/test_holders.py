@@ -104,7 +104,7 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
         await client.close()
     told = [r.message for r in caplog.records if r.name == "deviceplugin.handshake.holders"]
     assert told == [
-        "not known who has which devices",
-        "the kubelet tells who has which devices",
-        "not known who has which devices",
+        "not known which containers have which devices",
+        "the kubelet lists which containers have which devices",
+        "not known which containers have which devices",
     ]

@@ -237,15 +237,15 @@ def test_a_gpu_that_does_not_answer_is_out_until_it_does() -> None:
 
 def test_what_is_told_of_a_device_before_the_inventory_has_it_is_not_lost() -> None:
     monitor = Monitor(Ward().config)
-    monitor.hear(DeviceLost(SOUND, "GPU is lost"), 0)
-    monitor.hear(Xid(OTHER, 79), 0)
+    monitor.apply(DeviceLost(SOUND, "GPU is lost"), 0)
+    monitor.apply(Xid(OTHER, 79), 0)
     monitor.see(small_node(), 1)
     assert [monitor.state(each) for each in (SOUND, CUT, OTHER)] == [UNHEALTHY, HEALTHY, UNHEALTHY]
 
 
 def test_what_was_told_of_a_device_that_did_not_come_is_forgotten() -> None:
     monitor = Monitor(Ward().config)
-    monitor.hear(Xid(SOUND, 79), 0)
+    monitor.apply(Xid(SOUND, 79), 0)
     monitor.see(node(gpu(2)), 1)
     monitor.see(small_node(), 2)
     assert monitor.state(SOUND) is HEALTHY
@@ -353,7 +353,7 @@ def test_a_node_of_which_nothing_is_known_is_not_called_healthy() -> None:
 def test_a_condition_names_no_more_devices_than_can_be_read() -> None:
     monitor = Monitor(Ward().config)
     monitor.see(node(*(gpu(index) for index in range(64))), 0)
-    monitor.hear(BackendDown("nvml", "hangs"), 0)
+    monitor.apply(BackendDown("nvml", "hangs"), 0)
     message = condition(monitor.standings()).message
     assert message.startswith("64 of 64 devices: ")
     assert message.endswith("; and 56 more")

@@ -38,7 +38,7 @@ class Node:
             layouts=lambda i: builtin.layouts(i.gpus) | layouts.parse(MIXED, source="mixed"),
             in_use=self._in_use,
             hold=self._hold,
-            tell=self._tell,
+            report=self._tell,
         ).apply(layout)
 
     def _in_use(self) -> Collection[str]:

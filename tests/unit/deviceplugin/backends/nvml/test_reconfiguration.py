@@ -24,7 +24,7 @@ async def apply(backend: NvmlBackend, layout: str, in_use: Sequence[str] = ()) -
         layouts=lambda inventory: builtin.layouts(inventory.gpus),
         in_use=lambda: in_use,
         hold=untold,
-        tell=untold,
+        report=untold,
     ).apply(layout)
 
 
