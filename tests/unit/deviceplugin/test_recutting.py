@@ -162,7 +162,9 @@ async def test_nothing_is_cut_while_it_is_not_known_who_uses_what(
     assert await cut(recutting) == [0] * 8
 
 
-async def test_a_node_whose_state_somebody_else_writes_is_left_to_them(recutting: Watched) -> None:
+async def test_a_node_whose_state_another_program_writes_is_left_to_them(
+    recutting: Watched,
+) -> None:
     """NVIDIA's mig-manager."""
     recutting.node_changed(node("all-balanced", "success", ours=False))
     await asyncio.sleep(0.1)

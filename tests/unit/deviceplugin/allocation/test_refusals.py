@@ -16,10 +16,10 @@ from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
 def refused(found: Table, ids: Sequence[str], resource: str = GPU) -> RefusalCause:
-    given, told = found.given(), found.deviations()
+    given, reported = found.given(), found.deviations()
     with pytest.raises(AllocationRefused) as error:
         found.allocate(resource, ids)
-    assert (found.given(), found.deviations()) == (given, told)
+    assert (found.given(), found.deviations()) == (given, reported)
     return error.value.cause
 
 
@@ -51,7 +51,7 @@ def test_a_kubelet_that_lost_its_checkpoint_gives_nothing_away_that_is_in_use() 
     found.allocate(GPU, ["gpu2", "gpu3"])
 
 
-def test_a_kubelet_that_was_never_heard_is_right_about_what_is_free() -> None:
+def test_a_kubelet_that_was_never_asked_is_right_about_what_is_free() -> None:
     """Whose claims are whose is a guess then, and a guess fails no pod."""
     found = table(pod("old", plan=("gpu0", "gpu1")))
     ask(found, 2)

@@ -146,7 +146,7 @@ def test_replicas_are_recognised_by_the_gpu_that_they_are_of() -> None:
 # --- and where it is not ------------------------------------------------------------------
 
 
-def test_other_devices_than_planned_are_told_and_the_displaced_pod_gets_others() -> None:
+def test_other_devices_than_planned_are_reported_and_the_displaced_pod_gets_others() -> None:
     """A topology hint left the kubelet no choice but what was kept for ``b``."""
     found = table(pod("a", plan=("gpu0", "gpu1")), pod("b", plan=("gpu2", "gpu3")))
     found.preferred(GPU, ["gpu3", "gpu4", "gpu5"], (), 2)
@@ -183,7 +183,7 @@ def test_two_plans_for_one_device_leave_it_to_the_first_and_tell_of_the_second()
         (None, "cannot be read", DeviationKind.UNREADABLE),
     ],
 )
-def test_a_plan_that_cannot_be_meant_is_told_and_the_pod_gets_devices_all_the_same(
+def test_a_plan_that_cannot_be_meant_is_reported_and_the_pod_gets_devices_all_the_same(
     plan: tuple[str, ...] | None, problem: str, expected: DeviationKind
 ) -> None:
     found = table(pod("p", plan=plan, problem=problem))
@@ -191,7 +191,7 @@ def test_a_plan_that_cannot_be_meant_is_told_and_the_pod_gets_devices_all_the_sa
     assert why(found) == {"p": expected}
 
 
-def test_a_plan_that_comes_late_and_differs_is_told() -> None:
+def test_a_plan_that_comes_late_and_differs_is_reported() -> None:
     bare = pod("p")
     found = table(bare)
     got = ask(found, 2)
@@ -233,7 +233,9 @@ def test_whom_only_the_kubelet_knows_is_a_stranger_until_the_watch_has_brought_i
     assert ask(found, 2) == ["gpu0", "gpu1"]
 
 
-def test_a_pod_that_is_not_known_yet_gets_what_is_kept_for_nobody_and_is_recognised_later() -> None:
+def test_a_pod_that_is_not_known_yet_gets_what_is_kept_for_no_other_and_is_recognised_later() -> (
+    None
+):
     found = table(pod("planned", container("main", gpu=4), plan=("gpu0", "gpu1", "gpu2", "gpu3")))
     got = ask(found, 1)
     assert got[0] in ("gpu4", "gpu5")
@@ -255,7 +257,7 @@ def test_what_was_given_after_the_kubelet_was_asked_stays() -> None:
     assert found.given() == {}
 
 
-def test_after_a_restart_the_kubelet_tells_who_has_what() -> None:
+def test_after_a_restart_the_kubelet_lists_who_has_what() -> None:
     asks = container("warm", init=True, gpu=3), container("main", gpu=2)
     before = table(pod("p", *asks, life=PodStage.RUNNING))
     before.recall("uid-p", {GPU: ("gpu0", "gpu1", "gpu2")})

@@ -42,7 +42,7 @@ def publisher(file: Path | None = None) -> NodePublisher:
     return made
 
 
-def test_nothing_is_said_before_the_node_and_its_devices_are_known() -> None:
+def test_nothing_is_published_before_the_node_and_its_devices_are_known() -> None:
     made = publisher()
     made.publish(KNOWN)
     assert made.node._wanted is None

@@ -105,7 +105,7 @@ def test_series_have_the_labels_of_dcgm_exporter(board: MetricsBoard) -> None:
     }
 
 
-def test_what_the_driver_does_not_tell_is_no_zero(board: MetricsBoard) -> None:
+def test_what_the_driver_does_not_report_is_no_zero(board: MetricsBoard) -> None:
     board.read([GpuReading(SOUND, temperature=50)], 1.0)
     assert values(board, SOUND, 1.0) == {"DCGM_FI_DEV_GPU_TEMP": 50, "DCGM_FI_DEV_XID_ERRORS": 0}
 

@@ -66,7 +66,7 @@ def held(pod: str, *ids: str) -> ContainerHolding:
     return ContainerHolding("team", pod, "main", {GPU: ids})
 
 
-async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> None:
+async def test_listeners_get_what_changes_and_no_order_of_the_kubelets() -> None:
     kubelet, heard, failures = Kubelet(), [], []
     with short_folder() as folder:
         client = PodResources(folder / "k.sock")
@@ -102,8 +102,8 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
         await holders.look()
         assert holders.last == (held("a", "GPU-0"),)
         await client.close()
-    told = [r.message for r in caplog.records if r.name == "deviceplugin.handshake.holders"]
-    assert told == [
+    reported = [r.message for r in caplog.records if r.name == "deviceplugin.handshake.holders"]
+    assert reported == [
         "not known which containers have which devices",
         "the kubelet lists which containers have which devices",
         "not known which containers have which devices",

@@ -60,7 +60,7 @@ def test_the_operators_file_wins_over_the_cloud_and_the_cloud_over_switches() ->
     assert level_labels(LEVELS, LevelSources({}, {})) == {}
 
 
-def test_a_level_that_somebody_else_has_set_is_left_alone() -> None:
+def test_a_level_that_another_program_has_set_is_left_alone() -> None:
     assert level_labels(LEVELS, LevelSources({RACK: "mine"}, {RACK: "r1", BLOCK: "b"})) == {
         BLOCK: "b"
     }

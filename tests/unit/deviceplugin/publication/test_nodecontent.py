@@ -42,7 +42,7 @@ def devices(found: KnownDevices) -> list[dict[str, object]]:
     return listed
 
 
-def test_what_is_advertised_is_what_the_planner_is_told() -> None:
+def test_what_is_advertised_is_what_the_planner_is_reported() -> None:
     settings = ResourceSettings(rdma=(NicPool("hca"),))
     found = devices(known(node(gpu(0), gpu(1), nics=(nic(0, 0),)), settings))
     assert [(each["name"], each["resource"]) for each in found] == [
@@ -52,7 +52,7 @@ def test_what_is_advertised_is_what_the_planner_is_told() -> None:
     ]
 
 
-def test_a_lost_device_is_told_to_the_planner_with_the_reason_and_in_the_condition() -> None:
+def test_a_lost_device_is_reported_to_the_planner_with_the_reason_and_in_the_condition() -> None:
     found = known(node(gpu(0), gpu(1)), lost="GPU-00000001")
     first, second = devices(found)
     assert "healthy" not in first
@@ -76,7 +76,7 @@ def test_replicas_are_units_of_a_gpu_under_the_name_they_are_shown_under(rename:
     assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
 
 
-def test_units_of_memory_are_told_as_memory_and_not_as_replicas() -> None:
+def test_units_of_memory_are_reported_as_memory_and_not_as_replicas() -> None:
     settings = ResourceSettings(memory=(MemorySlices("aliyun.com/gpu-mem"),))
     (device,) = devices(known(node(gpu(0)), settings))
     assert device["counters"] == {"memory": 40960}
@@ -108,7 +108,7 @@ def test_labels_levels_and_the_state_of_mig_stand_side_by_side() -> None:
     assert condition.healthy
 
 
-def test_what_is_switched_off_is_not_said() -> None:
+def test_what_is_switched_off_is_not_published() -> None:
     base = known(node(gpu(0)))
     found = KnownDevices(
         base.inventory, base.advertisement, base.settings, sources=LevelSources({}, {RACK: "r7"})
@@ -120,6 +120,8 @@ def test_what_is_switched_off_is_not_said() -> None:
 def test_what_is_about_to_be_cut_is_not_there_for_the_planner_and_no_illness_of_the_node() -> None:
     first, second = node(gpu(0), gpu(1)).gpus
     base = replace(known(node(first, second)), held=frozenset({first.uuid}))
-    told = {each["name"]: (each.get("healthy", True), each.get("reason")) for each in devices(base)}
-    assert told == {first.uuid: (False, "is about to be cut anew"), second.uuid: (True, None)}
+    reported = {
+        each["name"]: (each.get("healthy", True), each.get("reason")) for each in devices(base)
+    }
+    assert reported == {first.uuid: (False, "is about to be cut anew"), second.uuid: (True, None)}
     assert node_content(base, PublicationSettings())[1].healthy is True

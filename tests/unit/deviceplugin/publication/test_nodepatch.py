@@ -41,7 +41,7 @@ def test_what_is_no_longer_true_is_taken_away_and_the_rest_stays() -> None:
     assert gone == BARE
 
 
-def test_a_label_that_somebody_else_wrote_stays_theirs_and_is_told() -> None:
+def test_a_label_that_another_program_wrote_stays_theirs_and_is_reported() -> None:
     theirs = NodeMetadata({"nvidia.com/gpu.count": "4"})
     change = patch(theirs, WANTED, now=1)
     assert change.foreign == {"nvidia.com/gpu.count"}

@@ -104,7 +104,7 @@ async def test_a_choice_that_is_not_valid_is_replaced_by_one_that_is() -> None:
         assert list(chosen.deviceIDs) == ["c", "a"]
 
 
-async def test_pre_start_is_heard_and_refused_with_the_cause_s_status() -> None:
+async def test_pre_start_is_called_and_refused_with_the_cause_s_status() -> None:
     one = view(GPU, "ab")
     async with stub_of(one) as stub:
         await stub.PreStartContainer(pb.PreStartContainerRequest(devices_ids=["a"]))
