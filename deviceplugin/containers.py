@@ -25,7 +25,7 @@ def containers(settings: AllocationSettings, root: Path) -> "Containers":
 
 
 class Containers:
-    """Answers for containers. ``writer``: None where devices do not reach containers by CDI."""
+    """``writer``: None where devices do not reach containers by CDI."""
 
     def __init__(self, answers: ContainerAnswers, writer: Writer | None) -> None:
         self._answers = answers

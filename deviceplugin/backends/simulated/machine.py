@@ -76,7 +76,7 @@ class Power(MachineStruct, frozen=True):
 class Cutting(MachineStruct, frozen=True):
     """What an instance has: ``multiprocessors`` per compute slice, engines by profile's shape.
 
-    Profiles and their places are those of the GPU's model in
+    Profiles and where they stand are those of the GPU's model in
     ``muster/workloads/devices/mig.yaml``.
     """
 
