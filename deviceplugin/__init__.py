@@ -2,15 +2,16 @@
 
 ``__main__``      the device plugin as a program
 ``config``        the device plugin's configuration file, with a default for everything
-``containers``    what containers get, and the CDI specs behind it: the handshake's ``Answers``
-``errors``        what can go wrong in the device plugin, by what is to be done about it
+``containers``    what containers get with their devices, and the CDI specs for it
+``errors``        the errors of the device plugin, by what a caller does about them
+``listeners``     the listeners of an event
 ``metrics``       the plugin's own metrics, of closed sets of labels
-``node``          what the plugin knows of its node, put together; pure: time comes in
-``plugin``        the device plugin at work
+``node``          all that the plugin knows of its node
+``plugin``        connects backend, state, servers and exporter
 ``process``       the life of the device plugin's process
-``recutting``     cuts this node's GPUs as its label asks: the shell around ``mig``
+``recutting``     cuts this node's GPUs as its label asks; ``mig`` decides, this carries it out
 ``sources``       which backends a node has, by its configuration
-``stocks``        what is advertised, in the words of the handshake
+``stocks``        turns what is advertised into stocks of offers for the handshake
 ``wiring``        puts the device plugin together, by its configuration
 ``allocation/``   which devices a container gets, and with which settings
 ``backends/``     where devices are found: NVML in a child process, sysfs, or a simulated machine
@@ -19,7 +20,7 @@
 ``exporter/``     metrics of the node's devices in DCGM's names, and the plugin's own, over HTTP
 ``handshake/``    which devices a pod was planned to get, and which ones the kubelet gave it
 ``health/``       decides the state of each device from readings and signals
-``mig/``          how GPUs are to be cut into MIG instances, and the steps that lead there
+``mig/``          how to cut GPUs into MIG instances, and the steps that lead there
 ``model/``        what a node has and what happens to it, as plain values
 ``publication/``  what a Node shows of its devices: labels, annotations, conditions
 ``resources/``    which resources a node has: names, MIG strategies, sharing, pools of NICs, ids

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, help="DevicePluginConfiguration (default: built-in)")
     parser.add_argument("--node-name", help="of the Node object (default: $NODE_NAME)")
     parser.add_argument(
-        "--simulate", metavar="MACHINE", help="devices that are not there (simulation.machine)"
+        "--simulate", metavar="MACHINE", help="simulate these devices (simulation.machine)"
     )
     parser.add_argument(
         "--faults", type=Path, metavar="FILE", help="switches their faults (simulation.faults)"
@@ -62,13 +62,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, help="of metrics and health (exporter.port)")
     parser.add_argument("--kubeconfig", type=Path, help="default: this pod's service account")
     parser.add_argument(
-        "--no-cluster", action="store_true", help="serve the kubelet alone; the Node says nothing"
+        "--no-cluster",
+        action="store_true",
+        help="serve the kubelet alone and write nothing to the Node",
     )
     return parser
 
 
 def _config(given: argparse.Namespace) -> DevicePluginConfig:
-    """Return the file's configuration with what the arguments say. Raises ``ConfigError``."""
+    """Return the file's configuration, changed by the arguments. Raises ``ConfigError``."""
     replace = msgspec.structs.replace
     config = load(given.config) if given.config else DevicePluginConfig()
     if given.simulate is not None:

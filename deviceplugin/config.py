@@ -23,13 +23,12 @@ KUBELET: Final = Path("/var/lib/kubelet")
 
 
 class KubeletSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """``root``: the kubelet's --root-dir.
+    """Where the kubelet is, and how it learns of resources."""
 
-    ``registration``: how it learns of a resource. "kubelet-sock" is what every kubelet knows;
-    "plugins-registry" has it look for the sockets itself. Never both for one resource.
-    """
-
+    #: the kubelet's --root-dir
     root: Path = KUBELET
+    #: how the kubelet learns of a resource: "kubelet-sock" by a call, which every kubelet
+    #: understands; "plugins-registry" by finding the socket itself. Never both for one resource.
     registration: Literal["kubelet-sock", "plugins-registry"] = "kubelet-sock"
 
     @property
@@ -39,69 +38,61 @@ class KubeletSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 
     @property
     def plugins_registry(self) -> Path:
-        """Folder that the plugin watcher looks at."""
+        """Folder that the kubelet's plugin watcher looks at."""
         return self.root / "plugins_registry"
 
     @property
     def pod_resources(self) -> Path:
-        """The socket that tells which pod has which device."""
+        """The socket of the API that lists which pod has which device."""
         return self.root / "pod-resources" / "kubelet.sock"
 
 
 class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Devices that are not there.
+    """A simulated machine in place of real devices."""
 
-    ``machine``: a name ("dgx-h100", "dgx-h100/all-balanced") or a file; empty: none. ``faults``: a
-    file that switches faults while it runs.
-    """
-
+    #: a name ("dgx-h100", "dgx-h100/all-balanced") or a file; empty: none
     machine: str = ""
+    #: the rack of this node; nodes of one rack share an NVLink cluster
     rack: str = ""
+    #: a file that switches faults on and off while the plugin runs
     faults: Path | None = None
 
 
 class DeviceSources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Where devices are found.
+    """Where devices are found."""
 
-    ``nvml``: NVIDIA's GPUs; "auto" where the driver is there. ``nvml_library``: the folder of
-    libnvidia-ml.so.1, where the loader does not find it by itself. ``root``: of /sys, /proc, /dev.
-    """
-
+    #: NVIDIA's GPUs by NVML; "auto": where the machine has such a GPU
     nvml: Literal["auto", "always", "never"] = "auto"
+    #: the folder of libnvidia-ml.so.1; None: the loader finds it
     nvml_library: Path | None = None
+    #: whether RDMA devices are looked for
     rdma: bool = True
+    #: whether AMD's GPUs are looked for
     amd: bool = True
+    #: folder in which /sys, /proc and /dev of the host are
     root: Path = Path("/")
 
 
 class NodeConfigs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """NVIDIA's configuration files, of which a node's label chooses one (``nodeconfig``).
+    """NVIDIA's configuration files, of which a node's label chooses one (``nodeconfig``)."""
 
-    ``folder``: a mounted ConfigMap; None: ``resources`` counts everywhere. ``default``: the name
-    for nodes without the label.
-    """
-
+    #: a mounted ConfigMap; None: every node uses ``resources``
     folder: Path | None = None
+    #: name of the file for nodes without the label
     default: str = ""
 
 
 class MigSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Cutting GPUs as the node label nvidia.com/mig.config says.
+    """Whether and how GPUs are cut by the node label nvidia.com/mig.config."""
 
-    ``reconfigure``: false leaves the label to others. ``layouts``: a file of mig-parted's form,
-    beside the layouts that need none.
-    """
-
+    #: whether the plugin cuts GPUs; false leaves the label to another program
     reconfigure: bool = True
+    #: a file in mig-parted's format with layouts beside the built-in ones
     layouts: Path | None = None
 
 
 class DevicePluginConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The whole file.
-
-    ``reading_seconds``: between measurements; ``rescan_seconds``: between looks at what there is,
-    when no backend says that it has changed.
-    """
+    """The whole configuration file."""
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
         default="muster.dev/v1alpha1", name="apiVersion"
@@ -117,18 +108,20 @@ class DevicePluginConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     health: HealthConfig = HealthConfig()
     exporter: ExporterConfig = ExporterConfig()
     publication: PublicationSettings = PublicationSettings()
+    #: seconds between two measurements of all devices
     reading_seconds: float = 5.0
+    #: seconds between two readings of the inventory while no backend reports a change
     rescan_seconds: float = 60.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 def load(path: Path) -> DevicePluginConfig:
-    """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
+    """Read ``path``; raises ``ConfigError``, which names what to correct."""
     return configfile.load(path, DevicePluginConfig, _problems)
 
 
 def check(config: DevicePluginConfig) -> DevicePluginConfig:
-    """Return ``config``; raises ``ConfigError`` where arguments have made it senseless."""
+    """Return ``config``; raises ``ConfigError`` where arguments contradict it."""
     found = list(_problems(config))
     if found:
         raise ConfigError("\n".join(found))

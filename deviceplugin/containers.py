@@ -1,4 +1,7 @@
-"""What containers get, and the CDI specs behind it: the handshake's ``ContainerAnswers``."""
+"""What containers get with their devices, and the CDI specs for it.
+
+``Containers`` is an ``AnswerMaker`` of ``deviceplugin.handshake.handshake``.
+"""
 
 import logging
 from pathlib import Path
@@ -17,7 +20,7 @@ _UVM: Final = "/dev/nvidia-uvm"
 
 
 def containers(settings: AllocationSettings, root: Path) -> "Containers":
-    """Return what answers by some settings. ``root``: of the host's files."""
+    """Return the answers for these settings. ``root``: where the host's files are mounted."""
     by_cdi = settings.device_list_strategy == "cdi-cri"
     others = (root / STATIC.relative_to("/"),)
     writer = Writer(Path(settings.cdi_folder), others) if by_cdi else None
@@ -35,18 +38,18 @@ class Containers:
         self._answers = answers
         self._writer = writer
         self._inventory: Inventory | None = None
-        self._told: str | None = None
+        self._logged: str | None = None
         self._bare: tuple[str, ...] = ()
         self._files = files
         self._no_uvm = False
 
     @property
     def problem(self) -> str | None:
-        """Why CDI specs are not as they should be, None when they are."""
+        """Why CDI specs cannot be written; None when they are up to date."""
         return self._writer.problem if self._writer else None
 
     def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
-        """Hear what the node has; specs follow."""
+        """Take in what the node has, and write the specs for it."""
         self._answers.see(inventory, advertisement)
         if inventory != self._inventory or self.problem:
             self._inventory = inventory
@@ -54,11 +57,11 @@ class Containers:
         self._tell_no_uvm(inventory)
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what a container gets. Raises ``Refused``, also where its spec is not there."""
+        """Return what a container gets. Raises ``AllocationRefused``, also without its spec."""
         answer = self._answers.give(resource, ids)
         if self._writer is not None and answer.cdi:
             if self.problem or self._writer.disturbed():
-                self._write()  # there may be room again, or somebody else's spec
+                self._write()  # the disk may have room again, or another program changed a spec
             self._writer.check(answer.cdi)
         return answer
 
@@ -66,13 +69,13 @@ class Containers:
         if self._writer is None or self._inventory is None:
             return
         self._writer.write(self._inventory)
-        if self.problem and self.problem != self._told:
+        if self.problem and self.problem != self._logged:
             log.error("CDI specs cannot be written", extra={"problem": self.problem})
-        self._told = self.problem
-        self._tell_bare(self._writer.bare)
+        self._logged = self.problem
+        self._log_bare(self._writer.bare)
 
-    def _tell_bare(self, bare: tuple[str, ...]) -> None:
-        """Say it before the first container finds no libcuda."""
+    def _log_bare(self, bare: tuple[str, ...]) -> None:
+        """Warn before the first container finds no libcuda."""
         if bare and bare != self._bare:
             log.warning(
                 "containers get device files and no driver libraries: no CDI spec of NVIDIA's "

@@ -1,4 +1,4 @@
-"""What can go wrong in the device plugin, by what is to be done about it."""
+"""The errors of the device plugin, by what a caller does about them."""
 
 from enum import Enum
 
@@ -8,11 +8,11 @@ class DevicePluginError(Exception):
 
 
 class BackendError(DevicePluginError):
-    """A backend cannot tell now (library missing, driver gone, device lost); asked again later."""
+    """A backend cannot answer now (no library, no driver, device lost); it is asked again later."""
 
 
 class RefusalCause(Enum):
-    """Why the kubelet is refused; each is one gRPC status code (``deviceplugin.serving``)."""
+    """Why a call of the kubelet is refused; each is one gRPC status (``serving.wire``)."""
 
     UNKNOWN_DEVICE = "unknown device"  # NOT_FOUND
     UNHEALTHY = "unhealthy device"  # UNAVAILABLE: it may be well again
@@ -22,7 +22,7 @@ class RefusalCause(Enum):
 
 
 class AllocationRefused(DevicePluginError):
-    """The kubelet asked for what cannot be given. ``cause`` says which kind."""
+    """The kubelet asked for devices that cannot be given; ``cause`` is the kind of refusal."""
 
     def __init__(self, cause: RefusalCause, message: str) -> None:
         super().__init__(message)

@@ -1,11 +1,11 @@
-"""What the plugin knows of its node, put together; pure: time comes in.
+"""All that the plugin knows of its node. Pure: the time is an argument.
 
 ::
 
     see(Inventory) ──► resources.advertise ──► a view for each resource ◄── the kubelet asks
            │                                        │  ▲
            └─────► health.Monitor ── usable? ───────┘  └── Giver: which devices, and what with them
-    read, hear, tick ──┘
+    read, apply, tick ─┘
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -35,22 +35,22 @@ from deviceplugin.stocks import Usable
 
 
 class Giver(Protocol):
-    """Decides which devices a container gets and what it is given with them.
+    """Decides which devices a container gets, and with which variables, mounts and files.
 
-    Ids are known and, for ``give``, usable; what is not is refused before.
+    All ids are known to the node; those of ``give`` are also usable. The caller checks that.
     """
 
     @property
     def confirms(self) -> bool:
-        """Whether it wants to hear of containers that start."""
+        """Whether ``starting`` is to be called for containers that start."""
         ...
 
     def see(self, inventory: Inventory, found: Advertisement, usable: Usable) -> None:
-        """Hear what the node has from now on, and what of it may be given to pods."""
+        """Take in which devices the node has now, and which of them pods may be given."""
         ...
 
     async def consult(self, resource: str, ids: tuple[str, ...], size: int) -> None:
-        """Ask others what helps to answer; see ``ResourceView``."""
+        """Ask the kubelet or the API server for what helps to answer; see ``ResourceView``."""
         ...
 
     def preferred(
@@ -60,17 +60,17 @@ class Giver(Protocol):
         ...
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what a container gets with these. Raises ``AllocationRefused``."""
+        """Return what a container gets with these ids. Raises ``AllocationRefused``."""
         ...
 
     def starting(self, resource: str, ids: tuple[str, ...]) -> None:
-        """Hear that a container with these starts. Raises ``AllocationRefused``."""
+        """Take in that a container with these ids starts. Raises ``AllocationRefused``."""
         ...
 
 
 @dataclass(slots=True)
 class NodeState:
-    """Use from one thread; nothing here waits."""
+    """The devices of one node, their health, and what of them is advertised. For one thread."""
 
     settings: ResourceSettings
     health: HealthConfig
@@ -78,16 +78,17 @@ class NodeState:
     inventory: Inventory = field(default_factory=Inventory)
     advertisement: Advertisement = field(default_factory=Advertisement)
     monitor: Monitor = field(init=False)
+    #: whether the inventory has been read
     looked: bool = False
-    """Whether it is known what the node has."""
+    #: UUIDs that no pod is given, since they are about to be cut again
     held: frozenset[str] = frozenset()
-    """UUIDs that are given to nobody: they are about to be cut anew."""
+    #: which containers have which devices, by the kubelet's last answer
     holdings: tuple[ContainerHolding, ...] = ()
-    """Who has what, as the kubelet said last."""
+    #: devices that a container has by an id of earlier settings; no other pod is given them
+    #: until it ends (``deviceplugin.resources.oldids``)
     outlived: frozenset[str] = frozenset()
-    """Devices that others are not given as long as somebody has them (``outlived.py``)."""
+    #: devices that belong to an advertised resource
     _shown: Collection[str] = ()
-    """Devices that some resource has."""
     _views: dict[str, "LiveResourceView"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class NodeState:
     def see(
         self, inventory: Inventory, now: float, owners: Mapping[str, str] | None = None
     ) -> tuple[Change, ...]:
-        """Take in what the node has; ``owners``: device → the backend that answers for it."""
+        """Take in the inventory; ``owners``: device → the backend that reports on it."""
         self.inventory, self.looked = inventory, True
         changes = self.monitor.see(inventory, now, owners)
         self._advertise()
@@ -109,24 +110,24 @@ class NodeState:
 
     def read(self, readings: Iterable[Reading], now: float) -> tuple[Change, ...]:
         """Take in what was measured."""
-        return self._told(self.monitor.read(readings, now))
+        return self._refreshed(self.monitor.read(readings, now))
 
-    def hear(self, signal: Signal, now: float) -> tuple[Change, ...]:
-        """Take in what a backend tells."""
-        return self._told(self.monitor.hear(signal, now))
+    def apply(self, signal: Signal, now: float) -> tuple[Change, ...]:
+        """Take in a backend's signal."""
+        return self._refreshed(self.monitor.apply(signal, now))
 
     def tick(self, now: float) -> tuple[Change, ...]:
-        """Let time pass."""
-        return self._told(self.monitor.tick(now))
+        """Take in that it is ``now``: holds end and suspicions expire."""
+        return self._refreshed(self.monitor.tick(now))
 
     def views(self) -> Mapping[str, ResourceView]:
-        """Return a view for each resource; for the same resource always the same object."""
+        """Return a view for each resource. A resource has the same view object in every call."""
         for each in self.advertisement.resources:
             self._views.setdefault(each.resource, LiveResourceView(self, each.resource))
         return {each.resource: self._views[each.resource] for each in self.advertisement.resources}
 
     def known(self, allocations: str) -> KnownDevices:
-        """Return all that the Node may say; ``allocations``: text of who was given what."""
+        """Return all that is published on the Node; ``allocations``: the annotation's text."""
         return KnownDevices(
             self.inventory,
             self.advertisement,
@@ -137,13 +138,13 @@ class NodeState:
         )
 
     def hold(self, uuids: frozenset[str]) -> None:
-        """Give these to nobody from now on, and all others again."""
+        """Give these devices to no pod from now on, and all others again."""
         if uuids != self.held:
             self.held = uuids
             self.refresh()
 
     def have(self, holdings: tuple[ContainerHolding, ...]) -> bool:
-        """Hear who has what; return whether that changes what may be given to pods."""
+        """Take in which containers have which devices; return whether usable devices change."""
         self.holdings, before = holdings, self.outlived
         self.outlived = outlived(self.advertisement, holdings)
         if self.outlived != before:
@@ -151,13 +152,13 @@ class NodeState:
         return self.outlived != before
 
     def refresh(self) -> None:
-        """Have the giver look again at what there is and what of it is usable."""
+        """Have the giver look again at the devices and at which of them are usable."""
         self.giver.see(self.inventory, self.advertisement, self.usable)
 
     def standings(self) -> tuple[DeviceStanding, ...]:
-        """Return how all devices stand that matter to pods.
+        """Return the health of each device that matters to pods.
 
-        NICs that no resource has do not: many have no cable, and nobody misses them.
+        NICs without a resource are left out: many have no cable, and no pod uses them.
         """
         return tuple(
             one
@@ -166,9 +167,10 @@ class NodeState:
         )
 
     def usable(self, found: Advertised, device: AdvertisedDevice) -> bool:
-        """Tell whether an id may be given to pods.
+        """Return whether an id may be given to pods.
 
-        A GPU's or an instance's may while that is usable; a pool of NICs while one of them is.
+        An id of a GPU or instance may while that device is usable, an id of a pool of NICs while
+        one of its NICs is.
         """
         if not self.held.isdisjoint((device.device, *device.parents)):
             return False
@@ -183,7 +185,7 @@ class NodeState:
         self.outlived = outlived(self.advertisement, self.holdings)
         self.refresh()
 
-    def _told(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    def _refreshed(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         if changes:
             self.refresh()
         return changes
@@ -191,23 +193,23 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class LiveResourceView:
-    """A ``ResourceView`` of one resource, as the node stands when it is asked."""
+    """A ``ResourceView`` of one resource, which reads the node's state at each call."""
 
     node: NodeState
     resource: str
 
     @property
     def steers(self) -> bool:
-        """Always."""
+        """Always true: the giver prefers some devices."""
         return True
 
     @property
     def confirms(self) -> bool:
-        """Whether the giver wants to hear of starts."""
+        """Whether the giver confirms starts."""
         return self.node.giver.confirms
 
     def shown(self) -> tuple[ShownDevice, ...]:
-        """Return the devices; none once the node has the resource no more."""
+        """Return the devices; none when the node no longer has the resource."""
         found = self.node.advertisement.of(self.resource)
         if found is None:
             return ()
@@ -215,7 +217,7 @@ class LiveResourceView:
         return tuple(ShownDevice(each.id, usable(found, each), each.numa) for each in found.devices)
 
     async def consult(self, ids: tuple[str, ...], size: int) -> None:
-        """Have the giver ask."""
+        """Pass the question on to the giver."""
         await self.node.giver.consult(self.resource, ids, size)
 
     def preferred(
@@ -235,7 +237,7 @@ class LiveResourceView:
         return self.node.giver.give(self.resource, ids)
 
     def starting(self, ids: tuple[str, ...]) -> None:
-        """Tell the giver. Raises ``AllocationRefused``."""
+        """Pass the start on to the giver. Raises ``AllocationRefused``."""
         self._advertised().asked(ids)
         self.node.giver.starting(self.resource, ids)
 
@@ -243,17 +245,18 @@ class LiveResourceView:
         found = self.node.advertisement.of(self.resource)
         if found is None:
             raise AllocationRefused(
-                RefusalCause.UNKNOWN_DEVICE, f"{self.resource}: the node has none any more"
+                RefusalCause.UNKNOWN_DEVICE,
+                f"{self.resource}: the node no longer has this resource",
             )
         return found
 
     def _why(self, device: AdvertisedDevice) -> str:
-        """Say what is wrong with a device."""
+        """Return what is wrong with a device."""
         about = {device.device, *device.parents}
         if about & self.node.held:
             return HELD
         if device.device in self.node.outlived:
-            return "somebody has it by an id of earlier settings; free when that container ends"
+            return "a container has it by an id of earlier settings; free when that ends"
         causes = [
             str(cause)
             for standing in self.node.monitor.standings()

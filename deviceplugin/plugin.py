@@ -1,11 +1,11 @@
-"""The device plugin at work: what connects backend, state, servers and what is shown elsewhere.
+"""Connects the backend with the node's state, the servers for the kubelet, and the exporter.
 
 ::
 
-    backend ── signals ───► look again, or tell the state ─┐
-       ▲  └─── readings ──► tell the state ────────────────┤ changes of health
+    backend ── signals ───► look again, or NodeState.apply ┐
+       ▲  └─── readings ──► NodeState.read ────────────────┤ changes of health
        │                                                   ▼
-       └── every rescan_seconds        servers (kubelet) · board (exporter) · told (the Node)
+       └── every rescan_seconds   servers (kubelet) · board (exporter) · listeners (the Node)
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from deviceplugin.errors import BackendError
 from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.health.alerts import AlertChange, Alerts
 from deviceplugin.health.reports import Change, by_state, event
+from deviceplugin.listeners import Listeners
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.holdings import ContainerHolding
 from deviceplugin.model.signals import BackendDown, BackendUp, InventoryChanged, Signal, Xid
@@ -29,22 +30,15 @@ from deviceplugin.serving.servers import Servers
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 5.0  # after a backend could not tell what there is
+RETRY_S: Final = 5.0  # after a backend failed to return the inventory
 
 Held = Callable[[], Collection[str]]
-"""Which devices pods have, as far as that is known."""
-
-
-async def _at_once() -> None:
-    """Wait for nothing."""
+Wait = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Plugin:
-    """One node's.
-
-    ``told`` hears of changes of health, ``changed`` that anything about devices is not as before.
-    """
+    """The device plugin of one node."""
 
     backend: Backend
     node: NodeState
@@ -52,39 +46,56 @@ class Plugin:
     board: MetricsBoard
     metrics: DevicePluginMetrics
     alerts: Alerts
+    #: seconds between two measurements of all devices
     reading_s: float
+    #: seconds between two looks at which devices there are
     rescan_s: float
-    held: Held = tuple
-    told: Callable[[Sequence[Change]], None] = lambda _changes: None
-    changed: Callable[[], None] = lambda: None
-    ready: Callable[[], Awaitable[None]] = _at_once
-    """Returns when it is known by which settings to advertise."""
+    #: returns the ids of the devices that pods have, as far as they are known
+    held: Held
+    #: returns once it is known which settings to advertise by; None: they are known from the start
+    settings_known: Wait | None
+    #: seconds, only ever growing
     clock: Callable[[], float] = time.monotonic
+    #: called with devices whose health has changed
+    health_changes: Listeners[[Sequence[Change]]] = field(default_factory=Listeners, init=False)
+    #: called when anything that is known about devices has changed
+    device_changes: Listeners[[]] = field(default_factory=Listeners, init=False)
     _problem: str = "the node's devices are not known yet"
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _down: set[str] = field(default_factory=set)  # backends that do not answer, by name
 
     def followed(self) -> str | None:
-        """Return which resources the kubelet does not follow, None when it does all."""
+        """Return which resources the kubelet does not follow and why; None when it follows all."""
         found = self.servers.problems()
         return "; ".join(f"{name}: {why}" for name, why in sorted(found.items())) or None
 
     def known(self) -> str | None:
-        """Return why devices are not known, None when they are."""
+        """Return why the devices are not known; None when they are."""
         return self._problem or None
 
     def have(self, holdings: tuple[ContainerHolding, ...]) -> None:
-        """Hear who has what."""
+        """Take in which containers have which devices."""
         if self.node.have(holdings):
             self.servers.changed()
 
     def advertise(self, settings: ResourceSettings) -> None:
-        """Advertise by other settings from now on."""
+        """Advertise by these settings from now on."""
         if settings != self.node.settings:
             self.node.set(settings)
             self._offer()
             self._show()
+
+    async def withhold(self, uuids: frozenset[str]) -> None:
+        """Give these devices to no pod from now on, and all others again.
+
+        With none, the devices are read first: those that no longer exist must not become usable.
+        """
+        if not uuids:
+            await self.surely_look()
+        self.node.hold(uuids)
+        self.servers.changed()
+        self.device_changes.announce()
 
     async def run(self) -> NoReturn:
         """Follow the backend and serve the kubelet until cancelled."""
@@ -95,10 +106,11 @@ class Plugin:
             group.create_task(self._readings(), name="readings")
         raise AssertionError("none of the tasks ends")
 
-    # What there is
+    # Which devices there are
 
     async def _inventories(self) -> NoReturn:
-        await self.ready()
+        if self.settings_known is not None:
+            await self.settings_known()
         while True:
             self._look.clear()
             wait_s = self.rescan_s if await self.look() else RETRY_S
@@ -109,16 +121,16 @@ class Plugin:
                 continue
 
     async def surely_look(self) -> None:
-        """Look at what there is; returns when the backend has told."""
+        """Read the inventory; return once the backend has answered."""
         while True:
             if await self.look():
                 return
             await asyncio.sleep(RETRY_S)
 
     async def look(self) -> bool:
-        """Look at what there is; return whether the backend told.
+        """Read the inventory; return whether the backend answered.
 
-        One look at a time: what an earlier one found must not replace what a later one did.
+        One reading at a time: an older inventory must not replace a newer one.
         """
         async with self._looking:
             return await self._looked()
@@ -137,10 +149,10 @@ class Plugin:
             changes = self.node.see(inventory, self.clock())
             self.board.see(inventory)
             self.alerts.keep({gpu.uuid for gpu in inventory.gpus})
-            if first:  # or what is ill already would be given to pods until it is measured
+            if first:  # else devices that are already ill are given to pods until they are measured
                 changes += await self._measured()
             self._offer()
-            self._tell(changes)
+            self._report(changes)
             self._show()
         return True
 
@@ -159,17 +171,17 @@ class Plugin:
         self.servers.offer(self.node.views())
         self.servers.changed()
 
-    # What happens to it
+    # What happens to devices
 
     async def _signals(self) -> NoReturn:
         while True:
-            self._heard(await self.backend.signal())
+            self._signalled(await self.backend.signal())
 
-    def _heard(self, signal: Signal) -> None:
+    def _signalled(self, signal: Signal) -> None:
         log.info("signal", extra={"signal": str(signal)})
         match signal:
             case Xid():
-                self.board.hear(signal)
+                self.board.count(signal)
             case InventoryChanged():
                 self._look.set()
             case BackendDown(backend=name):
@@ -180,15 +192,15 @@ class Plugin:
                 self.metrics.backend_up.labels(name).set(1)
             case _:
                 pass
-        self._tell(self.node.hear(signal, self.clock()))
+        self._report(self.node.apply(signal, self.clock()))
 
     async def _readings(self) -> NoReturn:
         while True:
             await asyncio.sleep(self.reading_s)
-            self._tell(await self._measured())
+            self._report(await self._measured())
 
     async def _measured(self) -> tuple[Change, ...]:
-        """Measure every device; return what has become of them."""
+        """Measure every device; return the changes of health."""
         try:
             readings = await self.backend.readings()
         except BackendError as error:
@@ -205,18 +217,18 @@ class Plugin:
         log.warning("alert" if change.raised else "alert is over", extra=about)
 
     def _failed(self, question: str, why: str) -> None:
-        log.warning("the backend does not tell", extra={"question": question, "error": why})
+        log.warning("the backend does not answer", extra={"question": question, "error": why})
 
-    # Who is told
+    # What is reported
 
-    def _tell(self, changes: Sequence[Change]) -> None:
-        """Tell everybody what has become of devices."""
+    def _report(self, changes: Sequence[Change]) -> None:
+        """Log and count changes of health, and announce them."""
         for change in changes:
             said = event(change)
             log.log(logging.WARNING if said.warning else logging.INFO, said.note)
             self.metrics.state_changes.labels(change.kind, change.state).inc()
         if changes:
-            self.told(changes)
+            self.health_changes.announce(changes)
             self.servers.changed()
             self._show()
 
@@ -226,4 +238,4 @@ class Plugin:
         self.metrics.devices.clear()
         for (kind, state), count in by_state(standings).items():
             self.metrics.devices.labels(kind, state).set(count)
-        self.changed()
+        self.device_changes.announce()

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 async def run_device_plugin(
     config: DevicePluginConfig, backend: Backend, node: str, auth: Auth | None
 ) -> None:
-    """Run until SIGTERM or SIGINT. ``auth``: None leaves the cluster alone.
+    """Run until SIGTERM or SIGINT. ``auth``: None runs without an API server.
 
     Prints one JSON line once its pages are served.
     """
@@ -39,13 +39,14 @@ async def run_device_plugin(
     metrics = DevicePluginMetrics(new_registry())
     async with AsyncExitStack() as stack:
         stack.push_async_callback(backend.close)
-        made = wiring.parts(config, backend, node, metrics, follows=auth is not None)
-        ready = Health({"kubelet": made.plugin.followed, "devices": made.plugin.known})
-        cluster = None
+        client = None
         if auth is not None:
             await auth.current()  # credentials that cannot be read end the process, not a retry
             client = await stack.enter_async_context(KubeClient(auth))
-            cluster = wiring.in_cluster(config, client, node, made, metrics)
+        made = wiring.parts(wiring.NodeBasis(config, backend, node, metrics), client)
+        ready = Health({"kubelet": made.plugin.followed, "devices": made.plugin.known})
+        cluster = made.cluster
+        if cluster is not None:
             ready.add("node", cluster.problem)
         board = made.plugin.board
         host, port = await stack.enter_async_context(
@@ -58,7 +59,7 @@ async def run_device_plugin(
 
 
 async def _until(stop: asyncio.Event, work: Iterable[Coroutine[object, object, object]]) -> None:
-    """Do ``work`` until ``stop`` is set; raises what ends any of it before."""
+    """Run ``work`` until ``stop`` is set. An error of any of it is raised."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
         await stop.wait()

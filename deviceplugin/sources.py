@@ -20,7 +20,7 @@ _DISPLAY: Final = "0x03"  # PCI class of VGA and 3D controllers
 
 
 def backend(config: DevicePluginConfig, node: str) -> Backend:
-    """Return what finds the devices of ``node``. Raises ``ConfigError`` where nothing would."""
+    """Return the backend for the devices of ``node``. Raises ``ConfigError`` where all are off."""
     simulation = config.simulation
     if simulation.machine:
         machine = simulatedmachine.load(simulation.machine)
@@ -33,7 +33,7 @@ def backend(config: DevicePluginConfig, node: str) -> Backend:
 
 def _real(sources: DeviceSources) -> list[tuple[bool, Callable[[], Backend]]]:
     sys = sources.root / "sys"
-    # By the hardware, not by the driver: that may be loaded minutes after this starts.
+    # By the hardware: the driver may be loaded minutes after this process starts.
     nvidia = sources.nvml == "always" or (sources.nvml == "auto" and _has_nvidia(sys / _PCI))
     return [
         (nvidia, lambda: NvmlBackend(library=sources.nvml_library, root=sources.root)),

@@ -1,4 +1,4 @@
-"""What is advertised, in the words of the handshake: stocks of offers, by what plans call them.
+"""Turns what is advertised into stocks of offers, with the names that plans use.
 
 ==============  ====================================================
 a whole device  its UUID, a NIC's verbs name
@@ -40,7 +40,7 @@ def stocks(
 
 
 def picker(inventory: Inventory) -> Picker:
-    """Return what picks on the node's topology."""
+    """Return a picker for the node's topology."""
     return Picker(PairScores.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
 
 
@@ -76,7 +76,7 @@ def _kind(each: Advertised) -> IdKind:
 
 
 def _instances(inventory: Inventory) -> Iterator[tuple[str, MigInstance]]:
-    """Yield MIG instances with what plans call them."""
+    """Yield MIG instances with their names in plans."""
     for gpu in inventory.gpus:
         for one in gpu.mig.instances if gpu.mig else ():
             yield f"{gpu.uuid}/{one.profile}@{one.start}", one

@@ -71,7 +71,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:
             extender.parts.jobs["certificates"] = tls.keep
-            tls.on_failed = extender.parts.gate.handshake_failed
+            tls.listen(extender.parts.gate.handshake_failed)
         runner = web.AppRunner(
             make_app(extender.parts),
             access_log=None,

@@ -1,4 +1,4 @@
-"""What a container is told with its devices: names, variables, mounts, device files.
+"""What a container gets with its devices: CDI names, variables, mounts, device files.
 
 ::
 
@@ -7,10 +7,10 @@
                                 ├─► AMD's, NICs     CDI names, device files
                                 └─► shares          MPS pipes; memory limits
 
-The kubelet puts the variables of all resources of a container together, in random order, and
-skips what is there already; so no two resources may set the same one to different values. The
-pod's own variables come after them (pkg/kubelet/kubelet_pods.go) and win, so a user's
-NCCL_IB_HCA is never overridden. Pure: the same ids give the same answer, whoever asks.
+The kubelet joins the variables of all resources of a container, in random order, and skips a
+variable that it has already; so no two resources may set one variable to different values. The
+pod's own variables come after them (pkg/kubelet/kubelet_pods.go) and win: a user's NCCL_IB_HCA is
+never overridden. Pure: the same ids always give the same answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from deviceplugin.resources.advertisements import (
 
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 VOLUMES: Final = "/var/run/nvidia-container-devices"  # nvidia-container-toolkit, volume-mounts
-VOID: Final = "void"  # none, said so that an image's own "all" does not count
+VOID: Final = "void"  # no GPU by this variable; it overrides an image's own "all"
 GPUS: Final = "MUSTER_GPUS"
 NICS: Final = "MUSTER_NICS"
 _MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root.go
@@ -47,12 +47,12 @@ class ContainerAnswers:
         self._gpus: Mapping[str, Gpu] = {}
 
     def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
-        """Hear what the node has."""
+        """Take in what the node has."""
         self._inventory, self._advertisement = inventory, advertisement
         self._gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what a container gets. Raises ``Refused`` for ids that it may not have."""
+        """Return what a container gets. Raises ``AllocationRefused`` for ids it may not have."""
         found = self._advertisement.of(resource)
         if found is None:
             return ContainerAnswer()
@@ -126,7 +126,7 @@ class ContainerAnswers:
         return ContainerAnswer(envs=envs, files=_files((*shared, *paths)))
 
     def _nics(self, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
-        """Give NICs; of a pool, all of its NICs."""
+        """Return the answer for NICs; an id of a pool stands for all NICs of the pool."""
         names = tuple(dict.fromkeys(name for device in devices for name in device.parents))
         envs = {NICS: ",".join(names)}
         if self._settings.nccl_hcas:
@@ -150,8 +150,8 @@ def _limits(
 ) -> dict[str, str]:
     """Return how much memory of each GPU a container may use, in MiB.
 
-    HAMi's library and Alibaba's (gpushare-device-plugin pkg/gpu/nvidia/const.go) read these;
-    nothing else keeps the container to it.
+    The libraries of HAMi and Alibaba (gpushare-device-plugin pkg/gpu/nvidia/const.go) read these
+    variables and enforce the limits; nothing else does.
     """
     units: dict[str, int] = {}
     for device in devices:

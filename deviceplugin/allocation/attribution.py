@@ -1,18 +1,18 @@
-"""For which pod the kubelet asks: it never says so.
+"""For which pod the kubelet asks; the call does not name it.
 
-In this order::
+Pods are considered in this order::
 
-    it must include what a pod has          that pod: its init containers had them
-    the pod that got something last         the kubelet admits one pod at a time
+    the call must include ids of a pod      that pod: its init containers had them
+    the pod that got devices last           the kubelet admits one pod at a time
     batch, then creation                    it takes pods as its watch brings them, and those of
                                             one list by creation (HandlePodAdditions)
-    what is kept is available               among pods of one batch and second, whose order in
-                                            the kubelet nobody knows
+    what is kept for it is available        for pods of one batch and one second, as their
+                                            order in the kubelet is not known
     uid
 
-Only pods whose next container asks for just that number are looked at, and, right after the
-kubelet was heard, only those it knows. What is allocated is recognised the same way, but first by
-the set: what was offered to a pod, then what is kept for one.
+Only pods count whose next container asks for exactly that number; right after the kubelet's list,
+only pods that are on it. The pod of an allocation is found in the same way, but first by the ids:
+those that were offered to a pod, then those that are kept for one.
 """
 
 from collections import Counter
@@ -25,30 +25,30 @@ from deviceplugin.allocation.values import ContainerAsk, IdStock, NodePod, Offer
 
 
 class Turn(NamedTuple):
-    """Who is given ids, and for which container; ``sure``: nobody else can be meant.
+    """The pod and container that ids are given to."""
 
-    ``owner``: a pod's uid, or that of claims of which no pod is known; "" for a new one.
-    """
-
+    #: a pod's uid, or the owner of claims of an unknown pod; "": a new unknown pod
     owner: str
+    #: None where it is not known
     ask: ContainerAsk | None
+    #: whether no other pod can be meant
     sure: bool
 
 
 class PodAttribution:
-    """``current``: who got something last. ``offered``: to whom what was, by resource.
-
-    ``known``: pods that the kubelet knows, (namespace, name), if it was heard just now.
-    """
+    """Finds the pod of a call."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
+        #: owner that got devices last
         self.current = ""
+        #: resource → the last offer: uid and ids
         self.offered: dict[str, tuple[str, frozenset[str]]] = {}
+        #: (namespace, name) of the pods on the kubelet's list, None after an allocation
         self.known: frozenset[tuple[str, str]] | None = None
 
     def given(self, claim: ContainerClaim) -> None:
-        """Take note of what was given."""
+        """Store which pod was given devices."""
         self.current = claim.owner
         self.known = None
         self.offered.pop(claim.resource, None)
@@ -65,10 +65,10 @@ class PodAttribution:
             found = known or found
         return sorted(found, key=lambda pod: (pod.uid != self.current, pod.order))
 
-    def whose(
+    def asking_pod(
         self, stock: IdStock, size: int, must: Sequence[OfferedId], have: Sequence[OfferedId]
     ) -> NodePod | None:
-        """Return for whom the kubelet asks, as far as can be told."""
+        """Return the pod for which the kubelet most likely asks; None where no pod does."""
         owner_of = self._book.claims.owner_of
         holders = {owner_of(stock.resource, offer.id) for offer in must} - {""}
         if len(holders) == 1:
@@ -83,7 +83,7 @@ class PodAttribution:
         return next(fitting, asking[0])
 
     def recognise(self, stock: IdStock, ids: frozenset[str]) -> Turn:
-        """Return to whom ids are given."""
+        """Return the pod and container that get these ids."""
         passed = self._passed_on(stock.resource, ids)
         if passed is not None:
             return passed
@@ -107,7 +107,7 @@ class PodAttribution:
         return None
 
     def _by_set(self, stock: IdStock, asking: list[NodePod], ids: frozenset[str]) -> NodePod | None:
-        """Return the pod that these ids were offered to, or are kept for."""
+        """Return the pod that these ids were offered to, else the one that they are kept for."""
         uid, offered = self.offered.get(stock.resource, ("", frozenset()))
         if offered == ids and any(pod.uid == uid for pod in asking):
             return self._book.pods[uid]

@@ -8,7 +8,7 @@ from deviceplugin.allocation.pairs import Pairs
 
 
 class DeviceChooser:
-    """Answers for one matrix of pairs and keeps what it found out about it."""
+    """Chooses by one matrix of pairs; the exact chooser caches its results."""
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -17,8 +17,8 @@ class DeviceChooser:
     def choose(self, available: Sequence[str], must: Sequence[str], size: int) -> tuple[str, ...]:
         """Return ``size`` names of ``available`` and ``must``, all of ``must`` among them.
 
-        In the order of the inventory. Names that are not in it are nowhere near anything: they
-        are taken last. Fewer come back where fewer are there.
+        They are in the order of the inventory. Names that the inventory lacks have no score and
+        are taken last. Fewer names are returned where there are not enough.
         """
         index = self.pairs.index
         known = sorted({index[name] for name in (*available, *must) if name in index})

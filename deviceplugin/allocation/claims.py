@@ -1,4 +1,4 @@
-"""Who holds which ids, and how that is known.
+"""Which containers have which ids, and by what that is known.
 
 One claim is what one container has of one resource. Its life::
 
@@ -9,18 +9,18 @@ One claim is what one container has of one resource. Its life::
        by the plan, or       another set came │                     │  │  │ the kubelet says│
        chosen here           ◄────────────────┘    PreStartContainer│  │  │ it is another   │
             ▲                                      or the pod runs, │  │  └ pod's: moved ───┘
-            │ given to somebody else by the        or List says so  ▼  │
-            │ kubelet: chosen anew            ┌───────────┐            │ the kubelet does not
+            │ given to another pod by the          or List says so  ▼  │
+            │ kubelet: chosen again           ┌───────────┐            │ the kubelet does not
             │                                 │ CONFIRMED │            │ know of it, or gave its
-            └── (the displaced pod)           └─────┬─────┘            │ ids to somebody else
+            └── (the displaced pod)           └─────┬─────┘            │ ids to another pod
                                                     │ the pod is over  ▼
                                                     │ or gone     ┌──────────┐
                                                     └────────────►│ RELEASED │
                                                                   └──────────┘
 
-Reserved and offered are not kept here: reservations follow from the pods and from what is held
-(``reservations``), an offer is a note of the table. An id is held by one owner at most; only
-within a pod it may be in several claims, where containers use what init containers had.
+RESERVED and OFFERED are not stored here: reservations are derived from pods and claims
+(``reservations``), and ``attribution`` stores the last offer. An id has at most one owner. Within
+a pod it may be in several claims, where containers use devices that init containers had.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,16 +29,16 @@ from enum import Enum
 from typing import Final
 
 UNKNOWN: Final = "?"
-"""How owners begin of which no pod is known: each claim has one of its own."""
+"""Beginning of the owners that stand for unknown pods; each such claim has its own owner."""
 
 
 def unknown(namespace: str, name: str) -> str:
-    """Return the owner for a pod that the kubelet names and that is not known here yet."""
+    """Return the owner for a pod that the kubelet lists and that is not known here yet."""
     return f"{UNKNOWN}{namespace}/{name}"
 
 
 class ClaimStage(Enum):
-    """See the drawing."""
+    """The stages of a claim that are stored; see the drawing."""
 
     ALLOCATED = "allocated"
     CONFIRMED = "confirmed"
@@ -46,27 +46,30 @@ class ClaimStage(Enum):
 
 @dataclass(slots=True, eq=False)
 class ContainerClaim:
-    """``owner``: a pod's uid. ``sure``: that it is this pod's, and no other's that is alike.
-
-    ``container``: its name, "" where it is not known. ``serial``: claims are numbered as made.
-    ``heard``: the kubelet said so. ``guessed``: it may be a part of what
-    the container has, or other shares of the same devices.
-    """
+    """What one container has of one resource."""
 
     resource: str
+    #: as advertised
     ids: frozenset[str]
+    #: a pod's uid, or an owner for an unknown pod
     owner: str
+    #: name of the container, "" where it is not known
     container: str
+    #: claims are numbered in the order in which they are made
     serial: int
+    #: whether the next containers of the pod use its devices: it is a plain init container's
     passes_on: bool = False
     stage: ClaimStage = ClaimStage.ALLOCATED
+    #: whether it is certainly this pod's, and not that of another pod that asks for the same
     sure: bool = False
+    #: whether the ids may be only a part, or other shares of the same devices
     guessed: bool = False
-    heard: bool = False
+    #: whether the kubelet's list has shown it
+    confirmed_by_list: bool = False
 
     @property
     def anonymous(self) -> bool:
-        """Whether no pod is known that it belongs to."""
+        """Whether the pod that it belongs to is unknown."""
         return self.owner.startswith(UNKNOWN)
 
 
@@ -84,7 +87,7 @@ class Claims:
     def make(
         self, resource: str, ids: frozenset[str], owner: str, container: str, *, passes_on: bool
     ) -> ContainerClaim:
-        """Return a new claim; without ``owner`` it gets one of its own."""
+        """Return a new claim; an empty ``owner`` becomes an owner for an unknown pod."""
         self.serial += 1
         claim = ContainerClaim(
             resource, ids, owner or f"{UNKNOWN}{self.serial}", container, self.serial, passes_on
@@ -105,12 +108,12 @@ class Claims:
                 del self._by_id[claim.resource, each]
 
     def drop_owner(self, owner: str) -> None:
-        """Release all that a pod has."""
+        """Release all claims of a pod."""
         for claim in list(self._of.get(owner, ())):
             self.drop(claim)
 
     def move(self, claim: ContainerClaim, owner: str, container: str) -> None:
-        """Give a claim to another pod; its stage stays."""
+        """Give a claim to another pod; the stage does not change."""
         self.drop(claim)
         claim.owner, claim.container = owner or f"{UNKNOWN}{claim.serial}", container
         self._add(claim)
@@ -132,7 +135,7 @@ class Claims:
         return list(found.values())
 
     def owner_of(self, resource: str, device: str) -> str:
-        """Return who holds an id, "" if nobody does."""
+        """Return the owner of an id, "" where it has none."""
         holders = self._by_id.get((resource, device))
         return holders[0].owner if holders else ""
 

@@ -1,4 +1,4 @@
-"""Where plans and what is given disagree, as of now."""
+"""Where a pod's devices differ from its plan, as of now."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from deviceplugin.allocation.values import Deviation, DeviationKind, NodePod, Po
 
 
 def deviations(book: Book) -> tuple[Deviation, ...]:
-    """Return all disagreements, by pod in the order of ``NodePod.order``."""
+    """Return all deviations, by pod in the order of ``NodePod.order``."""
     pods = sorted(book.pods.values(), key=lambda pod: pod.order)
     return tuple(each for pod in pods for each in _of(book, pod))
 

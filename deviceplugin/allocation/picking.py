@@ -1,16 +1,16 @@
-"""Which ids to take where no plan says it.
+"""Which ids to take where no plan names them.
 
 ==========  =======================================================================
 whole       the best set by links and PCIe (``chooser``); NICs beside their GPUs
 replicas    spread: the device with most free first, others before the same again;
             packed: the device with fewest free first
 units       all from one device, the fullest that has enough
-MIG         the instance that spoils fewest places of other profiles, highest first
+MIG         the instance that blocks the fewest places of other profiles, highest first
 ==========  =======================================================================
 
-*NICs beside GPUs*: pairs of a NIC and a GPU are made, nearest first, every GPU once before any
-twice, so that four GPUs below four switches get one NIC below each. PCIe is a tree, and in a
-tree taking the nearest pairs first gives the best sum.
+*NICs beside GPUs*: NICs are paired with GPUs, the nearest pair first, and every GPU gets one NIC
+before any gets two. So four GPUs below four switches get one NIC below each. PCIe is a tree, and in
+a tree the nearest pairs first give the best sum.
 """
 
 from collections import Counter
@@ -25,15 +25,16 @@ from deviceplugin.model.inventory import Gpu
 
 @dataclass(slots=True)
 class Picker:
-    """Picks on one node's topology. ``gpus``: those that are cut, for their MIG profiles."""
+    """Picks on one node's topology."""
 
     topology: PairScores = EMPTY
+    #: by UUID, for their MIG profiles
     gpus: Mapping[str, Gpu] = field(default_factory=dict)
     _gpu_chooser: DeviceChooser = field(init=False)
     _nic_chooser: DeviceChooser = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the choosers, which remember."""
+        """Make the choosers, which cache their answers."""
         self._gpu_chooser = DeviceChooser(self.topology.gpus)
         self._nic_chooser = DeviceChooser(self.topology.nics)
 
@@ -47,7 +48,7 @@ class Picker:
     ) -> list[OfferedId]:
         """Return ``size`` offers, ``must`` first, the others of ``have``; fewer if there are.
 
-        ``have`` holds nothing of ``must``. ``near``: GPUs that NICs should be near to.
+        ``have`` and ``must`` have no id in common. ``near``: GPUs that NICs should be near to.
         """
         missing = size - len(must)
         if missing <= 0:
@@ -89,7 +90,7 @@ class Picker:
         missing: int,
         near: Sequence[str],
     ) -> list[OfferedId]:
-        """Pair NICs with GPUs; those that are taken already have the GPUs they are nearest to."""
+        """Pair NICs with GPUs; each NIC of ``must`` is paired with the GPU nearest to it."""
         between = self.topology.between
         served = Counter[str]()
         for offer in must:
@@ -118,7 +119,7 @@ class Picker:
     def _least_spoiling(
         self, stock: IdStock, have: Sequence[OfferedId], missing: int
     ) -> list[OfferedId]:
-        """Take instances one by one; what is not to be had counts as used."""
+        """Take instances one by one; an instance that is not available counts as used."""
         free = {offer.name for offer in have}
         used = Counter[str]()
         for offer in stock.offers:
@@ -136,7 +137,7 @@ class Picker:
     def _spoiled(
         self, stock: IdStock, offer: OfferedId, used: Mapping[str, int]
     ) -> tuple[int, int, int]:
-        """Return the slices of other profiles' places that go; fuller GPUs, then high up."""
+        """Return a sort key: slices of blocked places, then fuller GPUs, then higher slices."""
         bits, taken = stock.slices.get(offer.name, 0), used.get(offer.parent, 0)
         gpu = self.gpus.get(offer.parent)
         profiles = gpu.mig.profiles if gpu is not None and gpu.mig is not None else ()
@@ -161,7 +162,7 @@ def _by_parent(have: Iterable[OfferedId]) -> dict[str, list[OfferedId]]:
 
 
 def _spread(have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int) -> list[OfferedId]:
-    """Take shares of different devices, of those with most left first."""
+    """Take shares of different devices, of the device with most free shares first."""
     free = _by_parent(have)
     mine = Counter(offer.parent for offer in must)
     chosen: list[OfferedId] = []
@@ -193,5 +194,5 @@ def _from_one(
 
 
 def _fill(row: Sequence[OfferedId], missing: int) -> int:
-    """Return what would be left; of rows that are too short, the longest comes first."""
+    """Return how many units stay free; rows that are too short sort by length, longest first."""
     return len(row) - missing if len(row) >= missing else -len(row)

@@ -1,11 +1,10 @@
-"""What a plan means for each resource of a node: names, each with the number of ids.
+"""What a plan means for each resource of a node: names, each with a number of ids.
 
 The extender writes one list of names for a pod: first the whole devices, resource by resource
 in the order of their names, then one entry after the other for the containers that ask for
 shares, running ones before plain init containers (``muster.cluster.devices.needs``,
-``muster.workloads.devices.deviceasks``), each in the node's order. Nothing in it says which
-container gets what, and nothing needs to: a name belongs to the resource that offers it, and within
-a pod any split will do.
+``muster.workloads.devices.deviceasks``), each in the node's order. The list does not assign names
+to containers: a name belongs to the resource that offers it, and within a pod any split is right.
 
 ::
 
@@ -26,16 +25,18 @@ from deviceplugin.allocation.values import DeviationKind, IdKind, IdStock, NodeP
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """``wanted``: resource → names with numbers of ids; ``problems``: (resource, why, detail)."""
+    """A plan, resource by resource."""
 
+    #: resource → names with numbers of ids
     wanted: Mapping[str, Counter[str]] = field(default_factory=dict)
+    #: (resource, why, detail)
     problems: tuple[tuple[str, DeviationKind, str], ...] = ()
 
 
 def needed(pod: NodePod, resource: str) -> int:
-    """Return how many different ids the pod holds in the end, as the kubelet deals them out.
+    """Return how many different ids the pod has in the end, as the kubelet gives them.
 
-    What plain init containers have is used up by the ones after them before anything new is.
+    Later containers get what plain init containers had before they get new ids.
     """
     held = spare = 0
     for ask, amount in pod.asks(resource):
@@ -46,7 +47,7 @@ def needed(pod: NodePod, resource: str) -> int:
 
 
 def meaning(pod: NodePod, stocks: Mapping[str, IdStock]) -> Meaning:
-    """Return what a pod's plan says of this node's resources."""
+    """Return what a pod's plan means for this node's resources."""
     if pod.problem:
         return Meaning(problems=(("", DeviationKind.UNREADABLE, pod.problem),))
     if pod.plan is None:
@@ -89,7 +90,7 @@ def _counted(pod: NodePod, stock: IdStock, names: list[str]) -> Counter[str] | N
 
 
 def _shared_out(pod: NodePod, resource: str, names: list[str], least: int) -> Counter[str] | None:
-    """Deal units out: each running container has its own names, as many as the others."""
+    """Return units per name: each running container has as many names as the others."""
     running = [amount for ask, amount in pod.asks(resource) if not ask.passes_on]
     if running and len(names) % len(running) == 0 and sum(running) == least:
         each = len(names) // len(running)

@@ -1,17 +1,17 @@
-"""What the kubelet says who has what, taken over.
+"""Updates the claims by what the kubelet lists.
 
-Each row names a container and all it has of a resource. Against the claims::
+Each row names a container and all that it has of a resource. What happens to a claim::
 
-    same owner, container and ids     stays, and is sure now
-    same ids, another owner           moves to whom the kubelet says
-    some of the ids                   what init containers had: moves along with them
-    none of the ids                   the kubelet does not know of it: released, but for
-                                      - claims made after it was asked
-                                      - init containers of pods it knows, which it does not list
+    same owner, container and ids     it stays, and is now sure
+    same ids, another owner           it moves to the owner in the list
+    some of the ids                   an init container had them: it moves with them
+    none of the ids                   it is released, except
+                                      - claims made after the kubelet was asked
+                                      - init containers of listed pods, which are never listed
                                         (kubernetes/kubernetes#126765)
-                                      - started containers of pods it knows: then it has lost its
-                                        checkpoint, and they go on using what they have
-    a row without a claim             a claim is made: this process was away when it was given
+                                      - started containers of listed pods: the kubelet has lost
+                                        its checkpoint, and they still use the devices
+    a row without a claim             a claim is made: the ids were given while no plugin ran
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from deviceplugin.allocation.values import ListedDevices, NodePod, PodStage
 
 
 class _Row(NamedTuple):
-    """What one container has of one resource; ``owner`` also where the pod is not known here."""
+    """What one container has of one resource; an unknown pod has an owner, too."""
 
     resource: str
     ids: frozenset[str]
@@ -31,8 +31,8 @@ class _Row(NamedTuple):
     container: str
 
 
-class Hearing:
-    """One listing; ``since``: the last claim that it can know of."""
+class Reconciliation:
+    """Applies one list. ``since``: number of the last claim that it can contain."""
 
     def __init__(self, book: Book, since: int) -> None:
         self._book = book
@@ -40,7 +40,7 @@ class Hearing:
         self._uids = _by_name(book.pods.values())
 
     def take(self, listing: Sequence[ListedDevices]) -> None:
-        """Change the claims to what is listed."""
+        """Change the claims to what the list says."""
         rows = self._rows(listing)
         listed = {self._owner(each) for each in listing}
         claims = self._book.claims
@@ -65,7 +65,7 @@ class Hearing:
         if exact is not None and not self._is_inits(claim, exact):
             stages[claim.resource, claim.ids] = claim.stage
             if (claim.owner, claim.container) == (exact.owner, exact.container):
-                claim.sure = claim.heard = True
+                claim.sure = claim.confirmed_by_list = True
             else:
                 self._book.claims.drop(claim)
         elif touching:
@@ -74,16 +74,16 @@ class Hearing:
             self._book.claims.drop(claim)
 
     def _is_inits(self, claim: ContainerClaim, row: _Row) -> bool:
-        """Tell whether a claim is an init container's, of which the row is silent."""
+        """Return whether a claim is an init container's and the row is another container's."""
         return claim.passes_on and claim.container != row.container
 
     def _along(self, claim: ContainerClaim, touching: list[_Row]) -> None:
-        """Have an init container's claim where the containers are that use its devices."""
+        """Move an init container's claim to the pod whose containers use its devices."""
         owners = {row.owner for row in touching}
         if not claim.passes_on or len(owners) > 1:
             self._book.claims.drop(claim)
             return
-        claim.sure = claim.heard = True
+        claim.sure = claim.confirmed_by_list = True
         owner = owners.pop()
         if owner == claim.owner and claim.container:
             return
@@ -104,7 +104,7 @@ class Hearing:
         return claim.passes_on or started
 
     def _ensure(self, row: _Row, stage: ClaimStage | None) -> None:
-        """Have a claim for a row; whatever the pod seemed to have there instead is dropped."""
+        """Make the claim of a row unless it exists; drop the claims that contradict the row."""
         claims = self._book.claims
         held = claims.holding(row.resource, row.ids)
         if any((c.owner, c.container, c.ids) == (row.owner, row.container, row.ids) for c in held):
@@ -118,7 +118,7 @@ class Hearing:
         made = claims.make(row.resource, row.ids, row.owner, row.container, passes_on=False)
         pod = self._book.pods.get(row.owner)
         running = pod is not None and pod.life is PodStage.RUNNING
-        made.sure = made.heard = True
+        made.sure = made.confirmed_by_list = True
         made.stage = ClaimStage.CONFIRMED if running else stage or ClaimStage.ALLOCATED
         if pod is not None:
             made.passes_on = any(
@@ -126,7 +126,7 @@ class Hearing:
             )
 
     def _rows(self, listing: Iterable[ListedDevices]) -> list[_Row]:
-        """Return one row per container and resource: kubelets list each device by itself."""
+        """Return one row per container and resource: kubelets list every device separately."""
         found: dict[tuple[str, str, str], frozenset[str]] = {}
         for each in listing:
             if each.resource in self._book.stocks and each.ids:
@@ -140,6 +140,6 @@ class Hearing:
 
 
 def _by_name(pods: Iterable[NodePod]) -> dict[tuple[str, str], str]:
-    """Return the uid behind each name: of the youngest pod, and of one that is over the last."""
+    """Return (namespace, name) → uid of the youngest pod; of an ended pod only without others."""
     ordered = sorted(pods, key=lambda pod: (pod.life is not PodStage.OVER, pod.order))
     return {(pod.namespace, pod.name): pod.uid for pod in ordered}

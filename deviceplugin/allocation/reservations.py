@@ -1,12 +1,12 @@
-"""What is kept for each pod that is still to come, derived anew after every change.
+"""What is kept for each pod that has no devices yet, computed again after every change.
 
-1. Pods whose plan can be met as it is keep it, in the order in which they are expected.
-2. Pods without (their plan names something that is ill, taken or not there, or they have none
-   and were chosen for here) keep what can be kept of it and get the rest from what is left,
-   GPUs first, then NICs beside them.
+1. A pod keeps its plan where all of it is free, in the order in which pods are expected.
+2. Other pods keep what is free of their plan, or of the choice made here, and get the rest from
+   what is left: GPUs first, then NICs near them. Their plan names a device that is ill, taken or
+   missing, or they have no plan.
 
-Nothing of this is remembered: a device that is well again is back in its plan, and whatever the
-kubelet did is simply what is not free any more.
+Nothing is stored between two computations. A device that is well again is again kept for the pod
+that planned it, and a device that the kubelet has given away is simply not free.
 """
 
 from collections import Counter
@@ -22,17 +22,21 @@ Names = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class DeviceWish:
-    """What one pod should still get of one resource: ``names``, ``missing`` ids in all."""
+    """What one pod should still get of one resource."""
 
+    #: names that it should get, with numbers of ids
     names: Names
+    #: how many ids it still needs in all
     missing: int
+    #: whether the names are those of its plan
     planned: bool
 
 
 @dataclass(slots=True)
 class DeviceReservations:
-    """By resource, then by pod: names that are kept for it beside what it has."""
+    """What is kept for the pods of a node, beside what they have."""
 
+    #: resource → uid → names with numbers of ids
     kept: dict[str, dict[str, Names]]
 
     def of(self, resource: str, uid: str) -> Names:
@@ -58,8 +62,8 @@ def reserve(
 ) -> DeviceReservations:
     """Return all reservations.
 
-    ``pods``: those that are still to come, in order. ``free``: a stock's healthy offers that
-    nobody holds. ``gpus_of``: the GPUs that a pod has or that are kept for it.
+    ``pods``: those without devices, in order. ``free`` returns a stock's healthy offers that no
+    container has, ``gpus_of`` the GPUs that a pod has or that are kept for it.
     """
     kept: dict[str, dict[str, Names]] = {}
     for stock in sorted(stocks, key=lambda stock: stock.nics):
@@ -75,13 +79,13 @@ def reserve(
                 disturbed.append((pod, one))
         for pod, one in disturbed:
             near = gpus_of(pod.uid, kept) if stock.nics else []
-            again = _anew(stock, one, left, free(stock), near, picker)
+            again = _rechosen(stock, one, left, free(stock), near, picker)
             left -= again
             mine[pod.uid] = again
     return DeviceReservations(kept)
 
 
-def _anew(
+def _rechosen(
     stock: IdStock,
     one: DeviceWish,
     left: Names,

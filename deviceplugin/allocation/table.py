@@ -1,28 +1,28 @@
-"""The one table of a node: who is to have which devices, who was offered them, who has them.
+"""One table per node: which pod is to have, was offered, and has which devices.
 
-The kubelet asks per container and resource and never says for which pod. The table knows the
-node's pods, in the order in which the kubelet is expected to admit them, and what is kept for
-each (``reservations``); so it answers with names that only one pod can mean, and recognises the
-pod by what the kubelet then allocates::
+The kubelet asks per container and resource and never names the pod. The table knows the node's
+pods, in the order in which the kubelet is expected to admit them, and what is kept for each
+(``reservations``). It answers with names that are kept for one pod only, and recognises the pod by
+the ids that the kubelet then allocates::
 
-    pods, plans ─────┐                    ┌──► preferred: what is kept for the pod whose turn it is
+    pods, plans ─────┐                    ┌──► preferred: what is kept for the pod that is next
     stocks, health ──┼──► reservations ───┤
-    claims ──────────┘                    └──► allocate: the pod whose set it is ──► claim
+    claims ──────────┘                    └──► allocate: the pod with that set ──► claim
         ▲                                                                             │
-        └──── heard: what the kubelet says each container has (pod-resources) ◄───────┘
+        └──── listed: what each container has by pod-resources List ◄───────┘
 
-*Whose turn it is*: the pod that is being admitted (it has some of what it asks for, and got it
-last), then by ``NodePod.order``. Pods that are alike can still be mistaken for one another. That
-is told apart where the kubelet is asked whom it knows (a pod is listed from the moment it is
-admitted, and not before; it may be one of the ``strangers``), and put right in any case when a
-container starts: claims move to the pods that have them, and what is kept for the others follows.
+*Which pod is next*: the one that is being admitted (it has a part of what it asks for, and got it
+last), then by ``NodePod.order``. Pods that ask for the same can still be confused. The kubelet's
+list helps: it has a pod from its admission on, and not before, and may name pods that the watch has
+not brought (``strangers``). When a container starts, confusion is corrected in any case: claims
+move to the pods that have the devices, and reservations follow.
 
-*What is refused*: ids that a started container of another living pod has, as the kubelet itself has
-said. It frees devices only when containers have ended, but one that has lost its checkpoint gives
-away what is in use. All else is granted, whatever was planned: the kubelet's books are the truth,
-and a disagreement with a plan is a ``Deviation``.
+*What is refused*: ids that a started container of another living pod has by the kubelet's own list.
+The kubelet frees devices only when containers have ended, but one that has lost its checkpoint
+gives away devices that are in use. All other calls are granted, whatever was planned: the kubelet
+decides, and a difference to a plan is a ``Deviation``.
 
-Every call takes time in proportion to the node's devices and waiting pods. Not for threads.
+Every call takes time in proportion to the node's devices and waiting pods. For one thread only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from deviceplugin.allocation.claims import ClaimStage, ContainerClaim, unknown
 from deviceplugin.allocation.deviations import deviations
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.plans import needed
-from deviceplugin.allocation.reconciliation import Hearing
+from deviceplugin.allocation.reconciliation import Reconciliation
 from deviceplugin.allocation.reservations import Names
 from deviceplugin.allocation.tablestate import Book, counted
 from deviceplugin.allocation.values import (
@@ -48,7 +48,7 @@ from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
 class Table:
-    """See the module. Nothing in it waits or looks at a clock."""
+    """The table of one node; see the module. No method waits or reads a clock."""
 
     def __init__(self) -> None:
         self._book = Book()
@@ -57,17 +57,17 @@ class Table:
     # --- what happens on the node -----------------------------------------------------------
 
     def stock(self, stocks: Iterable[IdStock], picker: Picker | None = None) -> None:
-        """Take over what is offered now; ``picker`` where the inventory has changed."""
+        """Take in what is offered now; ``picker``: a new one where the inventory has changed."""
         self._book.stocks = {stock.resource: stock for stock in stocks}
         self._book.picker = picker or self._book.picker
-        self._book.changed(anew=True)
+        self._book.changed(rechoose=True)
 
     def pod(self, pod: NodePod) -> None:
-        """Take over a pod as it is now; releases what it has when it is over."""
+        """Take in a pod as it is now; release its devices when it is over."""
         book, before = self._book, self._book.pods.get(pod.uid)
-        if before is not None:  # its place among those that wait does not change
+        if before is not None:  # a pod keeps its place in the order
             pod = replace(pod, batch=before.batch, created=before.created)
-        else:  # the kubelet may have named it before
+        else:  # the kubelet may have listed it before
             for claim in book.claims.of(unknown(pod.namespace, pod.name)):
                 book.claims.move(claim, pod.uid, claim.container)
         book.pods[pod.uid] = pod
@@ -76,31 +76,31 @@ class Table:
         elif pod.life is PodStage.RUNNING:
             _confirm(book.claims.of(pod.uid))
         replanned = before is not None and before.plan != pod.plan
-        book.changed(pod.uid, anew=replanned or pod.life is not PodStage.WAITING)
+        book.changed(pod.uid, rechoose=replanned or pod.life is not PodStage.WAITING)
 
     def gone(self, uid: str) -> None:
-        """Forget a pod; releases what it has."""
+        """Forget a pod and release its devices."""
         self._book.pods.pop(uid, None)
         self._book.claims.drop_owner(uid)
-        self._book.changed(uid, anew=True)
+        self._book.changed(uid, rechoose=True)
 
-    def heard(self, listing: Iterable[ListedDevices], since: int) -> None:
-        """Take over what the kubelet says who has what.
+    def listed(self, listing: Iterable[ListedDevices], since: int) -> None:
+        """Take in the kubelet's list of what each container has.
 
-        ``since``: ``serial`` when it was asked; what was made later it cannot know. The pods it
-        names are those it knows; the next question counts on it.
+        ``since``: ``serial`` when the kubelet was asked; it cannot know of later claims. The next
+        call relies on the listed pods being those that the kubelet knows.
         """
         rows = tuple(listing)
-        Hearing(self._book, since).take(rows)
+        Reconciliation(self._book, since).take(rows)
         self._turns.known = frozenset((row.namespace, row.pod) for row in rows)
         self._book.changed()
 
     def recall(self, uid: str, devices: Mapping[str, Sequence[str]]) -> None:
-        """Take over what is published of a pod (``muster.dev/node-allocations``) after a start.
+        """Take over a pod's devices from ``muster.dev/node-allocations`` after a start.
 
-        Before the kubelet is heard, which knows better; but it does not list what init containers
-        have, and cannot always be asked. Ids of shares are guessed; so is whose container has what
-        where it is less than the pod needs.
+        Call it before ``listed``, which knows better. The annotation is needed since the kubelet
+        does not list what init containers have, and cannot always be asked. Ids of shares are
+        guessed, and so is the container where a pod has less than it needs.
         """
         claims, pod = self._book.claims, self._book.pods.get(uid)
         if pod is None or pod.life is PodStage.OVER:
@@ -122,11 +122,11 @@ class Table:
     # --- what the kubelet asks --------------------------------------------------------------
 
     def awaits(self, resource: str, size: int) -> bool:
-        """Tell whether some pod that is known still has to get so much in one container."""
+        """Return whether a known pod has a container that still has to get ``size`` ids."""
         return bool(self._turns.asking(resource, size))
 
     def strangers(self) -> frozenset[tuple[str, str]]:
-        """Return (namespace, name) of each pod that only the kubelet knows, if just heard."""
+        """Return (namespace, name) of each pod that only the kubelet's last list has."""
         named = self._turns.known or frozenset()
         return named - {(pod.namespace, pod.name) for pod in self._book.pods.values()}
 
@@ -140,7 +140,7 @@ class Table:
             return tuple(fixed | there)[: max(size, 0)]
         have = [o for o in stock.offers if o.id in there and o.id not in fixed]
         must_have = [stock.by_id[each] for each in fixed]
-        pod = self._turns.whose(stock, size, must_have, have)
+        pod = self._turns.asking_pod(stock, size, must_have, have)
         uid = "" if pod is None else pod.uid
         if pod is not None:
             self._book.choose_for(pod, stock, have)
@@ -151,11 +151,11 @@ class Table:
         return ids
 
     def doubts(self, resource: str, ids: Iterable[str]) -> bool:
-        """Tell whether ``heard`` might show that ids which seem to be in use are free."""
+        """Return whether ``listed`` might show that ids which seem to be in use are free."""
         return any(map(self._book.in_use, self._book.claims.holding(resource, ids)))
 
     def allocate(self, resource: str, ids: Sequence[str]) -> ContainerClaim:
-        """Give ids to the pod that owns them; ``AllocationRefused`` leaves all as it was."""
+        """Give ids to the pod that they are for. ``AllocationRefused`` changes nothing."""
         stock = self._book.stocks.get(resource)
         if stock is None:
             raise AllocationRefused(
@@ -177,15 +177,14 @@ class Table:
         return claim
 
     def starting(self, resource: str, ids: Sequence[str]) -> None:
-        """Note that a container with these ids starts; ``AllocationRefused`` for ids of others.
+        """Confirm that a container with these ids starts; ``AllocationRefused`` for ids of others.
 
-        The same container starts again and again; one that had devices before the next ones got
-        them has part of what they have. Ids that nobody has are taken as they are, as this
-        process may have been away when they were given.
+        A container may start many times. An init container's ids are a part of those of the next
+        containers. Ids without a claim get one: they may have been given while no plugin ran.
         """
         wanted, claims = frozenset(ids), self._book.claims
         for claim in claims.holding(resource, wanted):
-            if claim.guessed and claim.ids != wanted:  # now it is seen that the guess was wrong
+            if claim.guessed and claim.ids != wanted:  # the guess was wrong
                 claims.drop(claim)
         found = claims.holding(resource, wanted)
         owners = {claim.owner for claim in found}
@@ -206,34 +205,34 @@ class Table:
         self._book.changed()
 
     def _first(self, owners: set[str], resource: str) -> ContainerAsk | None:
-        """Return the init container of the one owner that nobody knows to have anything."""
+        """Return the init container of the single owner that has no claim yet."""
         pod = self._book.pods.get(next(iter(owners), ""))
         asks = [] if pod is None else pod.asks(resource)
         served = {claim.container for owner in owners for claim in self._book.claims.of(owner)}
         return next((ask for ask, _ in asks if ask.passes_on and ask.name not in served), None)
 
-    # --- what can be told -------------------------------------------------------------------
+    # --- questions ----------------------------------------------------------------------
 
     @property
     def serial(self) -> int:
-        """The number of the last claim that was made; ``heard`` wants it."""
+        """The number of the last claim; an argument of ``listed``."""
         return self._book.claims.serial
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """Return all disagreements between plans and what is, as of now."""
+        """Return all differences between plans and devices, as of now."""
         return deviations(self._book)
 
     def given(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Return, per uid and resource, the names of what pods have, sorted."""
+        """Return uid → resource → sorted names of the devices that the pod has."""
         owners = {claim.owner for claim in self._book.claims if not claim.anonymous}
         return {uid: self._given_to(uid) for uid in sorted(owners)}
 
     def ids_in_use(self) -> frozenset[str]:
-        """Return all ids that somebody has, known pod or not."""
+        """Return all ids that a container has, of known pods and others."""
         return frozenset(each for claim in self._book.claims for each in claim.ids)
 
     def kept_for(self, uid: str) -> dict[str, tuple[str, ...]]:
-        """Return, per resource, the names that are kept for a pod that is still to come."""
+        """Return resource → names that are kept for a pod that has not got them yet."""
         kept = self._book.reservations().kept
         mine = {resource: names[uid] for resource, names in kept.items() if names.get(uid)}
         return {resource: tuple(sorted(names.elements())) for resource, names in mine.items()}
@@ -243,7 +242,7 @@ class Table:
         return {r: tuple(sorted(names.elements())) for r, names in found.items() if names}
 
     def validate(self) -> None:
-        """Raise ``AssertionError`` where what is held or kept contradicts itself."""
+        """Raise ``AssertionError`` where claims or reservations contradict each other."""
         self._book.validate()
 
     # --- taking -----------------------------------------------------------------------------
@@ -279,7 +278,7 @@ def _confirm(claims: Iterable[ContainerClaim]) -> None:
 
 
 def _checked(stock: IdStock, ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids as a set. Raises ``AllocationRefused`` for what nobody can be given."""
+    """Return the ids as a set. Raises ``AllocationRefused`` for ids that no pod can be given."""
     wanted = frozenset(ids)
     if not wanted or len(wanted) < len(ids):
         raise AllocationRefused(

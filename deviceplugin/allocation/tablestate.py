@@ -1,4 +1,4 @@
-"""The state behind the table: pods, stocks, claims, and what follows from them."""
+"""The state behind the table: pods, stocks, claims, and the reservations derived from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,9 +17,9 @@ from deviceplugin.allocation.values import ContainerAsk, IdStock, NodePod, Offer
 
 
 class Book:
-    """Who waits, what is offered, who has what, what is kept for whom.
+    """Pods, stocks and claims, and what is kept for each pod.
 
-    Whoever changes one of the first three calls ``changed``.
+    Code that changes pods, stocks or claims calls ``changed``.
     """
 
     def __init__(self) -> None:
@@ -30,33 +30,33 @@ class Book:
         self._chosen: dict[str, Mapping[str, Names]] = {}  # for pods without a plan
         self._reserved: DeviceReservations | None = None
 
-    def changed(self, uid: str = "", *, anew: bool = False) -> None:
-        """Derive reservations again; ``anew``: what was chosen for a pod, or for all, is void."""
+    def changed(self, uid: str = "", *, rechoose: bool = False) -> None:
+        """Compute reservations again; ``rechoose``: and drop the choice for this pod, or all."""
         self._reserved = None
-        if anew and uid:
+        if rechoose and uid:
             self._chosen.pop(uid, None)
-        elif anew:
+        elif rechoose:
             self._chosen.clear()
 
     # --- questions --------------------------------------------------------------------------
 
     def next(self, pod: NodePod, resource: str) -> tuple[ContainerAsk, int] | None:
-        """Return the container of a pod that is the next to get of a resource, and how much.
+        """Return the container of a pod that gets ids of a resource next, and how many.
 
-        They get it in the order of the pod, so those before one that the kubelet names had theirs,
-        also if nobody was here to see it: it does not list what init containers have.
+        Containers get them in the pod's order. So the containers before one that the kubelet has
+        listed had theirs, even if no claim shows it: init containers are not listed.
         """
         claims = self.claims.of(pod.uid, resource)
         served = {claim.container for claim in claims}
         if "" in served or pod.life is not PodStage.WAITING:
             return None
         rows = list(pod.asks(resource))
-        named = {claim.container for claim in claims if claim.heard}
+        named = {claim.container for claim in claims if claim.confirmed_by_list}
         begin = 1 + max((i for i, (ask, _) in enumerate(rows) if ask.name in named), default=-1)
         return next((row for row in rows[begin:] if row[0].name not in served), None)
 
     def free(self, stock: IdStock) -> list[OfferedId]:
-        """Return the healthy ids that nobody has."""
+        """Return the healthy ids that no container has."""
         owner_of = self.claims.owner_of
         return [o for o in stock.offers if o.healthy and not owner_of(stock.resource, o.id)]
 
@@ -65,22 +65,23 @@ class Book:
         return self.stocks[resource].names_of(self.claims.ids_of(uid, resource))
 
     def in_use(self, claim: ContainerClaim) -> bool:
-        """Tell whether a started container of a living pod has it, by the kubelet's own words.
+        """Return whether a started container of a living pod has it by the kubelet's own list.
 
-        Without these a claim may be another pod's, and ids of shares are guessed after a start.
+        A claim that the list has not shown may be another pod's, and ids of shares are guessed
+        after a start.
         """
         pod = self.pods.get(claim.owner)
         living = pod is None or pod.life in (PodStage.WAITING, PodStage.RUNNING)
-        return living and claim.heard and claim.stage is ClaimStage.CONFIRMED
+        return living and claim.confirmed_by_list and claim.stage is ClaimStage.CONFIRMED
 
     def meaning(self, pod: NodePod) -> Meaning:
-        """Return what a pod's plan says."""
+        """Return what a pod's plan means for this node's resources."""
         return meaning(pod, self.stocks)
 
     # --- reservations -----------------------------------------------------------------------
 
     def reservations(self) -> DeviceReservations:
-        """Return what is kept for the pods that are still to come."""
+        """Return what is kept for the pods that have no devices yet."""
         if self._reserved is None:
             waiting = [pod for pod in self.pods.values() if pod.life is PodStage.WAITING]
             waiting.sort(key=lambda pod: pod.order)
@@ -130,9 +131,10 @@ class Book:
         must: list[OfferedId],
         size: int,
     ) -> list[OfferedId]:
-        """Take what is kept for a pod, then what is kept for nobody, then anything.
+        """Take what is kept for a pod, then what is kept for no pod, then anything.
 
-        ``near_to``: whose GPUs NICs should be near to. ``have`` holds nothing of ``must``.
+        ``near_to``: uid of the pod to whose GPUs NICs should be near. ``have`` and ``must`` have
+        no id in common.
         """
         kept = self.reservations()
         near = self.gpus_of(near_to, kept.kept) if stock.nics else []
@@ -145,17 +147,16 @@ class Book:
         return self.picker.pick(stock, _without(rest, chosen), chosen, size, near)
 
     def choose_for(self, pod: NodePod, stock: IdStock, have: list[OfferedId]) -> None:
-        """Choose for a pod without a plan, all its resources at once, so that they fit together.
+        """Choose devices for a pod without a plan: all resources at once, so that they match.
 
-        Of the resource that is asked for it gets something of ``have``; a choice that was made
-        before stands as long as it can be met.
+        Of ``stock`` it gets ids of ``have``. An earlier choice stays while all of it is available.
         """
         if _has_plan(pod):
             return
         kept = self.reservations().of(stock.resource, pod.uid)
         if kept and kept <= Names(offer.name for offer in have):
             return
-        self.changed(pod.uid, anew=True)
+        self.changed(pod.uid, rechoose=True)
         chosen: dict[str, Names] = {}
         for each in sorted(self.stocks.values(), key=lambda one: one.nics):
             if self.next(pod, each.resource) is not None:
@@ -177,7 +178,7 @@ class Book:
         return self.picker.pick(stock, _without(have, counted(have, theirs)), (), number, near)
 
     def validate(self) -> None:
-        """Raise ``AssertionError`` where what is held or kept contradicts itself."""
+        """Raise ``AssertionError`` where claims or reservations contradict each other."""
         self.claims.validate()
         for resource, kept in self.reservations().kept.items():
             free = Names(offer.name for offer in self.free(self.stocks[resource]))

@@ -1,4 +1,4 @@
-"""AMD GPUs: which there are from the KFD topology, what they are from their PCI devices.
+"""AMD GPUs: which exist by the KFD topology, and their properties by their PCI devices.
 
 ::
 
@@ -9,8 +9,8 @@
                                                                     └─ ras/umc_err_count
 
 Source: Linux Documentation/gpu/amdgpu (driver-misc, thermal, ras) and ROCm/k8s-device-plugin's
-account of where things are (internal/pkg/amdgpu). Health beyond readings is left to the kernel:
-there is no event like an XID in sysfs.
+description of the files (internal/pkg/amdgpu). Health is judged by readings alone: sysfs has no
+event like an Xid.
 """
 
 import re
@@ -29,7 +29,7 @@ from deviceplugin.model.signals import GpuReading
 
 NAME: Final = "amd"
 _MIB: Final = 1024 * 1024
-_MILLI: Final = 1000  # hwmon tells thousandths of °C
+_MILLI: Final = 1000  # hwmon has thousandths of °C
 _MICRO: Final = 1_000_000  # and millionths of W; Hz as MHz
 _UNCORRECTED: Final = re.compile(r"ue:\s*(\d+)")
 _CORRECTED: Final = re.compile(r"ce:\s*(\d+)")
@@ -48,7 +48,7 @@ _PRODUCTS: Final[Mapping[str, str]] = MappingProxyType(
         "75a3": "AMD Instinct MI355X",
     }
 )
-"""By PCI device, where the card does not tell its product (pci.ids; AMD's topology mapping)."""
+"""By PCI device, where the card has no product name (pci.ids; AMD's topology mapping)."""
 
 
 def backend(root: Path = Path("/sys"), **timing: float) -> Sysfs:
@@ -58,8 +58,9 @@ def backend(root: Path = Path("/sys"), **timing: float) -> Sysfs:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A KFD node with its PCI device. ``index``: its number among those that the KFD has."""
+    """A KFD node with its PCI device."""
 
+    #: its number among the KFD's GPUs
     index: int
     node: KfdNode
     uuid: str
@@ -69,7 +70,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class AmdReader:
-    """A ``Reader`` of AMD GPUs."""
+    """A ``SysfsReader`` of AMD GPUs."""
 
     root: Path
 
@@ -100,7 +101,7 @@ class AmdReader:
     def pulse(self) -> Hashable:
         """Read the topology's generation and which devices the driver has.
 
-        The kernel counts the generation up whenever nodes come, go or are partitioned anew.
+        The kernel raises the generation whenever nodes come, go or are partitioned again.
         """
         bound = self.root / "bus" / "pci" / "drivers" / "amdgpu"
         return (
@@ -215,8 +216,8 @@ def _sensors(folder: Path) -> Path:
 
 
 def _first(folder: Path, names: Sequence[str]) -> int | None:
-    told = (pci.number(folder / name) for name in names)
-    return next((value for value in told if value is not None), None)
+    values = (pci.number(folder / name) for name in names)
+    return next((value for value in values if value is not None), None)
 
 
 def _scaled(folder: Path, *names: str, by: int) -> int | None:
@@ -229,6 +230,6 @@ def _watts(folder: Path, *names: str) -> float | None:
     return value / _MICRO if value is not None else None
 
 
-def _count(pattern: re.Pattern[str], told: str) -> int | None:
-    match = pattern.search(told)
+def _count(pattern: re.Pattern[str], values: str) -> int | None:
+    match = pattern.search(values)
     return int(match[1]) if match else None

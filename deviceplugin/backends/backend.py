@@ -1,4 +1,4 @@
-"""What every backend can do. The contract suite in tests runs over all of them."""
+"""The interface of every backend. One contract suite in tests runs with all of them."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -10,17 +10,17 @@ from deviceplugin.model.signals import Reading, Signal
 class Backend(Protocol):
     """A source of devices. No method blocks the event loop; each returns or raises in seconds.
 
-    ``inventory`` and ``readings`` raise ``BackendError`` when they cannot tell; a device that
-    does not answer is left out of neither: it is told by ``DeviceLost``.
+    ``inventory`` and ``readings`` raise ``BackendError`` when the source does not answer. A single
+    device that does not answer stays in both and is reported by ``DeviceLost``.
     """
 
     @property
     def name(self) -> str:
-        """What messages call it ("nvml", "rdma", "amd", "simulated")."""
+        """Its name in messages ("nvml", "rdma", "amd", "simulated")."""
         ...
 
     async def inventory(self) -> Inventory:
-        """Look and return what is there; parts that this backend knows nothing of are empty."""
+        """Read and return the devices; kinds that this backend does not know are empty."""
         ...
 
     async def readings(self) -> tuple[Reading, ...]:
@@ -28,11 +28,11 @@ class Backend(Protocol):
         ...
 
     async def signal(self) -> Signal:
-        """Wait for the next signal. Cancelling it loses none."""
+        """Wait for the next signal. A cancelled wait loses no signal."""
         ...
 
     async def close(self) -> None:
-        """End what was started; may be called at any time, and twice."""
+        """End what was started. May be called at any time, and twice."""
         ...
 
 

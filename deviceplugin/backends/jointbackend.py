@@ -1,14 +1,14 @@
-"""Several backends as one: a node with NVML, RDMA and AMD has one inventory.
+"""Several backends as one, so that a node with NVML, RDMA and AMD has one inventory.
 
 ::
 
     nvml ──┐                      ┌─ inventory: joined, in this order
-    rdma ──┼─► Together ──────────┼─ readings: one after the other
+    rdma ──┼─► JointBackend ──────┼─ readings: one after the other
     amd  ──┘                      └─ signals: whichever comes first
 
-One that fails does not hide the others. What it had is not forgotten: its devices stay in the
-inventory as they were last seen, and ``BackendDown`` says that nothing is known of them. Only
-when nothing was ever seen of any of them is there nothing to return.
+A backend that fails does not hide the others. Its devices stay in the inventory as they were last
+seen, and ``BackendDown`` reports that nothing is known of them. Only when no backend has ever
+answered is there no inventory.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class _One:
 
 
 class JointBackend:
-    """A ``Backend`` and ``MigBackend`` of backends. What two of them have is the first one's."""
+    """A ``Backend`` and ``MigBackend`` of several. A device of two of them is the first one's."""
 
     def __init__(self, backends: Sequence[Backend]) -> None:
         self._ones = [_One(backend) for backend in backends]
@@ -62,7 +62,7 @@ class JointBackend:
         return joined(seen)
 
     async def _look(self, one: _One) -> BackendError | None:
-        """Ask one, and note what it found, or that it fails."""
+        """Ask one backend, and store what it found or that it fails."""
         try:
             one.found = await one.backend.inventory()
         except BackendError as error:
@@ -76,7 +76,7 @@ class JointBackend:
         return None
 
     async def readings(self) -> tuple[Reading, ...]:
-        """Ask all; those that fail tell nothing. Raises ``BackendError`` where all fail."""
+        """Ask all; those that fail add no readings. Raises ``BackendError`` where all fail."""
         answers = await asyncio.gather(
             *(one.backend.readings() for one in self._ones), return_exceptions=True
         )
@@ -94,7 +94,7 @@ class JointBackend:
         )
 
     async def signal(self) -> Signal:
-        """Wait for the first signal of any. The other waits go on: nothing is lost."""
+        """Wait for the first signal of any. The other waits go on, so no signal is lost."""
         while not self._signals:
             for one in self._ones:
                 if one.waiting is None:
@@ -108,10 +108,10 @@ class JointBackend:
         for one in self._ones:
             if one.waiting is not None and one.waiting.done():
                 done, one.waiting = one.waiting, None
-                self._hear(one, done.result())
+                self._note(one, done.result())
 
-    def _hear(self, one: _One, signal: Signal) -> None:
-        """Note a signal, unless it says what a failed question has said already."""
+    def _note(self, one: _One, signal: Signal) -> None:
+        """Queue a signal, except one that a failed or answered question has reported already."""
         if isinstance(signal, BackendDown | BackendUp):
             down = isinstance(signal, BackendDown)
             if one.failed == down:
@@ -150,7 +150,7 @@ class JointBackend:
 
 
 def joined(parts: Sequence[Inventory]) -> Inventory:
-    """Return one inventory; GPUs are numbered anew where two backends have some."""
+    """Return one inventory; GPUs are renumbered where two backends have some."""
     gpus = _first_of((gpu.uuid, gpu) for part in parts for gpu in part.gpus)
     nics = _first_of((nic.name, nic) for part in parts for nic in part.nics)
     several = sum(bool(part.gpus) for part in parts) > 1

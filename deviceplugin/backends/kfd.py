@@ -1,4 +1,4 @@
-"""The KFD topology: AMD's GPUs and their XGMI links, as ROCm's kernel driver tells them.
+"""The KFD topology: AMD's GPUs and their XGMI links, as ROCm's kernel driver shows them.
 
 ::
 
@@ -24,20 +24,24 @@ _LINKS: Final = ("io_links", "p2p_links")
 
 @dataclass(frozen=True, slots=True)
 class KfdNode:
-    """A GPU, or a partition of one. ``links``: other nodes that an XGMI link leads to."""
+    """A GPU, or a partition of one."""
 
+    #: number of the node in the topology
     number: int
+    #: number of /dev/dri/renderD…
     minor: int
-    """Of /dev/dri/renderD…"""
+    #: the serial number that ROCm names the GPU by
     unique_id: int
+    #: PCI address
     address: str
+    #: other nodes that an XGMI link leads to
     links: tuple[int, ...] = ()
+    #: bytes of the GPU, or of the partition's part; 0: not known
     memory: int = 0
-    """In bytes; of a partition its part. 0: not told."""
 
     @property
     def uuid(self) -> str:
-        """Return what ROCm calls it (ROCR_VISIBLE_DEVICES takes it so)."""
+        """Return its name in ROCm, as in ROCR_VISIBLE_DEVICES."""
         return f"GPU-{self.unique_id:016x}"
 
 
@@ -50,7 +54,7 @@ def nodes(root: Path) -> list[KfdNode]:
 
 
 def _node(folder: Path, number: int) -> KfdNode | None:
-    """Return a GPU; ``None`` for a CPU, and for a node that says too little to be used."""
+    """Return a GPU; ``None`` for a CPU, and for a node with too few properties."""
     values = properties(folder / "properties")
     minor, unique = values.get("drm_render_minor", 0), values.get("unique_id", 0)
     if not pci.number(folder / "gpu_id") or minor <= 0 or not unique:

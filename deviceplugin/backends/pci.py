@@ -1,7 +1,7 @@
 """PCI devices as sysfs shows them: small files that may be missing, empty or broken.
 
-Every device below /sys/devices is a folder in that of what it hangs on, so the path itself is
-the topology::
+Every device below /sys/devices is a folder inside that of its parent, so the path is the
+topology::
 
     /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:02.0/0000:1b:00.0
                  host bridge  root port    switch, above and below   the device
@@ -20,7 +20,7 @@ _BRIDGE: Final = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 
 
 def text(path: Path) -> str:
-    """Return what a file says, without white space around it; empty where it cannot be read."""
+    """Return a file's text, without white space around it; empty where it cannot be read."""
     try:
         return path.read_text("utf-8").strip()
     except (OSError, ValueError):  # gone meanwhile, an I/O error of the driver, not text at all
@@ -28,7 +28,7 @@ def text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """Return the number that a file says, decimal or 0x…; ``None`` where it says none."""
+    """Return the number in a file, decimal or 0x…; ``None`` where there is none."""
     try:
         return int(text(path), 0)
     except ValueError:
@@ -52,9 +52,9 @@ def real(path: Path) -> Path | None:
 
 
 def mark(path: Path) -> int | None:
-    """Return what changes when a link leads elsewhere; ``None`` where it leads nowhere.
+    """Return a number that changes with the target of a link; ``None`` without a target.
 
-    One system call, where ``real`` takes one per folder: cheap enough to do all the time.
+    It takes one system call, where ``real`` takes one per folder, so it can be read every second.
     """
     try:
         return path.stat().st_ino
@@ -84,14 +84,14 @@ def _is_step(name: str) -> bool:
 
 
 def _numa(device: Path) -> int:
-    told = number(device / "numa_node")
-    return told if told is not None and told >= 0 else UNKNOWN_NUMA
+    found = number(device / "numa_node")
+    return found if found is not None and found >= 0 else UNKNOWN_NUMA
 
 
 def identity(path: Path) -> str:
     """Return a PCI id ("0x15b3") as four hex digits ("15b3"); empty where there is none."""
-    told = number(path)
-    return f"{told:04x}" if told is not None else ""
+    found = number(path)
+    return f"{found:04x}" if found is not None else ""
 
 
 def driver(device: Path) -> str:

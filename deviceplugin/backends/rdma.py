@@ -11,7 +11,7 @@
     /sys/class/infiniband_mad/umad0/ibdev: mlx5_0        ► /dev/infiniband/umad0
 
 Source: Linux Documentation/ABI/stable/sysfs-class-infiniband and sysfs-bus-pci. Devices that are
-software only (rxe, siw) hang on no PCI device and are left out: they are nobody's NIC.
+software only (rxe, siw) have no PCI device and are left out.
 """
 
 import re
@@ -31,7 +31,7 @@ _ACTIVE: Final = "4:"  # ib_port_state IB_PORT_ACTIVE, "4: ACTIVE"
 _RATE: Final = re.compile(r"([0-9.]+) Gb/sec")
 _DEV: Final = Path("/dev/infiniband")
 _CHAR_CLASSES: Final = ("infiniband_verbs", "infiniband_mad")
-_MANAGEMENT: Final = "issm"  # makes the holder the subnet's manager: never a container's
+_MANAGEMENT: Final = "issm"  # lets the holder manage the subnet: never given to containers
 
 
 def backend(root: Path = Path("/sys"), **timing: float) -> Sysfs:
@@ -41,7 +41,7 @@ def backend(root: Path = Path("/sys"), **timing: float) -> Sysfs:
 
 @dataclass(frozen=True, slots=True)
 class RdmaReader:
-    """A ``Reader`` of RDMA devices."""
+    """A ``SysfsReader`` of RDMA devices."""
 
     root: Path
 
@@ -77,7 +77,7 @@ class RdmaReader:
         return tuple(readings)
 
     def pulse(self) -> Hashable:
-        """Read which NICs there are, where they hang, and their ports' states."""
+        """Read which NICs exist, their PCI devices, and their ports' states."""
         return tuple(
             (name, pci.mark(folder / "device"), tuple(_states(folder)))
             for name in self._names()
@@ -127,7 +127,7 @@ def _nic(name: str, folder: Path, place: PciPlace, files: tuple[str, ...]) -> Ni
 
 
 def _is_software(folder: Path) -> bool:
-    """Tell whether a verbs device has nothing below it, and never had."""
+    """Return whether a verbs device is software only: it has no PCI device."""
     return not (folder / "device").is_symlink()
 
 
@@ -156,9 +156,9 @@ def _port_folders(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(name), folder / "ports" / name) for name in names)
 
 
-def _rate(told: str) -> int:
-    """Return "400 Gb/sec (4X NDR)" as 400; 0 where nothing is told."""
-    match = _RATE.match(told)
+def _rate(text: str) -> int:
+    """Return "400 Gb/sec (4X NDR)" as 400; 0 without a rate."""
+    match = _RATE.match(text)
     try:
         return int(float(match[1])) if match else 0
     except ValueError:

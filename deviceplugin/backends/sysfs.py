@@ -1,12 +1,12 @@
-"""A backend over sysfs: asked in threads, watched by looking again.
+"""A backend over sysfs: read in threads, and read again when its pulse changes.
 
 ::
 
     inventory, readings ──► a thread per question ──► Reader (plain reads)
-    signal ──► every poll_seconds: the reader's pulse ──► differs? look ──► what differs is told
+    signal ──► every poll_seconds: the reader's pulse ──► differs? look ──► signals
 
-sysfs answers at once, unless a driver hangs in it; then a thread hangs, never the event loop,
-and nothing more is asked until it comes back: the backend is down meanwhile.
+sysfs answers at once, unless a driver hangs. Then a thread hangs, never the event loop, and nothing
+more is read until it returns: the backend is down meanwhile.
 """
 
 import asyncio
@@ -37,35 +37,36 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. ``broken``: names of devices that are there and tell nothing → why."""
+    """What one look has found."""
 
     inventory: Inventory
+    #: names of devices that exist but cannot be read → why
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class SysfsReader(Protocol):
-    """Plain reads, without state: several threads may be in them. ``OSError`` is an answer."""
+    """Reads without state, so several threads may call them. They may raise ``OSError``."""
 
     @property
     def name(self) -> str:
-        """What messages call the backend."""
+        """The backend's name in messages."""
         ...
 
     def look(self) -> Look:
-        """Read everything."""
+        """Read all devices."""
         ...
 
     def measure(self) -> tuple[Reading, ...]:
-        """Read what changes all the time."""
+        """Read what changes all the time: sensors, counters, ports."""
         ...
 
     def pulse(self) -> Hashable:
-        """Read as little as shows that a look would differ."""
+        """Read just enough to see whether a look would differ."""
         ...
 
 
 class Sysfs:
-    """A ``Backend`` of what a reader reads."""
+    """A ``Backend`` over a ``SysfsReader``."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Sysfs:
         self._poll_seconds = poll_seconds
         self._patience_seconds = patience_seconds
         self._signals: deque[Signal] = deque()
-        self._told: Look | None = None
+        self._last: Look | None = None
         self._pulse: Hashable = None
         self._down = False
         self._stuck: Thread | None = None
@@ -89,10 +90,10 @@ class Sysfs:
         return self._reader.name
 
     async def inventory(self) -> Inventory:
-        """Look and return what is there. Raises ``BackendError``."""
-        if self._told is None:
+        """Read and return the devices. Raises ``BackendError``."""
+        if self._last is None:
             return (await self._first()).inventory
-        return self._kept(await self._ask(self._reader.look)).inventory
+        return self._with_broken(await self._ask(self._reader.look)).inventory
 
     async def readings(self) -> tuple[Reading, ...]:
         """Measure every device once. Raises ``BackendError``."""
@@ -112,40 +113,40 @@ class Sysfs:
     # --- watching -------------------------------------------------------------------------
 
     async def _first(self) -> Look:
-        """Look for the first time: what changes from now on is told."""
+        """Look for the first time; changes from now on become signals."""
         pulse = await self._ask(self._reader.pulse)  # before the look, so that no change is missed
         look = await self._ask(self._reader.look)
-        if self._told is None:
-            self._pulse, self._told = pulse, look
+        if self._last is None:
+            self._pulse, self._last = pulse, look
             self._signals.extend(DeviceLost(*each) for each in look.broken.items())
         return look
 
     async def _watch(self) -> None:
         try:
-            if self._told is None:
+            if self._last is None:
                 await self._first()
             pulse = await self._ask(self._reader.pulse)
             if pulse != self._pulse or self._down:
-                self._tell(pulse, self._kept(await self._ask(self._reader.look)))
+                self._report(pulse, self._with_broken(await self._ask(self._reader.look)))
         except BackendError as error:
             if not self._down:
                 self._down = True
                 self._signals.append(BackendDown(self.name, str(error)))
 
-    def _tell(self, pulse: Hashable, look: Look) -> None:
-        """Note what differs from what was told last; nothing here waits."""
-        before = self._told or Look(Inventory())
-        self._pulse, self._told = pulse, look
+    def _report(self, pulse: Hashable, look: Look) -> None:
+        """Queue signals for what differs from the last look."""
+        before = self._last or Look(Inventory())
+        self._pulse, self._last = pulse, look
         if self._down:
             self._down = False
             self._signals.append(BackendUp(self.name))
         self._signals.extend(differences(before, look))
 
-    def _kept(self, look: Look) -> Look:
-        """Return the look with devices that tell nothing any more as they were, ports down."""
-        if self._told is None or not look.broken:
+    def _with_broken(self, look: Look) -> Look:
+        """Return the look plus broken devices as they last were, with ports down."""
+        if self._last is None or not look.broken:
             return look
-        before, now = self._told.inventory, look.inventory
+        before, now = self._last.inventory, look.inventory
         nics = [_dark(nic) for nic in before.nics if nic.name in look.broken]
         gpus = [gpu for gpu in before.gpus if gpu.uuid in look.broken]
         kept = replace(
@@ -181,7 +182,7 @@ def _work(
 ) -> None:
     try:
         result = work()
-    except Exception as error:  # noqa: BLE001 - a mistake in a reader must not look like a hang
+    except Exception as error:  # noqa: BLE001 - a defect of a reader must not look like a hang
         _hand_over(loop, done, partial(done.set_exception, error))
     else:
         _hand_over(loop, done, partial(done.set_result, result))
@@ -209,7 +210,7 @@ def _dark(nic: Nic) -> Nic:
 
 
 def differences(before: Look, after: Look) -> Iterator[Signal]:
-    """Yield what is to be told when a look differs from the last one."""
+    """Yield the signals for the differences between two looks."""
     for name, reason in after.broken.items():
         if name not in before.broken:
             yield DeviceLost(name, reason)

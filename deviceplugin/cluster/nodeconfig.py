@@ -4,11 +4,11 @@
 
     label of the Node ──┐
     files of the folder ┼─► choice.choose ──► the file ──► settings
-    the one it has ─────┘          │             └─ broken: what was good stays
-                                   └─ names none:   what it has stays
+    the present file ───┘          │             └─ broken: the last good settings stay
+                                   └─ no such file: the present settings stay
 
-The folder is a ConfigMap as the kubelet mounts it: names that begin with a dot are its own. Looked
-at again whenever somebody asks, so that an edited ConfigMap counts without a restart.
+The folder is a ConfigMap as the kubelet mounts it: names that begin with a dot are the kubelet's.
+It is read again at each call, so that an edited ConfigMap has an effect without a restart.
 """
 
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from muster.observability.configfile import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class ChosenConfiguration:
-    """What holds now. ``name``: of the file; empty: the plugin's own settings.
+    """The configuration that a node uses now."""
 
-    ``problems``: what is to be told loudly, among it each field of the file without effect.
-    """
-
+    #: of the file; empty: the plugin's own settings are used
     name: str
+    #: the fields that have an effect
     taken: AppliedFields
+    #: what an operator must know, such as each field of the file that has no effect
     problems: tuple[str, ...] = ()
 
 
 class NodeConfig:
-    """The node's choice. ``default``: the file for nodes without the label."""
+    """Chooses a node's configuration. ``default``: the file for nodes without the label."""
 
     def __init__(self, folder: Path, own: ResourceSettings, default: str = "") -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class NodeConfig:
         self._last = ChosenConfiguration("", AppliedFields(own))
 
     def look(self, label: str) -> ChosenConfiguration:
-        """Return what holds for a node with this value of the label (empty: without it)."""
+        """Return the configuration for this value of the label; empty: the Node has no label."""
         try:
             names = [entry.name for entry in self._folder.iterdir() if entry.name[0] != "."]
         except OSError as error:

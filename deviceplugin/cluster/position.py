@@ -1,8 +1,7 @@
-"""Reads what a node is told of its place in the network: the operator's file, and LLDP.
+"""Reads a node's place in the network from the operator's file and from LLDP.
 
-Files only. What cannot be read is told once and counts as nothing known; what was written to the
-Node before is then taken away, unless the file is merely absent for a moment: a file that is
-malformed keeps what was last understood.
+A topology file that is missing is reported once, and the node then has no levels from it. A file
+that is malformed is reported too, but the levels that it last gave stay.
 """
 
 import logging
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from deviceplugin.publication.levels import MalformedTopology, told_by
+from deviceplugin.publication.levels import MalformedTopology, levels_in_file
 from deviceplugin.publication.lldp import Neighbor, frames, neighbor
 
 log = logging.getLogger(__name__)
@@ -21,31 +20,34 @@ LLDP: Final = Path("/run/systemd/netif/lldp")  # of systemd-networkd, with LLDP=
 
 @dataclass(slots=True)
 class Position:
-    """``file``: the topology file (``levels.told_by``), None for none. ``lldp``: None for none."""
+    """What one node knows of its place in the network."""
 
+    #: name of the Node
     node: str
+    #: the topology file (``levels.levels_in_file``); None: there is none
     file: Path | None = None
+    #: folder of systemd-networkd's LLDP frames; None: they are not read
     lldp: Path | None = None
-    _told: dict[str, str] = field(default_factory=dict)
+    _last: dict[str, str] = field(default_factory=dict)
     _problem: str = ""
 
-    def told(self) -> Mapping[str, str]:
-        """Return what the file says of this node, as it was when it could last be understood."""
+    def from_file(self) -> Mapping[str, str]:
+        """Return this node's levels by the file, as it was when it was last valid."""
         if self.file is None:
             return {}
         try:
-            self._told = told_by(self.file.read_bytes(), self.node, source=str(self.file))
+            self._last = levels_in_file(self.file.read_bytes(), self.node, source=str(self.file))
         except FileNotFoundError:
-            self._told = {}
-            self._report(f"{self.file}: is not there; nothing is known from it")
+            self._last = {}
+            self._report(f"{self.file}: does not exist; no level is known from it")
         except (OSError, MalformedTopology) as error:
-            self._report(f"{error}; what it said before still counts")
+            self._report(f"{error}; its last valid content still counts")
         else:
             self._problem = ""
-        return self._told
+        return self._last
 
     def neighbors(self) -> tuple[Neighbor, ...]:
-        """Return the switches that this node's ports hear, without repetition."""
+        """Return the switches that this node's ports receive LLDP from, each once."""
         if self.lldp is None:
             return ()
         found = {
@@ -58,7 +60,7 @@ class Position:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the file, "" while nothing is."""
+        """What is wrong with the file; "" while nothing is."""
         return self._problem
 
     def _report(self, problem: str) -> None:

@@ -1,9 +1,9 @@
-"""Keeps what the Node is to say up to date: from the devices, the Node itself, and files.
+"""Decides what the Node is to show: from the devices, the Node's own labels, and files.
 
 ::
 
-    tell(known) ─────────────────┐
-    the Node's own labels ───────┼──► publication.says ──► NodeObject.want
+    publish(known) ──────────────┐
+    the Node's own labels ───────┼──► node_content ─────► NodeObject.want
     files, every LOOK_S ─────────┘
 """
 
@@ -15,13 +15,13 @@ from deviceplugin.cluster.nodeobject import NodeObject
 from deviceplugin.cluster.position import Position
 from deviceplugin.publication.levels import LevelSources
 from deviceplugin.publication.nodecontent import (
-    DevicesSay,
+    DeviceContent,
     KnownDevices,
     PublicationSettings,
-    devices_say,
-    says,
+    device_content,
+    node_content,
 )
-from deviceplugin.publication.nodepatch import NodeSays, owned
+from deviceplugin.publication.nodepatch import NodeMetadata, owned
 from muster.kube import wire
 
 LOOK_S: Final = 30.0  # at the files: a mounted ConfigMap takes a minute to change, LLDP as long
@@ -29,29 +29,26 @@ LOOK_S: Final = 30.0  # at the files: a mounted ConfigMap takes a minute to chan
 
 @dataclass(slots=True)
 class NodePublisher:
-    """One node's. Nothing is said before the Node has been read and the devices are known."""
+    """Publishes on one Node. Nothing is written before the Node and the devices are known."""
 
     node: NodeObject
     position: Position
     settings: PublicationSettings
+    #: seconds between two looks at the files
     look_s: float = LOOK_S
     _known: KnownDevices | None = None
-    _devices: DevicesSay | None = None
+    _devices: DeviceContent | None = None
     _sources: LevelSources | None = None
 
-    def __post_init__(self) -> None:
-        """Hear of every change of the Node: the cloud may write its labels late."""
-        self.node.listen(self._heard)
-
-    def tell(self, known: KnownDevices) -> None:
-        """Say what is known now; ``known.sources`` are this publisher's to fill in."""
+    def publish(self, known: KnownDevices) -> None:
+        """Publish what is known now; the publisher fills in ``known.sources`` itself."""
         if self._known is None or not known.has_devices_of(self._known):
-            self._devices = devices_say(known, self.settings)
+            self._devices = device_content(known, self.settings)
         self._known = known
-        self._say()
+        self._publish()
 
     async def run(self) -> NoReturn:
-        """Look at the files again and again until cancelled."""
+        """Read the files every ``look_s`` seconds until cancelled."""
         while True:
             await asyncio.sleep(self.look_s)
             self._look()
@@ -59,29 +56,32 @@ class NodePublisher:
     def _look(self) -> None:
         if self.node.node is not None:
             self._read(self.node.node)
-            self._say()
+            self._publish()
 
-    def _heard(self, node: wire.Node) -> None:
+    def node_changed(self, node: wire.Node) -> None:
+        """Take in the Node as it is now: a cloud may write its labels late."""
         if self._sources is None:
             self._read(node)
         elif self._sources.labels != _others(node):
             self._sources = replace(self._sources, labels=_others(node))
         else:
             return
-        self._say()
+        self._publish()
 
     def _read(self, node: wire.Node) -> None:
-        self._sources = LevelSources(_others(node), self.position.told(), self.position.neighbors())
+        self._sources = LevelSources(
+            _others(node), self.position.from_file(), self.position.neighbors()
+        )
 
-    def _say(self) -> None:
+    def _publish(self) -> None:
         if self._known is None or self._devices is None or self._sources is None:
             return
         known = replace(self._known, sources=self._sources)
-        self.node.want(*says(known, self.settings, self._devices))
+        self.node.want(*node_content(known, self.settings, self._devices))
 
 
 def _others(node: wire.Node) -> dict[str, str]:
     """Return the labels of a Node that are not ours."""
     meta = node.metadata
-    mine = owned(NodeSays(meta.labels, meta.annotations))
+    mine = owned(NodeMetadata(meta.labels, meta.annotations))
     return {key: value for key, value in meta.labels.items() if key not in mine}

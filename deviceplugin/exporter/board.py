@@ -1,7 +1,7 @@
-"""What the exporter shows: the last facts, put up by whoever owns them, rendered when asked.
+"""The state of devices as Prometheus' text: stored when it changes, rendered at each scrape.
 
-Everything happens on the event loop's thread. Labels are made when devices or their pods change,
-not at a scrape; a scrape of 8 GPUs puts about 150 lines together.
+All methods run on the event loop's thread. Labels are made when devices or their pods change, not
+at a scrape; a scrape of 8 GPUs makes about 150 lines.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import GpuReading, InstanceReading, Reading, Xid
 
 STALE_S: Final = 60.0
-"""A reading is shown for so long. Prometheus itself takes a series for gone after five minutes;
-a GPU that hangs must not look alive for longer than a few scrapes."""
+"""A reading is shown for so long. Prometheus drops a series after five minutes, but a GPU that
+hangs must not look alive for longer than a few scrapes."""
 
 _Sample = tuple[str, float]
 
 
 class MetricsBoard:
-    """One node's. ``host``: its name, the label ``Hostname``."""
+    """The metrics of one node's devices. ``host``: the node's name, for the label ``Hostname``."""
 
     def __init__(self, host: str, stale_s: float = STALE_S) -> None:
         self._host = host
@@ -40,7 +40,7 @@ class MetricsBoard:
         self._alerts: frozenset[tuple[str, Alert]] = frozenset()
 
     def see(self, inventory: Inventory) -> None:
-        """Show these devices; what is known of others is dropped."""
+        """Show these devices; drop what is known of others."""
         self._inventory = inventory
         there = {gpu.uuid for gpu in inventory.gpus}
         self._readings = {uuid: at for uuid, at in self._readings.items() if uuid in there}
@@ -54,8 +54,8 @@ class MetricsBoard:
             reading.uuid: (now, reading) for reading in readings if isinstance(reading, GpuReading)
         }
 
-    def hear(self, error: Xid) -> None:
-        """Count an error."""
+    def count(self, error: Xid) -> None:
+        """Count an Xid error."""
         self._last_xid[error.uuid] = error.code
         key = (error.uuid, error.code)
         self._xids[key] = self._xids.get(key, 0) + 1
@@ -70,7 +70,7 @@ class MetricsBoard:
     def judge(
         self, standings: tuple[DeviceStanding, ...], alerts: frozenset[tuple[str, Alert]]
     ) -> None:
-        """Show how devices stand and what is to be looked at."""
+        """Show these states of health and these alerts."""
         self._standings, self._alerts = standings, alerts
 
     def render(self, now: float) -> str:
@@ -114,7 +114,7 @@ class MetricsBoard:
                 yield named.labels, value
 
     def _own(self) -> Iterator[str]:
-        """Yield what DCGM has no name for."""
+        """Yield the metrics that DCGM has no name for."""
         yield from text.family(
             "muster_device_state",
             "gauge",

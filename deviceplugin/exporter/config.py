@@ -13,21 +13,22 @@ class ExporterTls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     cert_file: str
     key_file: str
     client_ca_file: str | None = None
+    #: seconds between two checks whether the files have changed
     check_seconds: float = 10.0
-    """How often the files are looked at, to serve what replaced them."""
 
 
 class ExporterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The section ``exporter``. ``stale_seconds``: for how long a reading is shown."""
+    """The section ``exporter``."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - of the pod's own network; Prometheus comes from outside
+    host: str = "0.0.0.0"  # noqa: S104 - in the pod's own network; Prometheus connects from outside
     port: int = DCGM_PORT
     tls: ExporterTls | None = None
+    #: seconds for which a reading is shown
     stale_seconds: float = 60.0
 
 
 def problems(config: ExporterConfig, where: str = "exporter") -> Iterator[str]:
-    """Yield a line for each value that makes no sense; ``where``: the section's own name."""
+    """Yield a line for each value that is not allowed; ``where``: name of the section."""
     bounds: list[tuple[str, float, float, float]] = [
         ("port", config.port, 0, 65535),
         ("staleSeconds", config.stale_seconds, 1, 3600),

@@ -1,7 +1,7 @@
 """Which reading is which of DCGM's fields (dcgm_fields.h; names and units are facts).
 
-Types are those of dcgm-exporter's etc/default-counters.csv. A field that the driver does not tell
-is left out for that GPU: a zero would be a lie.
+Types are those of dcgm-exporter's etc/default-counters.csv. A field that the driver does not report
+is left out for that GPU, as a zero would be wrong.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,23 @@ Value = float | int | None
 
 @dataclass(frozen=True, slots=True)
 class GpuMetric:
-    """One metric of a GPU. ``kind``: as Prometheus calls it."""
+    """One metric of a GPU."""
 
     name: str
+    #: "gauge" or "counter"
     kind: str
     help: str
+    #: reads the value; None where the driver does not report it
     value: Callable[[GpuReading], Value]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryField:
-    """One metric of a GPU's memory, which a MIG instance has its own of."""
+    """One metric of memory, of a GPU or of a MIG instance."""
 
     name: str
     help: str
+    #: reads the value in MiB; None where the driver does not report it
     value: Callable[[GpuReading | InstanceReading], Value]
 
 

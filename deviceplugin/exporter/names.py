@@ -19,15 +19,18 @@ Pods = Mapping[str, tuple[Mapping[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class GpuSeries:
-    """The series of one GPU: ``labels`` and, of a MIG instance, its UUID."""
+    """One series of a GPU."""
 
+    #: UUID of the GPU
     gpu: str
+    #: the labels as Prometheus' text
     labels: str
+    #: UUID of the MIG instance, "" for the whole GPU
     instance: str = ""
 
 
 def pods(holdings: Iterable[ContainerHolding]) -> Pods:
-    """Return who has what, of every resource."""
+    """Return the labels of each device's holders, over all resources."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for held in holdings:
         for device_id in {id_: None for ids in held.devices.values() for id_ in ids}:

@@ -1,7 +1,7 @@
-"""Prometheus' text format, version 0.0.4, as far as it is needed here.
+"""Prometheus' text format, version 0.0.4, the part that is needed here.
 
-Written by hand: prometheus-client would make an object for each of some hundred series at every
-scrape, and would keep those of pods that are gone until somebody takes them away.
+Without prometheus-client: it would make an object for each of some hundred series at every scrape,
+and series of pods that are gone would have to be removed by hand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def labels(pairs: Mapping[str, str]) -> str:
-    """Return ``{name="value",…}`` with what is not empty, in the order given."""
-    told = (f'{name}="{value.translate(_ESCAPED)}"' for name, value in pairs.items() if value)
-    return f"{{{','.join(told)}}}"
+    """Return ``{name="value",…}`` in the given order, without empty values."""
+    shown = (f'{name}="{value.translate(_ESCAPED)}"' for name, value in pairs.items() if value)
+    return f"{{{','.join(shown)}}}"
 
 
 def number(value: Number) -> str:
-    """Return a value: whole ones as they are, others with what matters."""
+    """Return a value as text: whole numbers exactly, others with six digits."""
     return str(int(value)) if value == int(value) else f"{value:.6g}"
 
 

@@ -1,22 +1,24 @@
-"""The extender's choice, honoured: the table of ``allocation`` between pods and kubelet.
+"""Answers the kubelet so that pods get the devices of their plan: ``allocation.Table`` at work.
 
 ::
 
     pods of this node (watch) ───────┐
-    what the kubelet says (List) ────┼──► allocation.Table ◄── GetPreferredAllocation, Allocate,
+    what the kubelet lists (List) ───┼──► allocation.Table ◄── GetPreferredAllocation, Allocate,
     devices, health ─────────────────┘            │             PreStartContainer
                                                   ▼
-                     deviations ──► told        given ──► muster.dev/node-allocations
+                     deviations ──► Events      given ──► muster.dev/node-allocations
 
-The kubelet does not say for which pod it asks, so before an answer that depends on it:
+A call of the kubelet does not name its pod. Before an answer that depends on the pod, this module
+therefore waits and asks:
 
-* the watch may be behind the kubelet's: for a request that no known pod still has to make it is
-  waited for, NEWS_S at most, and after a start until it has listed, START_S at most;
-* the kubelet is asked whom it knows: where several pods may be meant, that tells which; and where
-  it names one that the watch has not brought, that may be the one, and is waited for likewise. One
-  that has been waited for in vain is not waited for again.
+* Our watch may be behind the kubelet's. Where no known pod still has to make such a request, it
+  waits for news of the watch, at most NEWS_S; after a start, for the first list, at most START_S.
+* It asks the kubelet which pods it knows. Of several pods that may be meant, that shows which one
+  is. A pod that only the kubelet knows may be the one, so the watch is waited for too; where that
+  wait was in vain, it is not repeated for the same pod.
 
-Whatever cannot be found out in time is done without: a wrong guess costs a deviation, no pod.
+When the time is over, it answers with what it knows. A wrong guess leads to a deviation, which is
+reported, but no pod fails.
 """
 
 import asyncio
@@ -31,6 +33,7 @@ from deviceplugin.allocation.table import Table
 from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
 from deviceplugin.handshake.nodepods import node_pod
 from deviceplugin.handshake.podresources import PodResourcesError
+from deviceplugin.listeners import Listeners
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.resources.advertisements import Advertisement
@@ -41,52 +44,53 @@ from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 log = logging.getLogger(__name__)
 
 NEWS_S: Final = 2.0
-"""A pod reaches two watches of one API server within milliseconds, but on a crowded node this
-process may get no core for some tenths of a second. Only static pods, which no watch brings
-before they start, wait that long."""
+"""A pod reaches two watches of one API server within milliseconds, but on a busy node this process
+may get no CPU for some tenths of a second. Only static pods, which start before any watch shows
+them, wait for the whole time."""
 START_S: Final = 5.0  # from the start on, for the first list of the node's pods
-HEAR_S: Final = 30.0  # between questions to the kubelet that nothing has caused
+ASK_S: Final = 30.0  # between two regular questions to the kubelet
 
 Given = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Pod UID → resource → names of devices."""
 
 
 class KubeletListing(Protocol):
-    """What is needed of ``deviceplugin.handshake.podresources.PodResources``."""
+    """The part of ``deviceplugin.handshake.podresources.PodResources`` that is used here."""
 
     async def known(self) -> tuple[ListedDevices, ...]:
-        """See there."""
+        """Return a row for each resource of each container. Raises ``PodResourcesError``."""
         ...
 
 
 class AnswerMaker(Protocol):
-    """Makes what a container gets with its devices."""
+    """Makes the answer to Allocate: what a container gets with its devices."""
 
     def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
-        """Hear what the node has."""
+        """Take in what the node has."""
         ...
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what a container gets. Raises ``Refused``."""
+        """Return what a container gets. Raises ``AllocationRefused``."""
         ...
 
 
 @dataclass(slots=True)
 class Handshake:
-    """A ``deviceplugin.node.Giver``. ``follows``: whether pods are watched (``pods_changed``).
+    """A ``deviceplugin.node.Giver`` that follows the plans of pods."""
 
-    ``packed``: shares fill one device after the other.
-    ``told`` hears of deviations that are new; ``changed`` that ``given`` may be another.
-    """
-
+    #: name of the Node
     node: str
     answers: AnswerMaker
     kubelet: KubeletListing
+    #: whether pods are watched (``pods_changed``)
     follows: bool = True
+    #: shares fill one device after the other
     packed: bool = False
-    told: Callable[[Deviation], None] = lambda _deviation: None
-    changed: Callable[[], None] = lambda: None
     table: Table = field(default_factory=Table)
+    #: called with each deviation that was not there before
+    new_deviations: Listeners[[Deviation]] = field(default_factory=Listeners, init=False)
+    #: called when ``given`` may have changed
+    given_changes: Listeners[[]] = field(default_factory=Listeners, init=False)
     _inventory: Inventory | None = None
     _advertisement: Advertisement = field(default_factory=Advertisement)
     _resources: Collection[str] = frozenset()
@@ -103,10 +107,10 @@ class Handshake:
     # --- what the node has -------------------------------------------------------------------
 
     def see(self, inventory: Inventory, found: Advertisement, usable: Usable) -> None:
-        """Hear what the node has and what of it is usable."""
-        anew = picker(inventory) if inventory != self._inventory else None
+        """Take in what the node has and which of it is usable."""
+        new_picker = picker(inventory) if inventory != self._inventory else None
         self._inventory, self._advertisement = inventory, found
-        self.table.stock(stocks(inventory, found, usable, packed=self.packed), anew)
+        self.table.stock(stocks(inventory, found, usable, packed=self.packed), new_picker)
         self.answers.see(inventory, found)
         resources = {each.resource for each in found.resources}
         if resources != self._resources:
@@ -114,10 +118,10 @@ class Handshake:
             for pod in self._pods.values():
                 self._put(pod)
         self._recall()
-        self._tell()
+        self._announce()
 
     def answer_by(self, answers: AnswerMaker, *, packed: bool) -> None:
-        """Have containers answered, and shares chosen, by other settings from now on."""
+        """Answer containers, and choose shares, by these settings from now on."""
         self.answers, self.packed = answers, packed
         if self._inventory is not None:
             answers.see(self._inventory, self._advertisement)
@@ -125,7 +129,7 @@ class Handshake:
     # --- the node's pods ---------------------------------------------------------------------
 
     def pods_changed(self, changes: Sequence[Change[wire.Pod]]) -> None:
-        """Take in what the watch of the node's pods tells; one call is one batch."""
+        """Take in changes of the node's pods; one call is one batch."""
         self._batch += 1
         for change in changes:
             match change:
@@ -145,16 +149,16 @@ class Handshake:
                     assert_never(unreachable)
         woken, self._news = self._news, asyncio.Event()
         woken.set()
-        self._tell()
+        self._announce()
 
     def recall(self, given: Given) -> None:
-        """Take over what the Node says was given, as soon as its pods and devices are known."""
+        """Take over the Node's allocations annotation once its pods and devices are known."""
         self._to_recall = given
         self._recall()
 
     @property
     def ready(self) -> bool:
-        """Whether the node's pods and devices are known, so that ``given`` says all there is."""
+        """Whether the node's pods and devices are known, so that ``given`` is complete."""
         return self._inventory is not None and self._synced.is_set()
 
     def _recall(self) -> None:
@@ -182,11 +186,11 @@ class Handshake:
 
     @property
     def confirms(self) -> bool:
-        """Only where pods are known is there anything to confirm."""
+        """Whether starts are confirmed: only where the node's pods are watched."""
         return self.follows
 
     async def consult(self, resource: str, ids: tuple[str, ...], size: int) -> None:
-        """Find out what helps to tell for whom the kubelet asks; returns within ``START_S``."""
+        """Find out for which pod the kubelet asks; return within ``START_S``."""
         if not self.follows:
             return
         left_s = self._patient_until - time.monotonic()
@@ -195,21 +199,21 @@ class Handshake:
                 async with asyncio.timeout(left_s):
                     await self._synced.wait()
         if not ids:
-            await self._hear_who_asks(resource, size)
+            await self._find_who_asks(resource, size)
         elif self.table.doubts(resource, ids):
-            await self.hear()
+            await self.ask_kubelet()
 
-    async def _hear_who_asks(self, resource: str, size: int) -> None:
-        """Have the pods that may ask from the watch, and ask the kubelet which of them it knows."""
+    async def _find_who_asks(self, resource: str, size: int) -> None:
+        """Wait for the pods that may ask, and ask the kubelet which of them it knows."""
         until = time.monotonic() + NEWS_S
         await self._news_until(lambda: self.table.awaits(resource, size), until)
-        await self.hear()
+        await self.ask_kubelet()
         self._missed &= self.table.strangers()
         if not await self._news_until(lambda: self.table.strangers() <= self._missed, until):
             self._missed = self.table.strangers()
 
     async def _news_until(self, enough: Callable[[], bool], until: float) -> bool:
-        """Wait for the watch; tell whether it has brought enough in time."""
+        """Wait for the watch; return whether it has brought enough in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(until - time.monotonic()):
                 while not enough():
@@ -219,51 +223,51 @@ class Handshake:
     def preferred(
         self, resource: str, available: tuple[str, ...], must_include: tuple[str, ...], size: int
     ) -> tuple[str, ...]:
-        """Return the choice of the extender, the best one where there is none."""
+        """Return the plan's devices; without a plan, the best ones."""
         return self.table.preferred(resource, available, must_include, size)
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Give the ids to the pod whose they are. Raises ``Refused``."""
+        """Give the ids to the pod that they are kept for. Raises ``AllocationRefused``."""
         answer = self.answers.give(resource, ids)  # first: a refusal must leave no claim
         self.table.allocate(resource, ids)
-        self._tell()
+        self._announce()
         return answer
 
     def starting(self, resource: str, ids: tuple[str, ...]) -> None:
-        """Hear that a container starts. Raises ``Refused`` where its devices are another's."""
+        """Confirm a start. Raises ``AllocationRefused`` where another pod has the devices."""
         self.table.starting(resource, ids)
-        self._tell()
+        self._announce()
 
-    # --- what the kubelet says ---------------------------------------------------------------
+    # --- what the kubelet lists --------------------------------------------------------------
 
-    async def hear(self) -> None:
-        """Ask the kubelet who has what, once; without an answer nothing changes."""
+    async def ask_kubelet(self) -> None:
+        """Ask the kubelet once which containers have what; without an answer nothing changes."""
         since = self.table.serial
         try:
             listing = await self.kubelet.known()
         except PodResourcesError as error:
-            log.debug("the kubelet does not tell", extra={"error": str(error)})
+            log.debug("the kubelet does not answer", extra={"error": str(error)})
             return
-        self.table.heard(listing, since)
-        self._tell()
+        self.table.listed(listing, since)
+        self._announce()
 
     async def run(self) -> NoReturn:
-        """Ask the kubelet again and again until cancelled."""
+        """Ask the kubelet every ``ASK_S`` until cancelled."""
         while True:
-            await self.hear()
-            await asyncio.sleep(HEAR_S)
+            await self.ask_kubelet()
+            await asyncio.sleep(ASK_S)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         found = frozenset(self.table.deviations())
         for deviation in sorted(
             found - self._deviations, key=lambda each: (each.uid, each.resource)
         ):
-            self.told(deviation)
+            self.new_deviations.announce(deviation)
         self._deviations = found
-        self.changed()
+        self.given_changes.announce()
 
     def given(self) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:
-        """Return what pods have, those first that have something else than was planned."""
+        """Return what pods have; pods whose devices differ from their plan come first."""
         odd = {deviation.uid for deviation in self._deviations}
         found = self.table.given()
         return [(uid, found[uid]) for uid in sorted(found, key=lambda uid: (uid not in odd, uid))]

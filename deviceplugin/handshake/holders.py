@@ -1,12 +1,11 @@
-"""Keeps asking the kubelet who has which devices, and tells those who want to know.
+"""Asks the kubelet every few seconds which container has which devices, and calls listeners.
 
 ::
 
-    every few seconds, and when nudged ──► List ──► changed? ──► each listener hears all of it
-                                             └── no answer: the last one stands, and is told so
+    every few seconds, and when nudged ──► List ──► changed? ──► each listener gets all of it
+                                             └── no answer: the last one stays; logged once
 
-Nothing depends on it being there: without the socket devices are served all the same, and only
-their series have no pod.
+Devices are served without the pod-resources socket too; only their metrics then name no pod.
 """
 
 import asyncio
@@ -22,19 +21,19 @@ log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 10.0  # of asking; Prometheus scrapes every 15 or 30 s
 NUDGE_S: Final = 0.2
-"""From a nudge to the question: an allocation is seen only after Allocate has returned, and a
-gang's pods come together."""
+"""From a nudge to the question: the kubelet lists an allocation only after Allocate has returned,
+and the pods of a gang come together."""
 
 Listener = Callable[[tuple[ContainerHolding, ...]], None]
 
 
 class Holders:
-    """``on_failure``: is called for each question that was not answered."""
+    """``on_failure`` is called for each question that the kubelet did not answer."""
 
     def __init__(
         self,
         kubelet: PodResources,
-        on_failure: Callable[[], None] = lambda: None,
+        on_failure: Callable[[], None],
         period_s: float = PERIOD_S,
     ) -> None:
         self._kubelet = kubelet
@@ -43,12 +42,12 @@ class Holders:
         self._listeners: list[Listener] = []
         self._nudged = asyncio.Event()
         self.last: tuple[ContainerHolding, ...] | None = None
-        """What was heard last, in a stable order; None before the first answer."""
+        """What was found last, in a stable order; None before the first answer."""
         self.problem: str | None = "not asked yet"
-        self._told = True  # that the kubelet answers, until it does not
+        self._answers = True  # whether the kubelet answered the last question
 
     def listen(self, listener: Listener) -> None:
-        """Have ``listener`` called with every answer that is not the last one."""
+        """Call ``listener`` with every answer that differs from the one before."""
         self._listeners.append(listener)
 
     def nudge(self) -> None:
@@ -56,7 +55,7 @@ class Holders:
         self._nudged.set()
 
     async def run(self) -> None:
-        """Ask for ever."""
+        """Ask until cancelled."""
         try:
             while True:
                 await self.look()
@@ -71,31 +70,31 @@ class Holders:
     async def look(self) -> None:
         """Ask once."""
         try:
-            heard = _ordered(await self._kubelet.list())
+            found = _ordered(await self._kubelet.list())
         except PodResourcesError as error:
             self._on_failure()
-            self._say(str(error))
+            self._set_problem(str(error))
             return
-        self._say(None)
-        if heard != self.last:
-            self.last = heard
+        self._set_problem(None)
+        if found != self.last:
+            self.last = found
             for listener in self._listeners:
-                listener(heard)
+                listener(found)
 
-    def _say(self, problem: str | None) -> None:
-        """Log when it begins and when it ends, not every time in between."""
+    def _set_problem(self, problem: str | None) -> None:
+        """Store the problem; log when it begins and when it ends."""
         self.problem = problem
-        if self._told == (problem is None):
+        if self._answers == (problem is None):
             return
-        self._told = problem is None
+        self._answers = problem is None
         if problem is None:
-            log.info("the kubelet tells who has which devices")
+            log.info("the kubelet lists which containers have which devices")
         else:
-            log.warning("not known who has which devices", extra={"problem": problem})
+            log.warning("not known which containers have which devices", extra={"problem": problem})
 
 
 def _ordered(holdings: Iterable[ContainerHolding]) -> tuple[ContainerHolding, ...]:
-    """Sort: the kubelet lists pods in random order, and each one's devices too."""
+    """Return holdings in a stable order: the kubelet lists pods and devices in random order."""
     same = (
         ContainerHolding(
             held.namespace,

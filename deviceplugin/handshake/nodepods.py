@@ -1,8 +1,8 @@
-"""The pods of this node, as the handshake wants them: from wire objects, in the order they came.
+"""Turns the pods of this node from wire objects into ``NodePod``, in the order they came.
 
-The kubelet admits what one list of its watch brings by creation, and lists as they come. Its
-watch is not ours: lists are cut differently, so batches are a guess that ``allocation.turns``
-corrects by asking the kubelet whom it knows.
+The kubelet admits the pods of one batch of its watch by creation time, and batches as they come.
+Our own watch cuts batches differently, so they are a guess. ``allocation.attribution`` corrects it
+with the kubelet's list of pods that it knows.
 """
 
 from collections.abc import Collection, Iterator
@@ -19,7 +19,7 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def node_pod(pod: wire.Pod, node: str, batch: int, resources: Collection[str]) -> NodePod:
-    """Return a pod; ``resources``: those that this node's plugin serves."""
+    """Return the pod as the table needs it; ``resources``: those that this plugin serves."""
     meta = pod.metadata
     text = meta.annotations.get(PLAN)
     note = plan_note(text) if text is not None else None

@@ -1,6 +1,6 @@
 """A client of the kubelet's pod-resources API: which container has which devices.
 
-What the API is like (research of the kubelet and of other plugins):
+Facts about the API, from the kubelet's source and from other plugins:
 
 - it names pods by namespace and name, there are no UIDs;
 - since 1.21 a resource may come in one entry per device: entries are merged by resource;
@@ -39,11 +39,11 @@ _OPTIONS: Final = (
 
 
 class PodResourcesError(DevicePluginError):
-    """The kubelet does not tell now: no socket (not enabled, not up yet), no answer, refused."""
+    """The kubelet cannot be asked now: no socket (API off, kubelet not up), no answer, refused."""
 
 
 class PodResources:
-    """``socket``: of the kubelet. Nothing is dialled before the first question."""
+    """The client. ``socket``: the kubelet's; it is opened at the first question."""
 
     def __init__(self, socket: Path = SOCKET, timeout_s: float = TIMEOUT_S) -> None:
         self._socket = socket
@@ -56,14 +56,14 @@ class PodResources:
         return tuple(held for pod in await self._list() for held in _holdings(pod))
 
     async def known(self) -> tuple[ListedDevices, ...]:
-        """Return what ``allocation`` wants to hear: a row for each resource of each container.
+        """Return a row for each resource of each container, as ``allocation`` takes them.
 
         A pod without devices has one row without a resource. Raises ``PodResourcesError``.
         """
         return tuple(row for pod in await self._list() for row in _rows(pod))
 
     async def get(self, namespace: str, pod: str) -> tuple[ContainerHolding, ...]:
-        """Return what one pod's containers have, nothing where the kubelet does not know it.
+        """Return what one pod's containers have; nothing where the kubelet does not know the pod.
 
         Raises ``PodResourcesError``.
         """
@@ -81,7 +81,7 @@ class PodResources:
         return tuple(_holdings(answer.pod_resources))
 
     async def close(self) -> None:
-        """Hang up; the next question dials anew."""
+        """Close the channel; the next question opens a new one."""
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()

@@ -1,11 +1,11 @@
-"""What readings and signals mean for a device: its state, alerts, what is told of them. Pure.
+"""What readings and signals mean for a device: its state, alerts and reports. Pure.
 
-``alerts``       alerts that need a look and are no illness: a device's state stays
+``alerts``       alerts: an operator should look, but the device's state does not change
 ``causes``       why a device is not well: a fixed vocabulary, with a figure beside it
 ``config``       limits of health and of alerts: a section of the configuration
 ``ecc``          growth of corrected ECC errors, the first sign of failing memory
-``gpuwatch``     one GPU: what of its readings, errors and place in the fabric makes it unwell
-``incidents``    errors that happened to a GPU at a moment, and when they are over
+``gpuwatch``     one GPU: causes from its readings, its errors and its place in the fabric
+``incidents``    errors of a GPU that happened at one moment, and when they are over
 ``monitor``      the health of all devices of a node
 ``nicwatch``     one NIC: its ports
 ``reports``      reports of devices' health: changes of state, Events, the node's condition

@@ -1,4 +1,4 @@
-"""Alerts: what somebody should look at and what is no illness. They never touch a device's state.
+"""Alerts: an operator should look at the GPU, but its state of health does not change.
 
 ::
 
@@ -15,7 +15,7 @@ from deviceplugin.model.signals import GpuReading, Reading
 
 
 class Alert(StrEnum):
-    """What is to be looked at."""
+    """What an operator should look at."""
 
     MEMORY_FULL = "MemoryNearlyFull"
     POWER_LIMIT = "PowerNearLimit"
@@ -24,29 +24,35 @@ class Alert(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlertChange:
-    """An alert of a device was raised or ended. ``figure``: what was measured."""
+    """An alert of a device was raised or ended."""
 
     device: str
     alert: Alert
+    #: false: the alert has ended
     raised: bool
+    #: what was measured, and the threshold
     figure: str
+    #: seconds of the monitor's clock
     at: float
 
 
 def event(change: AlertChange) -> Event:
-    """Return the Event that tells of ``change``."""
+    """Return the Event for ``change``."""
     over = "" if change.raised else "is over: "
     return Event(change.raised, str(change.alert), f"GPU {change.device}: {over}{change.figure}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """One alert of one reading: the value and from where on it is too much; None: not told."""
+    """One alert of one reading: a value and its threshold."""
 
     alert: Alert
+    #: None where the driver does not report it
     percent: float | None
     threshold: float
+    #: whether the alert is about values below the threshold
     below: bool = False
+    #: for how long the value must be beyond the threshold
     seconds: float = 0.0
 
     def beyond(self, slack: float) -> bool:
@@ -59,7 +65,7 @@ class _Measure:
 
 
 class Alerts:
-    """Those of all GPUs of a node."""
+    """The alerts of all GPUs of a node."""
 
     def __init__(self, thresholds: AlertThresholds) -> None:
         self._rules = thresholds
@@ -81,7 +87,7 @@ class Alerts:
         return tuple(filter(None, found))
 
     def keep(self, devices: Collection[str]) -> None:
-        """Forget what is known of devices that are gone."""
+        """Forget the alerts of all devices but these."""
         self._raised = {key: None for key in self._raised if key[0] in devices}
         self._beyond_since = {
             key: since for key, since in self._beyond_since.items() if key[0] in devices
@@ -117,7 +123,7 @@ class Alerts:
 
 
 def _memory(reading: GpuReading) -> float | None:
-    """Return used of what programs can have, as DCGM_FI_DEV_FB_USED_PERCENT counts it."""
+    """Return used memory in per cent of used and free, as DCGM_FI_DEV_FB_USED_PERCENT counts."""
     used, free = reading.memory_used, reading.memory_free
     if used is None or free is None or used + free <= 0:
         return None

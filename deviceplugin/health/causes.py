@@ -1,7 +1,7 @@
-"""Why a device is not well: a fixed vocabulary, with a figure beside it.
+"""Why a device is not well: a reason from a fixed set, and a figure.
 
-The words are stable (they become reasons of Events and label values); what differs from one time
-to the next is the figure.
+The reasons are stable, since they become label values and parts of Events. The figure differs from
+one time to the next.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """What is wrong. Those of ``SUSPICIONS`` alone never take a device from pods."""
+    """What is wrong. With reasons of ``SUSPICIONS`` alone, pods are still given the device."""
 
     XID = "Xid"
     XID_SUSPECT = "XidToLookInto"
@@ -47,14 +47,15 @@ SUSPICIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HealthCause:
-    """One thing that is wrong now. ``figure``: what was measured ("92 C, limit 85 C")."""
+    """One thing that is wrong now."""
 
     reason: Reason
+    #: what was measured ("92 C, limit 85 C")
     figure: str = ""
 
     @property
     def fatal(self) -> bool:
-        """Whether the device must not be given to pods while this stands."""
+        """Whether the device must not be given to pods while this cause lasts."""
         return self.reason not in SUSPICIONS
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""When a device is unwell and when somebody is to be alerted: a section of the configuration.
+"""When a device is unwell and when alerts are raised: a section of the configuration.
 
-Strict: unknown fields are errors (``muster.observability.configfile``), and ``problems`` names
-values that make no sense.
+Unknown fields are errors (``muster.observability.configfile``), and ``problems`` names values that
+are out of range or contradict each other.
 """
 
 from collections.abc import Iterator
@@ -15,34 +15,41 @@ DAY_S: Final = 86400.0
 
 
 class TemperatureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A GPU is hot at ``limit_celsius``, or ``margin_celsius`` below where it slows itself down.
+    """When a GPU is hot, and when it is overheated.
 
-    Whichever is lower; a limit of null leaves the latter alone. Hot is suspect; hot for
-    ``sustained_seconds``, or slowing itself down, is unhealthy. It is hot until
-    ``hysteresis_celsius`` below that.
-
-    AMD's drivers tell the hottest spot (junction), which is well above 85 under load by design;
-    it has a limit of its own.
+    It is hot at the lower of two limits: the configured one, and ``margin_celsius`` below the
+    temperature at which it slows itself down. A hot GPU is suspect. It is unhealthy when it is hot
+    for ``sustained_seconds`` or reaches the temperature at which it slows itself down.
     """
 
+    #: limit for NVIDIA's GPUs; None: only their own slowdown temperature counts
     limit_celsius: int | None = 85
+    #: limit for AMD's GPUs, whose drivers report the hottest spot (junction): under load it is well
+    #: above 85 by design
     junction_limit_celsius: int | None = None
+    #: distance of the second limit from the temperature at which a GPU slows itself down
     margin_celsius: int = 2
+    #: a hot GPU counts as cool again so far below the limit
     hysteresis_celsius: int = 5
+    #: after so long a hot GPU is overheated
     sustained_seconds: float = 30.0
 
 
 class EccGrowth(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """So many corrected errors within so long make a GPU suspect, and no more than that."""
+    """From how many corrected ECC errors on a GPU is suspect; they never make it unhealthy."""
 
+    #: from so many errors on
     errors: int = 100
+    #: the time within which they are counted
     window_seconds: float = 3600.0
 
 
 class Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What codes mean here, in the catalogue's place. ``ignore``: short for "ignore" in it."""
+    """Xid codes that have another effect here than in the catalogue (``xids.yaml``)."""
 
+    #: codes without effect: a short form of ``effects`` with "ignore"
     ignore: tuple[int, ...] = ()
+    #: code → effect
     effects: dict[int, Effect] = {}
 
     def overrides(self) -> dict[int, Effect]:
@@ -51,34 +58,38 @@ class Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How long a device must be well before it is given to pods again.
+    """When errors are over, and how long a device must be well before pods are given it again."""
 
-    ``hold_seconds`` after the first failure, twice as long after each further one within
-    ``flap_window_seconds`` of the last, at most ``max_hold_seconds``.
-
-    An Xid or an uncorrectable error is over when the driver has said for ``settle_seconds`` that
-    the GPU needs nothing (recovery action 0), or when the GPU was reset. Drivers that cannot say
-    so: when none has come for ``forget_seconds``. Suspicion ends after ``calm_seconds``.
-    """
-
+    #: the hold after the first failure; it doubles with each further failure within
+    #: ``flap_window_seconds`` of the last
     hold_seconds: float = 30.0
+    #: the longest hold
     max_hold_seconds: float = 1800.0
+    #: a failure within this time after the last one is a further one; later it is the first again
     flap_window_seconds: float = 3600.0
+    #: an Xid or an uncorrectable error is over when the driver has reported recovery action 0
+    #: (nothing to do) for so long, or when the GPU was reset
     settle_seconds: float = 30.0
+    #: the same with drivers that do not report the action: when no error has come for so long
     forget_seconds: float = 3600.0
+    #: a device without a suspicion for so long is Healthy again
     calm_seconds: float = 60.0
+    #: for how long an Xid that should be looked into makes a GPU suspect
     suspect_seconds: float = 600.0
-    """For how long an Xid that is to be looked into makes a GPU suspect."""
 
 
 class AlertThresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """In per cent. An alert ends ``hysteresis_percent`` on the other side of its threshold."""
+    """The thresholds of alerts, in per cent."""
 
+    #: of the memory that programs can use
     memory_percent: float = 90.0
+    #: of the GPU's power limit
     power_percent: float = 95.0
+    #: utilisation below which a GPU counts as idle while a pod has it
     idle_percent: float = 30.0
+    #: an idle GPU raises the alert after so long
     idle_seconds: float = 600.0
-    """Utilisation below ``idle_percent`` for so long, while a pod holds the device."""
+    #: an alert ends so far on the other side of its threshold
     hysteresis_percent: float = 2.0
 
 
@@ -93,7 +104,7 @@ class HealthConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 def problems(config: HealthConfig, where: str = "health") -> Iterator[str]:
-    """Yield a line for each value that makes no sense; ``where``: the section's own name."""
+    """Yield a line for each value that is not allowed; ``where``: name of the section."""
     for field, value, low, high in _bounds(config):
         if not low <= value <= high:
             yield f"{where}.{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"

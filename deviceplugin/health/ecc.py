@@ -1,4 +1,4 @@
-"""Growth of corrected ECC errors: a GPU whose memory goes bad shows it there first."""
+"""Growth of corrected ECC errors, the first sign of failing memory."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,13 +9,14 @@ from deviceplugin.health.config import EccGrowth
 
 @dataclass(slots=True)
 class Growth:
-    """Counts of one GPU. ``_seen``: (when, count) at each change, one of them before the window."""
+    """The error counts of one GPU."""
 
     rules: EccGrowth
+    #: (when, count) at each change, one of them before the window
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def read(self, count: int | None, now: float) -> None:
-        """Hear the count over the GPU's life; one that went back starts anew."""
+        """Take in the count over the GPU's life. A lower count than before restarts the history."""
         if count is None:
             return
         if self._seen and count < self._seen[-1][1]:

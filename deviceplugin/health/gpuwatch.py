@@ -1,4 +1,4 @@
-"""One GPU: what of its readings, errors and place in the fabric makes it unwell."""
+"""One GPU: causes from its readings, its errors and its place in the fabric."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -41,8 +41,8 @@ class GpuWatch:
         self._now = 0.0
 
     def read(self, reading: GpuReading, now: float) -> bool:
-        """Hear what was measured; return whether it answered at all."""
-        if not _told(reading):
+        """Take in what was measured; return whether the GPU answered at all."""
+        if not _answered(reading):
             return False
         self._lost, self._reading = None, reading
         self._heat.read(reading.temperature, reading.slowdown_at, now)
@@ -52,7 +52,7 @@ class GpuWatch:
         return True
 
     def xid(self, error: Xid, now: float) -> None:
-        """Hear of an error that the driver reported."""
+        """Take in an error that the driver reported."""
         verdict = self._table.verdict(error.code)
         if verdict.effect is Effect.NONE:
             return
@@ -63,11 +63,11 @@ class GpuWatch:
         self._incidents.note(cause, instance.uuid if instance else "", now)
 
     def lost(self, why: str) -> None:
-        """Hear that it does not answer."""
+        """Take in that the GPU does not answer."""
         self._lost = why
 
     def pass_time(self, now: float) -> None:
-        """Let go of what is over at ``now``."""
+        """Drop the errors that are over at ``now``."""
         self._now = now
         self._incidents.forget(now)
 
@@ -80,10 +80,10 @@ class GpuWatch:
         return tuple(self._incidents.causes(uuid))
 
     def _uncorrectable(self, reading: GpuReading, now: float) -> None:
-        """Note new uncorrectable errors; a count that went back tells of a reset.
+        """Note new uncorrectable errors. A lower count than before means that the GPU was reset.
 
-        Those from before this process began count too, as nobody knows how long ago they were,
-        unless the driver says that nothing is to be done about them.
+        Errors from before this process started count too, since their time is not known, unless
+        the driver reports that nothing has to be done (recovery action 0).
         """
         count, known = reading.ecc_uncorrected, self._uncorrected
         if count is None:
@@ -120,7 +120,7 @@ class GpuWatch:
             yield HealthCause(Reason.LINKS_DOWN, f"{self._reading.links_down}")
 
     def _named(self, error: Xid) -> MigInstance | None:
-        """Return the MIG instance that an error names, if it is one that stands."""
+        """Return the MIG instance that an error names, None where it does not exist."""
         instances = self.gpu.mig.instances if self.gpu.mig else ()
         for instance in instances:
             if instance.gpu_instance == error.gpu_instance and error.compute_instance in {
@@ -131,8 +131,8 @@ class GpuWatch:
         return None
 
 
-def _told(reading: GpuReading) -> bool:
-    """Return whether a reading says anything at all: a lost GPU's does not."""
+def _answered(reading: GpuReading) -> bool:
+    """Return whether a reading has any value; that of a lost GPU has none."""
     return any(
         getattr(reading, field.name) is not None
         for field in fields(reading)

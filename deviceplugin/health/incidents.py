@@ -1,11 +1,11 @@
-"""Errors that happened to a GPU at a moment, and when they are over.
+"""Errors of a GPU that happened at one moment, and when they are over.
 
 ::
 
-    Xid, uncorrectable ECC ──► stands ──┬─ driver says for a while that nothing is to be done
+    Xid, uncorrectable ECC ──► lasts ───┬─ driver reports for a while that nothing is needed
                                         ├─ the GPU was reset (its volatile counters went back)
-                                        └─ drivers that say nothing: none came for long ──► over
-    Xid to look into ───────► stands ──── none came for a while ─────────────────────────► over
+                                        └─ driver reports no action: no error for long ───► over
+    Xid to look into ────────► lasts ──── no error for a while ───────────────────────────► over
 """
 
 from collections.abc import Iterator
@@ -24,15 +24,15 @@ class Incidents:
     rules: Recovery
     _last: dict[_Key, float] = field(default_factory=dict)
     _well_since: float | None = None
-    _well_at: float = 0.0  # when the driver last said that nothing is to be done
-    _speaks: bool = False  # whether the driver tells the recovery action at all
+    _well_at: float = 0.0  # when the driver last reported that nothing is needed
+    _speaks: bool = False  # whether the driver reports the recovery action
 
     def note(self, cause: HealthCause, instance: str, now: float) -> None:
-        """Hear of an error, or of one of the same kind again."""
+        """Take in an error; one of the same kind replaces the earlier one."""
         self._last[cause.reason, cause.figure, instance] = now
 
     def action(self, code: int | None, now: float) -> None:
-        """Hear the recovery action that the driver asks for; None where it does not tell."""
+        """Take in the recovery action that the driver reports; None: it reports none."""
         self._speaks = code is not None
         if code != 0:
             self._well_since = None
@@ -42,7 +42,7 @@ class Incidents:
             self._well_since = now
 
     def reset(self) -> None:
-        """Hear that the GPU was reset: what was before is over."""
+        """Take in that the GPU was reset: all errors before it are over."""
         self._last.clear()
 
     def forget(self, now: float) -> None:
@@ -50,7 +50,7 @@ class Incidents:
         self._last = {key: at for key, at in self._last.items() if not self._over(key, at, now)}
 
     def causes(self, instance: str = "") -> Iterator[HealthCause]:
-        """Yield what stands for the whole GPU, or for one instance of its own."""
+        """Yield the causes of the whole GPU, or those of one instance alone."""
         for reason, figure, of in self._last:
             if of == instance:
                 yield HealthCause(reason, figure)

@@ -4,7 +4,7 @@
 
     see(inventory) ─┐     per GPU: GpuWatch ─┬─ causes of the GPU ─────► its Life
     read(readings) ─┤                        └─ and of each instance ──► theirs
-    hear(signal) ───┤     per NIC: NicWatch ─── causes ────────────────► its Life
+    apply(signal) ──┤     per NIC: NicWatch ─── causes ────────────────► its Life
     tick() ─────────┘     per backend: whether it answers ─► a cause for each of its devices
                                                                      │
                               changes of state, in the devices' order ◄┘
@@ -12,7 +12,7 @@
 What is wrong with a GPU is wrong with every MIG instance on it; what is wrong with an instance
 alone is not wrong with the GPU. Replicas (``<id>::<n>``) are their device.
 
-Time is a parameter, in seconds of one clock; it never goes backwards here, whatever is given.
+Time is an argument, in seconds of one clock. A time before the last one counts as the last one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -39,8 +39,10 @@ from deviceplugin.model.signals import (
     Xid,
 )
 
-REASON_CHARACTERS: Final = 160  # of what a backend says; goes into Events, which end at 1024
-EARLY_SIGNALS: Final = 256  # about devices that no inventory has had yet; the others are dropped
+REASON_CHARACTERS: Final = 160  # of a backend's reason; an Event's note has at most 1024
+EARLY_SIGNALS: Final = (
+    256  # about devices that are in no inventory yet; the oldest beyond these are dropped
+)
 
 USUAL_OWNERS: Final = {Vendor.NVIDIA: "nvml", Vendor.AMD: "amd"}
 NIC_OWNER: Final = "rdma"
@@ -49,20 +51,21 @@ _USUAL: Final = frozenset({*USUAL_OWNERS.values(), NIC_OWNER})
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """``owner``: the backend that answers for it."""
+    """A device and what its causes are read from."""
 
     kind: DeviceKind
+    #: the backend that reports on it
     owner: str
     causes: Callable[[], tuple[HealthCause, ...]]
     parent: str = ""
 
     def down_with(self, backend: str) -> bool:
-        """Return whether it is ``backend``'s, or may be: a backend of no known name has all."""
+        """Return whether it may be ``backend``'s: a backend of an unknown name has all devices."""
         return self.owner == backend or (self.owner in _USUAL and backend not in _USUAL)
 
 
 class Monitor:
-    """One node's. Every method returns the changes it made, and none raises on what it hears."""
+    """The health of one node's devices. Methods return the changes of state that they make."""
 
     def __init__(self, config: HealthConfig) -> None:
         self._config = config
@@ -79,11 +82,11 @@ class Monitor:
     def see(
         self, inventory: Inventory, now: float, owners: Mapping[str, str] | None = None
     ) -> tuple[Change, ...]:
-        """Take in what the node has; what nobody has measured yet is taken for well.
+        """Take in the inventory; a device that was never measured counts as well.
 
-        So measure once before devices are shown to the kubelet for the first time.
-        ``owners``: device → the backend that answers for it, where that is not the usual one:
-        "nvml", "amd" and "rdma" for what they are made for, any other for everything.
+        Measure once before devices are first shown to the kubelet.
+        ``owners``: device → the backend that reports on it, where that is not the usual one. The
+        usual ones are "nvml", "amd" and "rdma", each for its devices.
         """
         self._owners = owners or {}
         self._gpus = {gpu.uuid: self._gpu(gpu) for gpu in inventory.gpus}
@@ -91,21 +94,23 @@ class Monitor:
         known, self._devices = self._devices, dict(self._listed())
         for name, device in self._devices.items():
             if device.parent in self._lives and name not in known:
-                self._lives[name] = self._lives[device.parent]  # cut from a GPU with a past
+                self._lives[name] = self._lives[
+                    device.parent
+                ]  # an instance has the history of its GPU
         early, self._early = self._early, []
         for signal in early:
             self._about(signal, self._forward(now))
-        self._early.clear()  # what is not there now either is forgotten
+        self._early.clear()  # signals about devices that are still unknown are dropped
         return self._judged(now)
 
     def read(self, readings: Iterable[Reading], now: float) -> tuple[Change, ...]:
-        """Take in what was measured; readings of devices that nobody has seen are left out."""
+        """Take in readings; those of devices that are in no inventory are ignored."""
         now = self._forward(now)
         answered = {device for reading in readings for device in self._read(reading, now)}
         return self._judged(now, answered)
 
-    def hear(self, signal: Signal, now: float) -> tuple[Change, ...]:
-        """Take in what a backend tells."""
+    def apply(self, signal: Signal, now: float) -> tuple[Change, ...]:
+        """Take in a backend's signal."""
         match signal:
             case Xid() | DeviceLost():
                 self._about(signal, self._forward(now))
@@ -114,15 +119,15 @@ class Monitor:
             case BackendUp(backend=backend):
                 self._down.pop(backend, None)
             case InventoryChanged():
-                pass  # whoever asked for the signal looks again, and tells by ``see``
+                pass  # the caller reads the inventory again, and passes it to ``see``
             case _ as unreachable:
                 assert_never(unreachable)
         return self._judged(now)
 
     def _about(self, signal: Xid | DeviceLost, now: float) -> None:
-        """Tell the device's watch; of one that is not there it is kept for the next inventory.
+        """Pass a signal to the device's watch; for an unknown device store it until ``see``.
 
-        A backend may tell of a device while it is still being asked what there is.
+        A backend may report on a device before its inventory has arrived.
         """
         device = signal.uuid if isinstance(signal, Xid) else signal.device
         gpu = self._gpus.get(device)
@@ -135,16 +140,16 @@ class Monitor:
             gpu.xid(signal, now)
 
     def tick(self, now: float) -> tuple[Change, ...]:
-        """Let time pass."""
+        """Take in that it is ``now``: holds end and suspicions expire."""
         return self._judged(now)
 
     def state(self, device: str) -> HealthState:
-        """Return a device's or replica's state; one that is not there is Unhealthy."""
+        """Return a device's or replica's state; an unknown one is Unhealthy."""
         name = device.partition("::")[0]
         return self._lives[name].state if name in self._devices else HealthState.UNHEALTHY
 
     def standings(self) -> tuple[DeviceStanding, ...]:
-        """Return how each device stands: GPUs, each with its instances after it, then NICs."""
+        """Return each device's health: GPUs, each followed by its instances, then NICs."""
         return tuple(
             DeviceStanding(
                 name,
@@ -177,7 +182,7 @@ class Monitor:
             yield name, _Device(DeviceKind.NIC, owners.get(name, NIC_OWNER), nic.causes)
 
     def _read(self, reading: Reading, now: float) -> Iterator[str]:
-        """Tell the watch; yield the devices that answered by this reading."""
+        """Pass a reading on to its watch; yield the devices that it shows to answer."""
         if isinstance(reading, GpuReading):
             gpu = self._gpus.get(reading.uuid)
             if gpu is not None and gpu.read(reading, now):

@@ -6,7 +6,7 @@ from deviceplugin.model.signals import NicReading
 
 
 class NicWatch:
-    """What is known of one NIC. A port that never was up is taken for one without a cable."""
+    """What is known of one NIC. A port that never was up counts as one without a cable."""
 
     def __init__(self, nic: Nic) -> None:
         self._ports = {port.number: port.active for port in nic.ports}
@@ -14,7 +14,7 @@ class NicWatch:
         self._lost: str | None = None
 
     def read(self, reading: NicReading) -> bool:
-        """Hear which ports are up; return whether it answered at all."""
+        """Take in which ports are up; return whether the NIC answered at all."""
         if not reading.ports:
             return False
         self._lost, self._ports = None, dict(reading.ports)
@@ -22,11 +22,11 @@ class NicWatch:
         return True
 
     def lost(self, why: str) -> None:
-        """Hear that it does not answer."""
+        """Take in that the NIC does not answer."""
         self._lost = why
 
     def causes(self) -> tuple[HealthCause, ...]:
-        """Return what is wrong: without any port it reaches nobody."""
+        """Return what is wrong; without any port that is up the NIC cannot be used."""
         gone = () if self._lost is None else (HealthCause(Reason.LOST, self._lost),)
         down = [number for number, active in sorted(self._ports.items()) if not active]
         if not down:

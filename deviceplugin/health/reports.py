@@ -1,4 +1,4 @@
-"""What is told of devices' health: changes of state, Events, the node's condition. Values only."""
+"""Reports of devices' health: changes of state, Events, the node's condition. Values only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ NAMED: Final = 8  # devices that a condition names; a node has 8 GPUs and about 
 
 
 class DeviceKind(StrEnum):
-    """Of a device, as messages and metrics call it."""
+    """Kinds of devices, as messages and metrics name them."""
 
     GPU = "GPU"
     MIG = "MIG instance"
@@ -22,18 +22,20 @@ class DeviceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A device went from one state to another at ``at`` seconds. ``causes``: fatal ones first."""
+    """A device went from one state to another."""
 
     device: str
     kind: DeviceKind
     was: HealthState
     state: HealthState
+    #: fatal ones first
     causes: tuple[HealthCause, ...]
+    #: seconds of the monitor's clock
     at: float
 
     @property
     def text(self) -> str:
-        """Say why: what is wrong, or that nothing is any more."""
+        """The causes in words, or that the device is well again."""
         if self.state is HealthState.RECOVERING:
             return "nothing fatal is left; it is watched before pods are given it again"
         return "; ".join(map(str, self.causes)) or "well again"
@@ -41,20 +43,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What an Event on the Node says. ``reason``: "DeviceUnhealthy" and so on."""
+    """An Event about the Node."""
 
     warning: bool
+    #: "DeviceUnhealthy" and the like
     reason: str
+    #: the text
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition ``CONDITION`` of the Node; its message changes only with states and reasons.
+    """The condition ``CONDITION`` of the Node; its message changes only with states and reasons."""
 
-    ``healthy``: None while nothing is known of its devices.
-    """
-
+    #: None while no devices are known
     healthy: bool | None
     reason: str
     message: str
@@ -62,25 +64,28 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class DeviceStanding:
-    """How a device stands now. ``parent``: UUID of a MIG instance's GPU."""
+    """A device's state of health now."""
 
     device: str
     kind: DeviceKind
     state: HealthState
+    #: what is wrong now, fatal causes first
     causes: tuple[HealthCause, ...]
+    #: when the state began, seconds of the monitor's clock
     since: float
+    #: UUID of the GPU that a MIG instance is on, else ""
     parent: str = ""
 
 
 def event(change: Change) -> Event:
-    """Return the Event that tells of ``change``."""
+    """Return the Event for ``change``."""
     warning = not change.state.usable and change.state is not HealthState.RECOVERING
     reason = f"Device{change.state}"
     return Event(warning, reason, f"{change.kind} {change.device}: {change.text}")
 
 
 def condition(standings: Sequence[DeviceStanding]) -> Condition:
-    """Return the condition of a node whose devices stand so."""
+    """Return the condition of a node with these devices."""
     if not standings:
         return Condition(None, "NoDevices", "no devices are known")
     out = [one for one in standings if not one.state.usable]
@@ -104,7 +109,7 @@ def _named(one: DeviceStanding) -> str:
 
 
 def ill(standings: Sequence[DeviceStanding]) -> Mapping[str, str]:
-    """Return device → why, for those that pods are not to be given."""
+    """Return device → why, for those that pods are not given."""
     return {one.device: _why(one) for one in standings if not one.state.usable}
 
 

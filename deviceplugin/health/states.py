@@ -22,9 +22,9 @@
 Healthy and Suspect devices are given to pods, Unhealthy and Recovering ones are not. Pods that
 have a device keep it in every state: nothing here restarts one.
 
-Hysteresis: a device comes back only when it was without a fatal cause for the whole hold, and was
-measured in that time. The hold doubles with each failure that follows the last within a window,
-so that a device that flaps is soon left alone; it is the first hold again after a quiet window.
+Hysteresis: a device is usable again only after a whole hold without a fatal cause, in which it was
+measured. The hold doubles with each failure that follows the last one within a window, so a device
+that fails again and again is soon left out for long. After a quiet window the first hold applies.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from deviceplugin.health.config import Recovery
 
 
 class HealthState(StrEnum):
-    """See the module's drawing."""
+    """The states of a device; see the module's drawing."""
 
     HEALTHY = "Healthy"
     SUSPECT = "Suspect"
@@ -66,18 +66,18 @@ ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DeviceLife:
-    """Where a device stands. Times in seconds, of the clock that ``step`` is given.
-
-    ``since``: when the state began; ``calm_since``: when the last suspicion went, None while one
-    stands; ``failures``: in a row, none further than the window from the one before; ``failed``:
-    when the last began or ended; ``measured``: whether it was measured in this state.
-    """
+    """A device's state and history. Times in seconds, of the clock that ``step`` is given."""
 
     state: HealthState = HealthState.HEALTHY
+    #: when the state began
     since: float = 0.0
+    #: when the last cause ended; None while one lasts
     calm_since: float | None = 0.0
+    #: failures in a row, each within the window after the one before
     failures: int = 0
+    #: when the last failure began or ended
     failed: float = 0.0
+    #: whether it was measured in this state
     measured: bool = False
 
 
@@ -98,8 +98,8 @@ def step(
 ) -> DeviceLife:
     """Return the device's life at ``now``, with what is wrong then; at most one state further.
 
-    ``measured``: it has just answered; a device is not taken for well unasked. ``wait``: what it
-    is a part of is not usable, so neither is it, whether or not its own hold is over.
+    ``measured``: it has just answered; without that it does not count as well. ``wait``: the GPU
+    that it is a part of is not usable, so it is not either, even when its own hold is over.
     """
     if not causes and life.state is HealthState.HEALTHY and life.calm_since is not None:
         return life  # as nearly always
@@ -129,7 +129,7 @@ def _enter(life: DeviceLife, state: HealthState, now: float) -> DeviceLife:
 
 
 def _fail(life: DeviceLife, now: float, rules: Recovery) -> DeviceLife:
-    """Count a failure; one long after the last is the first again."""
+    """Count a failure; one outside the window counts as the first again."""
     again = life.failures > 0 and now - life.failed <= rules.flap_window_seconds
     failures = life.failures + 1 if again else 1
     return _enter(replace(life, failures=failures, failed=now), HealthState.UNHEALTHY, now)

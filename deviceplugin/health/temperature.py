@@ -15,17 +15,18 @@ from deviceplugin.health.config import TemperatureLimits
 
 @dataclass(slots=True)
 class Heat:
-    """Of one GPU. ``_figure``: what was measured when it became as hot as it is said to be."""
+    """The temperature of one GPU."""
 
     rules: TemperatureLimits
+    #: whether the hottest spot (junction) is measured
     junction: bool = False
-    """Whether what is measured is the hottest spot."""
     _hot_since: float | None = None
     _overheated: bool = False
+    #: what was measured when it became hot or overheated
     _figure: str = ""
 
     def read(self, celsius: int | None, slowdown_at: int | None, now: float) -> None:
-        """Hear a temperature; one that the driver does not tell is not hot."""
+        """Take in a temperature; None (the driver reports none) counts as cool."""
         limit = self._limit(slowdown_at)
         if celsius is None or limit is None or celsius <= limit - self.rules.hysteresis_celsius:
             self._hot_since, self._overheated = None, False

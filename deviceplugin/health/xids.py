@@ -21,7 +21,7 @@ class XidAction(StrEnum):
 
 
 class Effect(StrEnum):
-    """What becomes of the device; also what an operator may put in the catalogue's place."""
+    """What a code does to the device; operators may override it for a code."""
 
     NONE = "ignore"
     SUSPECT = "suspect"
@@ -30,7 +30,7 @@ class Effect(StrEnum):
 
 _EFFECTS: Final[Mapping[XidAction, Effect]] = {
     XidAction.IGNORE: Effect.NONE,
-    XidAction.RESTART_APP: Effect.NONE,  # a program failed, or was to blame: the device is well
+    XidAction.RESTART_APP: Effect.NONE,  # a program failed or caused it: the device is well
     XidAction.LOOK_INTO: Effect.SUSPECT,
     XidAction.RESET_GPU: Effect.UNHEALTHY,
     XidAction.RESTART_NODE: Effect.UNHEALTHY,
@@ -44,10 +44,12 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class XidVerdict:
-    """Of one code. ``confined``: an error that names a MIG instance is that instance's alone."""
+    """What one code means for the device."""
 
     effect: Effect
+    #: the catalogue's text for the code; may be empty
     means: str = ""
+    #: whether an error that names a MIG instance concerns that instance alone
     confined: bool = False
 
 
@@ -55,15 +57,18 @@ class XidVerdict:
 class XidTable:
     """The catalogue with an operator's ``overrides``."""
 
+    #: code → what the catalogue asks for
     actions: Mapping[int, XidAction]
+    #: code → the catalogue's text
     means: Mapping[int, str]
+    #: code → effect in place of the catalogue's
     overrides: Mapping[int, Effect] = field(default_factory=lambda: MappingProxyType({}))
 
     def verdict(self, code: int) -> XidVerdict:
-        """Return what ``code`` means; one that is not in the catalogue is looked into.
+        """Return what ``code`` means; an unknown code makes the GPU suspect.
 
-        What only asks to restart the program is confined to the MIG instance it ran on; a reset
-        is of the GPU as a whole, whatever instance the error names.
+        A code that only asks to restart the program concerns the MIG instance it ran on; a reset
+        concerns the whole GPU, whatever instance the error names.
         """
         action = self.actions.get(code, XidAction.LOOK_INTO)
         effect = self.overrides.get(code, _EFFECTS[action])

@@ -1,8 +1,8 @@
 """Layouts that need no file, made from what the node's GPUs can be cut into. Pure.
 
 Their names are those of mig-parted's file: all-disabled, all-enabled, all-PROFILE for each
-profile ("+" written as "."), and all-balanced. GPUs of different kinds get each its own rule, so
-that all-1g.10gb means seven of them on an H100 of 80 GB and four on an A100 of 40 GB.
+profile ("+" written as "."), and all-balanced. Each kind of GPU has its own rule, so all-1g.10gb
+means seven instances on an H100 of 80 GB and four on an A100 of 40 GB.
 """
 
 from collections import defaultdict
@@ -35,12 +35,12 @@ def layouts(gpus: Iterable[Gpu]) -> dict[str, Layout]:
 
 
 def layout_name(profile: str) -> str:
-    """Return the layout of one profile alone; labels cannot have a plus sign."""
+    """Return the name of the layout of one profile; labels cannot have a plus sign."""
     return f"all-{profile.replace('+', '.')}"
 
 
 def _kinds(gpus: Iterable[Gpu]) -> list[tuple[frozenset[int], tuple[GpuMigProfile, ...]]]:
-    """Return the indices of GPUs that can be cut alike, with what they can be cut into."""
+    """Return the indices of GPUs that can be cut alike, with their profiles."""
     alike: dict[tuple[GpuMigProfile, ...], list[int]] = defaultdict(list)
     for gpu in gpus:
         if gpu.mig is not None and gpu.mig.profiles:

@@ -1,4 +1,4 @@
-"""MIG layouts in mig-parted's form: which GPUs of a node are to be cut, and into what.
+"""MIG layouts in mig-parted's format: which GPUs of a node to cut, and into what.
 
     version: v1
     mig-configs:
@@ -8,8 +8,8 @@
           mig-enabled: true
           mig-devices: {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}
 
-Where several entries of a layout mean a GPU the last counts, as mig-parted would apply them one
-after the other. A GPU that none means is left as it is.
+Where several entries of a layout select a GPU, the last one counts, as mig-parted applies them one
+after the other. A GPU that no entry selects is not changed.
 """
 
 from collections.abc import Mapping
@@ -27,22 +27,24 @@ _MOST_INSTANCES: Final = 7  # of one GPU, whatever its profile
 
 
 class LayoutError(DevicePluginError):
-    """A layout is malformed, unknown, or cannot be had on this node now."""
+    """A layout is malformed, unknown, or not possible on this node now."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutRule:
-    """What some GPUs are to look like. ``counts``: instances by profile."""
+    """How to cut some GPUs."""
 
+    #: whether MIG is on
     enabled: bool
+    #: profile → number of instances
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    #: indices of GPUs; None: all
     devices: frozenset[int] | None = None
-    """Indices of GPUs; None: all."""
+    #: values of ``Gpu.device_id`` in upper case; empty: any
     filters: frozenset[str] = frozenset()
-    """``Gpu.device_id`` in upper case; empty: any."""
 
     def means(self, gpu: Gpu) -> bool:
-        """Return whether it says something of this GPU."""
+        """Return whether the rule selects this GPU."""
         here = self.devices is None or gpu.index in self.devices
         return here and (not self.filters or gpu.device_id.upper() in self.filters)
 
@@ -65,35 +67,35 @@ class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 def parse(data: bytes | str, *, source: str) -> dict[str, Layout]:
     """Return the layouts of a file by name. Raises ``LayoutError``; ``source`` names the file."""
     try:
-        told = msgspec.yaml.decode(data, type=_File)
+        file = msgspec.yaml.decode(data, type=_File)
     except msgspec.MsgspecError as error:
-        raise LayoutError(f"{source}: {error}; mig-parted's form is expected") from error
-    if told.version != VERSION:
-        raise LayoutError(f"{source}: version: {told.version!r}; {VERSION!r} is understood")
+        raise LayoutError(f"{source}: {error}; mig-parted's format is expected") from error
+    if file.version != VERSION:
+        raise LayoutError(f"{source}: version: {file.version!r}; {VERSION!r} is understood")
     return {
         name: tuple(_rule(rule, f"{source}: mig-configs.{name}[{i}]") for i, rule in enumerate(of))
-        for name, of in told.mig_configs.items()
+        for name, of in file.mig_configs.items()
     }
 
 
-def _rule(told: _RuleFile, where: str) -> LayoutRule:
-    filters = [told.device_filter] if isinstance(told.device_filter, str) else told.device_filter
-    _check(told, where)
+def _rule(file: _RuleFile, where: str) -> LayoutRule:
+    filters = [file.device_filter] if isinstance(file.device_filter, str) else file.device_filter
+    _check(file, where)
     return LayoutRule(
-        enabled=told.mig_enabled,
-        counts=MappingProxyType({p: n for p, n in told.mig_devices.items() if n}),
-        devices=None if told.devices == "all" else frozenset(told.devices),
+        enabled=file.mig_enabled,
+        counts=MappingProxyType({p: n for p, n in file.mig_devices.items() if n}),
+        devices=None if file.devices == "all" else frozenset(file.devices),
         filters=frozenset(one.upper() for one in filters if one),
     )
 
 
-def _check(told: _RuleFile, where: str) -> None:
-    if told.mig_devices and not told.mig_enabled:
+def _check(file: _RuleFile, where: str) -> None:
+    if file.mig_devices and not file.mig_enabled:
         raise LayoutError(
-            f"{where}: mig-devices: {', '.join(told.mig_devices)} while mig-enabled is false; "
+            f"{where}: mig-devices: {', '.join(file.mig_devices)} while mig-enabled is false; "
             "switch it on, or name no instances"
         )
-    for profile, count in told.mig_devices.items():
+    for profile, count in file.mig_devices.items():
         if not 0 <= count <= _MOST_INSTANCES:
             raise LayoutError(
                 f"{where}: mig-devices.{profile}: {count}; a GPU has 0 to {_MOST_INSTANCES}"
@@ -106,5 +108,5 @@ def _check(told: _RuleFile, where: str) -> None:
 
 
 def rule_for(gpu: Gpu, layout: Layout) -> LayoutRule | None:
-    """Return what a layout says of a GPU, None if nothing."""
+    """Return the rule of a layout for a GPU; None where no rule selects it."""
     return next((rule for rule in reversed(layout) if rule.means(gpu)), None)

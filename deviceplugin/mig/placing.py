@@ -1,14 +1,14 @@
-"""Where on a GPU the instances of a layout go. Pure; exhaustive, since a GPU has 8 slices.
+"""Where on a GPU the instances of a layout are placed. Pure; tries all, as a GPU has 8 slices.
 
-The profiles are taken one after the other, the largest first; for each, every choice of as many
-of its places as instances are wanted is tried, and what is left over goes to the next profile.
-Of all that fit, the best is the one that
+Profiles are placed one after the other, the largest first. For each profile, every choice of places
+for its instances is tried, and the remaining slices go to the next profile. Of all choices that
+fit, the best one
 
-1. keeps the most instances that stand already (those in use must be kept),
-2. leaves the most places for the largest profile, then for the next larger, and so on,
-3. has the small ones at the high end, where no larger one can start.
+1. keeps the most existing instances (those in use must be kept),
+2. leaves the most places for the largest profile, then for the next smaller one, and so on,
+3. has small instances at the high end, where no larger one can start.
 
-At most a few thousand choices are tried: seven 1g have one, three of them thirty-five.
+At most a few thousand choices are tried: seven 1g have one choice, three 1g have 35.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ class InstanceSlot(NamedTuple):
     """An instance and where it starts, in memory slices."""
 
     profile: str
+    #: first memory slice
     start: int
 
 
@@ -40,7 +41,7 @@ def place(
 ) -> tuple[InstanceSlot, ...]:
     """Return where the instances go, by start.
 
-    ``standing``: what is there already; ``in_use``: those of them that must stay. Raises
+    ``standing``: existing instances; ``in_use``: those of them that must stay. Raises
     ``LayoutError``, which names the profile that does not fit.
     """
     known = {profile.name: profile for profile in profiles}
@@ -96,7 +97,7 @@ def _choices(
     in_use: AbstractSet[InstanceSlot],
     chosen: tuple[tuple[InstanceSlot, int], ...],
 ) -> Iterator[tuple[InstanceSlot, ...]]:
-    """Yield every way to place what is wanted beside what is chosen (slots and their masks)."""
+    """Yield every way to place the wanted instances beside the chosen (slots and masks)."""
     if not wanted:
         yield tuple(slot for slot, _ in chosen)
         return
@@ -126,7 +127,7 @@ def _cost(
     standing: AbstractSet[InstanceSlot],
     profiles: Sequence[GpuMigProfile],
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Return what is best when it is least; see the module's docstring for its three parts."""
+    """Return the cost of a choice; its three parts are in the module's docstring."""
     by_name = {profile.name: profile for profile in profiles}
     taken = 0
     for slot in slots:
@@ -142,7 +143,7 @@ def _cost(
 def _why_not(
     wanted: Sequence[GpuMigProfile], counts: Mapping[str, int], in_use: AbstractSet[InstanceSlot]
 ) -> str:
-    """Return which profile is the first that does not fit beside the larger ones."""
+    """Return a sentence about the first profile that does not fit beside the larger ones."""
     beside: dict[str, int] = {}
     for position, profile in enumerate(wanted):
         before = wanted[:position]

@@ -1,9 +1,9 @@
-"""Cuts a node's GPUs as a label says, GPU by GPU, and says how far it is.
+"""Cuts a node's GPUs as a label says, GPU by GPU, and reports the progress.
 
     nvidia.com/mig.config changes
         │
         ▼
-    pending ──every GPU's next step can be had?──no──► failed (nothing was touched)
+    pending ──every GPU's next step possible?──no──► failed (nothing was changed)
                         │ yes
                         ▼
         for each GPU: hold what will go ─► still unused? ─► one step ─► look again ─► … no step left
@@ -11,8 +11,8 @@
                         ▼
                      success
 
-A GPU is cut whole or not at all (the backend takes back what it began). Those before it stay as
-the layout says, and the next attempt begins where this one ended: nothing is remembered.
+A GPU is cut completely or not at all (the backend undoes what it began). GPUs that were cut before
+a failure stay so. The next attempt starts from there, as it looks at the GPUs again.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -28,7 +28,7 @@ from deviceplugin.model.inventory import Gpu, Inventory
 
 LABEL: Final = "nvidia.com/mig.config"
 STATE_LABEL: Final = "nvidia.com/mig.config.state"
-_MOST_STEPS: Final = 4  # a GPU needs two; more means that somebody else cuts it meanwhile
+_MOST_STEPS: Final = 4  # a GPU needs two; more means that another program cuts it meanwhile
 
 
 Hold = Callable[[frozenset[str]], Awaitable[None]]
@@ -44,10 +44,12 @@ class LayoutState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutProgress:
-    """How far a layout is. ``reason``: why it failed, in words."""
+    """How far a layout is applied."""
 
+    #: name of the layout
     layout: str
     state: LayoutState
+    #: why it failed; "" while it has not
     reason: str = ""
 
 
@@ -59,10 +61,10 @@ class CuttingBackend(Backend, MigBackend, Protocol):
 class Reconfigurer:
     """Brings the GPUs of a node to a layout.
 
-    ``layouts``: those that exist on a node with these GPUs. ``in_use``: ids of devices that
-    containers have now; may raise ``LayoutError``. ``hold``: these UUIDs are handed to nobody once
-    it has returned; with none, all that the node has by then may be again. ``tell``: how far it
-    is, for the label.
+    ``layouts`` returns the layouts for an inventory. ``in_use`` returns the ids that containers
+    have now; it may raise ``LayoutError``. After ``hold`` has returned, no pod is given these
+    UUIDs; with none, pods may be given every device again. ``report`` is awaited with the progress,
+    for the state label.
     """
 
     def __init__(
@@ -72,27 +74,27 @@ class Reconfigurer:
         layouts: Callable[[Inventory], Mapping[str, Layout]],
         in_use: Callable[[], Collection[str]],
         hold: Hold,
-        tell: Callable[[LayoutProgress], Awaitable[None]],
+        report: Callable[[LayoutProgress], Awaitable[None]],
     ) -> None:
         self._backend = backend
         self._layouts = layouts
         self._in_use = in_use
         self._hold = hold
-        self._tell = tell
+        self._report = report
         self._held: frozenset[str] = frozenset()
 
     async def apply(self, name: str) -> LayoutProgress:
-        """Cut the GPUs as the layout of this name says; return, and tell, how it ended."""
-        await self._tell(LayoutProgress(name, LayoutState.PENDING))
+        """Cut the GPUs as the layout of this name says; return and report how it ended."""
+        await self._report(LayoutProgress(name, LayoutState.PENDING))
         ended = LayoutProgress(name, LayoutState.SUCCESS)
         try:
             await self._cut_all(name)
         except (LayoutError, BackendError) as error:
             ended = LayoutProgress(name, LayoutState.FAILED, str(error))
-        # Not when it is cancelled: then the process ends, and what is held with it.
+        # Not after a cancellation: then the process ends, and its holds with it.
         self._held = frozenset()
         await self._hold(self._held)
-        await self._tell(ended)
+        await self._report(ended)
         return ended
 
     async def _cut_all(self, name: str) -> None:
@@ -100,7 +102,7 @@ class Reconfigurer:
         inventory = await self._backend.inventory()
         rules = self._rules(name, inventory)
         in_use = devices_of(self._in_use())
-        for gpu in inventory.gpus:  # every refusal before the first change
+        for gpu in inventory.gpus:  # find every refusal before the first change
             if gpu.uuid in rules:
                 next_step(gpu, rules[gpu.uuid], in_use)
         for uuid, rule in rules.items():
@@ -110,8 +112,8 @@ class Reconfigurer:
         known = self._layouts(inventory)
         if name not in known:
             raise LayoutError(f"{LABEL}: {name!r} is no layout; there are {', '.join(known)}")
-        told = ((gpu.uuid, rule_for(gpu, known[name])) for gpu in inventory.gpus)
-        return {uuid: rule for uuid, rule in told if rule is not None}
+        rules = ((gpu.uuid, rule_for(gpu, known[name])) for gpu in inventory.gpus)
+        return {uuid: rule for uuid, rule in rules if rule is not None}
 
     async def _cut_one(self, uuid: str, rule: LayoutRule) -> None:
         """Take steps until none is left. Raises ``LayoutError``, ``BackendError``."""
@@ -120,19 +122,22 @@ class Reconfigurer:
             step = next_step(gpu, rule, devices_of(self._in_use()))
             if step is None:
                 return
-            self._held |= _touched(step, gpu)  # what is gone stays held: it may be shown yet
+            self._held |= _touched(
+                step, gpu
+            )  # removed instances stay held: the kubelet may still be shown them
             await self._hold(self._held)
             if next_step(gpu, rule, devices_of(self._in_use())) == step:
                 await self._take(step)
         raise LayoutError(
-            f"{uuid}: still not as the layout says after {_MOST_STEPS} steps; see who else cuts it"
+            f"{uuid}: still not as the layout says after {_MOST_STEPS} steps; find the program "
+            "that cuts it too"
         )
 
     async def _gpu(self, uuid: str) -> Gpu:
         inventory = await self._backend.inventory()
         found = next((gpu for gpu in inventory.gpus if gpu.uuid == uuid), None)
         if found is None:
-            raise LayoutError(f"{uuid}: is no longer there")
+            raise LayoutError(f"{uuid}: no longer exists")
         return found
 
     async def _take(self, step: Step) -> None:
@@ -144,7 +149,7 @@ class Reconfigurer:
 
 
 def _touched(step: Step, gpu: Gpu) -> frozenset[str]:
-    """Return what must not be handed out while a step is taken."""
+    """Return the UUIDs that no pod may be given during a step."""
     match step:
         case SwitchMode():
             return frozenset((gpu.uuid,))

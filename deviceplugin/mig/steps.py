@@ -1,10 +1,10 @@
-"""The next step from how a GPU is cut to how it is to be cut. Pure.
+"""The next step from how a GPU is cut to how it should be cut. Pure.
 
     MIG off, to be on ──SwitchMode──► on, cut otherwise ──Recut──► as wanted (no step)
     MIG on, to be off ──Recut (remove all)──► on, not cut ──SwitchMode──► off (no step)
 
-A step depends only on what stands now: after each one looks anew, and so a crash between two
-steps, or somebody else's hand, changes nothing about where it ends.
+A step depends only on how the GPU is cut now, and the GPU is read again after each step. So the
+result is the same after a crash between two steps, or when another program has changed the GPU.
 """
 
 from collections.abc import Iterable
@@ -18,18 +18,23 @@ from deviceplugin.model.inventory import Gpu, GpuMig, MigInstance
 
 @dataclass(frozen=True, slots=True)
 class SwitchMode:
-    """Switch MIG on or off, on a GPU that nobody uses."""
+    """Switch MIG on or off, on a GPU that no container uses."""
 
+    #: UUID
     gpu: str
+    #: the new mode
     enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Recut:
-    """Remove instances by UUID and make others, all or none."""
+    """Remove instances and make others: all of it or nothing."""
 
+    #: UUID
     gpu: str
+    #: UUIDs
     remove: tuple[str, ...]
+    #: (profile, first memory slice)
     make: tuple[tuple[str, int], ...]
 
 
@@ -42,10 +47,10 @@ def devices_of(ids: Iterable[str]) -> frozenset[str]:
 
 
 def next_step(gpu: Gpu, rule: LayoutRule, in_use: AbstractSet[str]) -> Step | None:
-    """Return the next step of a GPU, None when it is as the rule says.
+    """Return the next step of a GPU; None when it is cut as the rule says.
 
-    ``in_use``: UUIDs of GPUs and MIG instances that a container has. Raises ``LayoutError`` when
-    the GPU cannot become what the rule says, or not while somebody uses what would go.
+    ``in_use``: UUIDs of GPUs and MIG instances that a container has. Raises ``LayoutError`` where
+    the GPU cannot be cut so, or not while a container uses what would be removed.
     """
     try:
         return _next_step(gpu, rule, in_use)
@@ -78,7 +83,7 @@ def _switched(gpu: Gpu, in_use: AbstractSet[str], *, enabled: bool) -> SwitchMod
 
 
 def _check_fits(mig: GpuMig, rule: LayoutRule) -> None:
-    """See that a layout fits before MIG is switched on for it, as far as the driver tells."""
+    """Raise ``LayoutError`` where the driver's numbers show that the rule does not fit."""
     if all(profile.starts for profile in mig.profiles):
         place(mig.profiles, rule.counts)
         return
@@ -89,7 +94,7 @@ def _check_fits(mig: GpuMig, rule: LayoutRule) -> None:
 
 
 def _recut(gpu: Gpu, mig: GpuMig, rule: LayoutRule, in_use: AbstractSet[str]) -> Recut | None:
-    _check_told(mig)
+    _check_places_known(mig)
     busy = in_use & {instance.uuid for instance in mig.instances}
     standing = {_slot(instance) for instance in mig.instances}
     held = {_slot(instance) for instance in mig.instances if instance.uuid in busy}
@@ -104,11 +109,11 @@ def _recut(gpu: Gpu, mig: GpuMig, rule: LayoutRule, in_use: AbstractSet[str]) ->
     return Recut(gpu.uuid, remove, make) if remove or make else None
 
 
-def _check_told(mig: GpuMig) -> None:
+def _check_places_known(mig: GpuMig) -> None:
     unknown = next((i for i in mig.instances if i.start < 0), None)
     if unknown is not None:
         raise LayoutError(
-            f"the place of instance {unknown.uuid} is not told; cutting needs the privileges of "
+            f"the place of instance {unknown.uuid} is not known; cutting needs the privileges of "
             "CAP_SYS_ADMIN and /dev/nvidia-caps/nvidia-cap1 (mig/config)"
         )
 

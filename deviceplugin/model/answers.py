@@ -1,7 +1,7 @@
 """What the kubelet is shown and answered, before it is turned into gRPC messages.
 
-``deviceplugin.serving`` knows gRPC and nothing of GPUs; whoever owns the node's state
-implements ``ResourceView`` for each resource, on the event loop's thread and without waiting.
+``deviceplugin.serving`` knows gRPC and nothing of GPUs. ``deviceplugin.node`` implements
+``ResourceView`` for each resource, on the event loop's thread and without waiting.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ShownDevice:
-    """One device of a resource. ``id``: at most 63 characters (api.proto of v1beta1)."""
+    """One device of a resource, as the kubelet is shown it."""
 
+    #: at most 63 characters (api.proto of v1beta1)
     id: str
     healthy: bool = True
+    #: NUMA nodes; empty: the kubelet is shown no topology
     numa: tuple[int, ...] = ()
-    """NUMA nodes; empty: the kubelet is told of no topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,11 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFile:
-    """A device file that a container may use. ``permissions``: of "rwm"."""
+    """A device file that a container may use."""
 
     container_path: str
     host_path: str
+    #: a subset of the letters "rwm"
     permissions: str = "rw"
 
 
@@ -44,14 +46,15 @@ class ContainerAnswer:
 
     envs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mounts: tuple[Mount, ...] = ()
+    #: device files
     files: tuple[DeviceFile, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: CDI names, "vendor/class=name"
     cdi: tuple[str, ...] = ()
-    """CDI names, "vendor/class=name"."""
 
 
 class ResourceView(Protocol):
-    """One resource of the node, as the server of its socket asks for it."""
+    """One resource of the node, as the server of its socket sees it."""
 
     @property
     def resource(self) -> str:
@@ -60,12 +63,12 @@ class ResourceView(Protocol):
 
     @property
     def steers(self) -> bool:
-        """Whether ``preferred`` has an opinion (get_preferred_allocation_available)."""
+        """Whether ``preferred`` prefers some devices (get_preferred_allocation_available)."""
         ...
 
     @property
     def confirms(self) -> bool:
-        """Whether ``starting`` is to be asked (pre_start_required)."""
+        """Whether ``starting`` is to be called (pre_start_required)."""
         ...
 
     def shown(self) -> tuple[ShownDevice, ...]:
@@ -73,10 +76,10 @@ class ResourceView(Protocol):
         ...
 
     async def consult(self, ids: tuple[str, ...], size: int) -> None:
-        """Ask others what helps to answer; the next question is ``preferred`` or ``allocate``.
+        """Ask others what helps to answer; ``preferred`` or ``allocate`` is called next.
 
-        ``ids``: those that are to be allocated, none before ``preferred``. The one method that
-        may wait, for a second or so: the kubelet admits no other pod meanwhile.
+        ``ids``: those to be allocated; none before ``preferred``. Only this method may wait, for a
+        second or so: the kubelet admits no other pod meanwhile.
         """
         ...
 
@@ -87,9 +90,9 @@ class ResourceView(Protocol):
         ...
 
     def allocate(self, ids: tuple[str, ...]) -> ContainerAnswer:
-        """Return what the container gets. Raises ``deviceplugin.errors.Refused``."""
+        """Return what the container gets. Raises ``AllocationRefused``."""
         ...
 
     def starting(self, ids: tuple[str, ...]) -> None:
-        """Hear that a container with these devices starts. Raises ``Refused``."""
+        """Take in that a container with these devices starts. Raises ``AllocationRefused``."""
         ...

@@ -1,4 +1,4 @@
-"""Which container has which devices, as the kubelet says it."""
+"""Which container has which devices, by the kubelet's list."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ class ContainerHolding:
     namespace: str
     pod: str
     container: str
+    #: resource → ids as they were advertised
     devices: Mapping[str, tuple[str, ...]]
 
 

@@ -1,4 +1,4 @@
-"""What a node says of its devices: labels, annotations, conditions. Decisions are pure.
+"""What a Node shows of its devices: labels, annotations, conditions. Decisions are pure.
 
 ``condition``     the node condition of the devices, as the API server takes it
 ``gfd``           labels of a node's GPUs, key for key as NVIDIA's GPU feature discovery writes them
@@ -6,6 +6,6 @@
 ``levels``        labels of the topology levels that a node belongs to
 ``lldp``          the switch behind a port, from LLDP frames (IEEE 802.1AB-2016, 8.2)
 ``nodecontent``   labels, annotations and condition of a Node, from its devices
-``nodepatch``     the patch that brings a Node to its wanted content, and nothing else
+``nodepatch``     the smallest patch that brings a Node to its wanted content
 ``nodetopology``  the annotation ``muster.dev/node-topology``
 """

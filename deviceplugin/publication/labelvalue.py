@@ -10,16 +10,16 @@ _DIGEST_BYTES: Final = 4
 
 
 def sanitised(text: str) -> str:
-    """Return ``text`` as GFD writes product names: other characters left out, blanks as "-".
+    """Return ``text`` as GFD writes product names: without other characters, blanks as "-".
 
-    k8s-device-plugin internal/lm/resource.go. What is longer than a label may be is cut.
+    The rule is in k8s-device-plugin internal/lm/resource.go. Longer text is cut.
     """
     words = _FORBIDDEN.sub("", text).split()
     return "-".join(words)[:MOST_CHARACTERS].strip("-_.")
 
 
 def digest(text: str) -> str:
-    """Return ``text`` if a label can carry it, else its beginning and a digest of all of it."""
+    """Return ``text`` where it is a valid label value, else its beginning and a digest of it."""
     value = sanitised(text)
     if value == text:
         return value

@@ -1,13 +1,13 @@
-"""Where a node stands in the network: labels of Muster's levels, from whoever knows.
+"""The labels of a node's topology levels, from the first source that knows each level.
 
-For each level of the cluster the first source that knows wins::
+The sources, in this order::
 
-    a file that names nodes (a mounted ConfigMap)   the operator said so
+    a file that names nodes (a mounted ConfigMap)   written by the operator
     labels that the cloud or topograph writes       CLOUD_LEVELS
-    the switches that the node's ports hear (LLDP)  the lowest level above the host alone
+    the switches behind the node's ports (LLDP)     only the lowest level above the host
 
-A level's label that somebody else has set is left alone, and so are nodes whose levels are the
-cloud's labels themselves: nothing has to be copied there.
+A level's label that another program has set is not changed. Where the levels are the cloud's own
+labels, nothing is written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from deviceplugin.publication.labelvalue import digest
 from deviceplugin.publication.lldp import Neighbor
 from muster.kube.names import BLOCK, RACK
 
-# Label keys of those who know the network, by the level of ours that they mean.
+# Label keys of clouds and tools that know the network, by our level that they correspond to.
 # GKE: cloud.google.com documentation "Use Compact Placement", Kueue's example topology. EKS:
 # cloud-provider-aws; layer 1 is the widest. OKE: written from the instance metadata when a node
 # joins. CoreWeave: docs "Node labels". topograph: docs/engines/k8s.md, both spellings.
@@ -48,7 +48,7 @@ CLOUD_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 class MalformedTopology(ValueError):
-    """A topology file cannot be used; says which entry and why."""
+    """A topology file cannot be used; the message names the entry and the reason."""
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,15 +62,18 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class LevelSources:
-    """What is known of one node. ``labels``: those of its Node object that are not ours."""
+    """What is known of one node's levels."""
 
+    #: labels of its Node object that are not ours
     labels: Mapping[str, str]
-    told: Mapping[str, str]
+    #: the levels that the topology file gives it
+    in_file: Mapping[str, str]
+    #: switches behind its ports, by LLDP
     neighbors: tuple[Neighbor, ...] = ()
 
 
-def told_by(data: bytes, node: str, *, source: str) -> dict[str, str]:
-    """Return what a topology file says of ``node``: label key → domain.
+def levels_in_file(data: bytes, node: str, *, source: str) -> dict[str, str]:
+    """Return the levels of ``node`` in a topology file: label key → domain.
 
     ``groups`` are tried in their order; ``nodes`` are names or patterns with "*". Raises
     ``MalformedTopology``, also where two groups contradict each other about the node::
@@ -105,7 +108,7 @@ def level_labels(levels: Iterable[str], sources: LevelSources) -> dict[str, str]
     found: dict[str, str] = {}
     keys = list(levels)
     for key in keys:
-        domain = sources.told.get(key) or _cloud(key, sources.labels)
+        domain = sources.in_file.get(key) or _cloud(key, sources.labels)
         if not domain and key == keys[-1]:
             domain = _switches(sources.neighbors)
         if domain and key not in sources.labels:

@@ -1,8 +1,8 @@
-"""Which switch a port is plugged into, from the LLDP frames it hears (IEEE 802.1AB-2016, 8.2).
+"""Which switch a port is connected to, from the LLDP frames it receives (IEEE 802.1AB-2016, 8.2).
 
 A frame's payload is TLVs: seven bits of type, nine of length, then the value. systemd-networkd
 keeps the last frames of an interface in /run/systemd/netif/lldp/<ifindex>: eight bytes of length,
-little-endian, then the Ethernet frame, and so on (src/libsystemd-network/lldp-network.h).
+little-endian, then the Ethernet frame, repeated (src/libsystemd-network/lldp-network.h).
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,11 @@ _PRINTED: Final = 7  # subtype of a chassis id that is text; the others are show
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """The switch at the other end. ``name``: its system name, else its chassis id."""
+    """The switch at the other end."""
 
+    #: the switch's system name, else its chassis id
     name: str
+    #: id of the switch's port; "" where it is not known
     port: str = ""
 
 
@@ -37,7 +39,7 @@ def frames(data: bytes) -> Iterator[bytes]:
 
 
 def neighbor(frame: bytes) -> Neighbor | None:
-    """Return who sent an Ethernet frame; ``None`` if it is no LLDP frame or a damaged one."""
+    """Return the sender of an LLDP frame; ``None`` for other frames and damaged ones."""
     payload = _payload(frame)
     found = dict(_values(payload)) if payload is not None else {}
     name = _text(found.get(_SYSTEM_NAME, b"")) or _id(found.get(_CHASSIS, b""))

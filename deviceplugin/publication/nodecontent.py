@@ -1,15 +1,15 @@
-"""All that a Node is to say, from what is known of its devices.
+"""All that is published on a Node, from what is known of its devices.
 
 ::
 
     inventory ──────────► gfd.labels ─────────┐
     advertisement ──────► node-topology ──────┤
-    standings (health) ─────────┘  condition ─┼──► NodeSays, Condition
+    standings (health) ─────────┘  condition ─┼──► NodeMetadata, Condition
     what the kubelet gave ► node-allocations ─┤
     MIG's progress ─────► its state label ────┤
     place in the network ► levels' labels ────┘
 
-What is switched off is taken away from the Node where we had written it.
+What is switched off is removed from the Node if we had written it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from deviceplugin.mig.reconfiguration import STATE_LABEL, LayoutProgress
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication import gfd, nodetopology
 from deviceplugin.publication.levels import LevelSources, level_labels
-from deviceplugin.publication.nodepatch import NodeSays
+from deviceplugin.publication.nodepatch import NodeMetadata
 from deviceplugin.resources import names
 from deviceplugin.resources.advertisements import Advertisement, SharingMode
 from deviceplugin.resources.advertising import resource_of, shares_of
@@ -37,17 +37,18 @@ from muster.kube.names import BLOCK, NODE_ALLOCATIONS, NODE_TOPOLOGY, RACK
 class PublicationSettings(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """What is written to the Node.
+    """What is written to the Node: a section of the configuration."""
 
-    ``levels``: label keys of the cluster's levels, widest first, without the host; none of them
-    is written where it is empty. ``topology_file``: a mounted ConfigMap (``levels.told_by``).
-    ``take_over``: prefixes of label keys that a publisher left behind which is gone.
-    """
-
+    #: whether labels of the GPUs are written (``gfd``)
     labels: bool = True
+    #: label keys of the cluster's levels, widest first, without the host; empty: no label of a
+    #: level is written
     levels: tuple[str, ...] = (BLOCK, RACK)
+    #: a file that names nodes and their levels, from a mounted ConfigMap (``levels_in_file``)
     topology_file: Path | None = None
+    #: whether switches found by LLDP become the lowest level
     lldp: bool = False
+    #: prefixes of label keys that an earlier publisher, now removed, left behind
     take_over: tuple[str, ...] = ()
 
 
@@ -56,20 +57,23 @@ HELD: Final = "is about to be cut anew"
 
 @dataclass(frozen=True, slots=True)
 class KnownDevices:
-    """What is known of a node's devices; ``allocations`` is text of ``allocationsannotation``."""
+    """What is known of a node's devices."""
 
     inventory: Inventory
     advertisement: Advertisement
     settings: ResourceSettings
     standings: Sequence[DeviceStanding] = ()
+    #: text of the allocations annotation (``muster.kube.translation.allocationsannotation``)
     allocations: str = ""
+    #: how far a MIG layout is; None where no label asks for one
     progress: LayoutProgress | None = None
+    #: UUIDs that no pod is given, since they are about to be cut again
     held: frozenset[str] = frozenset()
-    """UUIDs that are given to nobody: they are about to be cut anew."""
+    #: what is known of the node's levels
     sources: LevelSources = field(default_factory=lambda: LevelSources({}, {}))
 
     def has_devices_of(self, other: "KnownDevices") -> bool:
-        """Tell whether ``DevicesSay`` is the same; what is replaced whole is compared by `is`."""
+        """Return whether ``DeviceContent`` is the same; values that are replaced whole by `is`."""
         return (
             self.inventory is other.inventory
             and self.advertisement is other.advertisement
@@ -80,33 +84,37 @@ class KnownDevices:
 
 
 @dataclass(frozen=True, slots=True)
-class DevicesSay:
-    """What the devices alone decide: it changes seldom, and with 512 of them costs 0.1 s."""
+class DeviceContent:
+    """The content that depends on devices alone.
+
+    It changes seldom, and computing it for 512 devices takes 0.1 s.
+    """
 
     labels: Mapping[str, str]
+    #: text of the annotation ``muster.dev/node-topology``
     topology: str
     condition: Condition
 
 
-def devices_say(known: KnownDevices, publication: PublicationSettings) -> DevicesSay:
-    """Return the part that no pod and no other label changes."""
-    return DevicesSay(
+def device_content(known: KnownDevices, publication: PublicationSettings) -> DeviceContent:
+    """Return the content that depends on devices alone."""
+    return DeviceContent(
         _labels(known) if publication.labels else {},
         nodetopology.annotation(known.inventory, offered(known)),
         condition(known.standings),
     )
 
 
-def says(
-    known: KnownDevices, publication: PublicationSettings, devices: DevicesSay | None = None
-) -> tuple[NodeSays, Condition]:
-    """Return labels and annotations, and the condition; ``devices``: of this ``known``, if kept."""
-    devices = devices or devices_say(known, publication)
+def node_content(
+    known: KnownDevices, publication: PublicationSettings, devices: DeviceContent | None = None
+) -> tuple[NodeMetadata, Condition]:
+    """Return the metadata and the condition; ``devices``: the content of ``known``, if at hand."""
+    devices = devices or device_content(known, publication)
     found = dict(devices.labels) | level_labels(publication.levels, known.sources)
     if known.progress is not None:
         found[STATE_LABEL] = known.progress.state.value
     notes = {NODE_TOPOLOGY: devices.topology, NODE_ALLOCATIONS: known.allocations}
-    return NodeSays(found, notes), devices.condition
+    return NodeMetadata(found, notes), devices.condition
 
 
 def _labels(known: KnownDevices) -> dict[str, str]:
@@ -114,7 +122,7 @@ def _labels(known: KnownDevices) -> dict[str, str]:
 
 
 def offer(settings: ResourceSettings) -> gfd.LabelFacts:
-    """Return what labels say of MIG and sharing; of several rules for a resource the first."""
+    """Return the facts for labels of MIG and sharing; the first rule of a resource counts."""
     chosen = way(settings.sharing)
     if chosen is None:
         return gfd.LabelFacts(settings.mig_strategy)
@@ -127,7 +135,7 @@ def offer(settings: ResourceSettings) -> gfd.LabelFacts:
 
 
 def offered(known: KnownDevices) -> nodetopology.Offered:
-    """Return how the devices are offered. Units of memory are no replicas: memory is counted."""
+    """Return how devices are offered. Units of memory do not count as replicas."""
     whole = {
         device.device
         for each in known.advertisement.resources

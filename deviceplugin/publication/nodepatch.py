@@ -1,9 +1,9 @@
-"""What has to be written to a Node so that it says what it should, and nothing else.
+"""The smallest patch that brings a Node to its wanted content.
 
-Labels and annotations of ours that are no longer true are taken away again. Which are ours is
-said by the annotation ``muster.dev/published``, so that it is known after a restart too and
-nobody else's are touched: a key that others hold when we first want it stays theirs. Who comes
-from another publisher that is gone names its prefixes to take its labels over.
+Labels and annotations of ours that are no longer true are removed. The annotation
+``muster.dev/published`` lists the label keys that are ours, so that they are known after a restart
+and no others are changed: a key that another program had set before we first wanted it stays
+theirs. Operators who replace another publisher name its prefixes, to take over its labels.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSays:
+class NodeMetadata:
     """Labels and annotations, as the Node has them or as it should."""
 
     labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
@@ -30,17 +30,18 @@ class NodeSays:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch of the metadata; ``None`` takes a key away. ``foreign``: keys left alone."""
+    """A merge patch of the metadata; ``None`` removes a key."""
 
     labels: Mapping[str, str | None]
     annotations: Mapping[str, str | None]
+    #: wanted label keys that belong to another program and are not changed
     foreign: AbstractSet[str]
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.annotations)
 
     def body(self) -> dict[str, object]:
-        """Return it as the API server takes it (RFC 7386)."""
+        """Return the patch as the API server takes it (RFC 7386)."""
         metadata: dict[str, object] = {}
         if self.labels:
             metadata["labels"] = dict(self.labels)
@@ -49,17 +50,19 @@ class Patch:
         return {"metadata": metadata}
 
 
-def owned(node: NodeSays) -> frozenset[str]:
+def owned(node: NodeMetadata) -> frozenset[str]:
     """Return the label keys that we have written."""
     return frozenset(filter(None, node.annotations.get(PUBLISHED, "").split(",")))
 
 
-def patch(node: NodeSays, wanted: NodeSays, *, now: int, take_over: tuple[str, ...] = ()) -> Patch:
-    """Return what turns ``node`` into ``wanted``; ``now``: seconds, for a label of GFD's.
+def patch(
+    node: NodeMetadata, wanted: NodeMetadata, *, now: int, take_over: tuple[str, ...] = ()
+) -> Patch:
+    """Return the patch from ``node`` to ``wanted``; ``now``: seconds, for GFD's timestamp label.
 
-    ``wanted.annotations`` are all of ours (their keys are nobody else's); an empty value takes
-    one away. ``take_over``: prefixes of label keys that are ours whoever wrote them. Nothing is
-    written where nothing but the time has changed.
+    ``wanted.annotations`` are all of ours; no other program uses their keys. An empty value
+    removes one. ``take_over``: prefixes of label keys that are ours whoever wrote them. A new time
+    alone makes no patch.
     """
     mine = owned(node) | {key for key in node.labels if key.startswith(take_over)}
     foreign = frozenset(key for key in wanted.labels if key in node.labels and key not in mine)
@@ -78,7 +81,7 @@ def patch(node: NodeSays, wanted: NodeSays, *, now: int, take_over: tuple[str, .
     return _stamped(node, ours, Patch(labels, annotations, foreign), now)
 
 
-def _stamped(node: NodeSays, ours: Mapping[str, str], found: Patch, now: int) -> Patch:
+def _stamped(node: NodeMetadata, ours: Mapping[str, str], found: Patch, now: int) -> Patch:
     """Add the time of the change, and the list of what is ours."""
     labels, annotations = dict(found.labels), dict(found.annotations)
     keys = set(ours)

@@ -1,19 +1,18 @@
 """The annotation ``muster.dev/node-topology``: a node's devices, as the planner reads them.
 
-``muster.kube.translation.translate`` reads ``devices``; the rest is for people and tools, and for
-planners to come:
+``muster.kube.translation.translate`` reads ``devices``. The rest is for people and tools:
 
 =========  =====================================================================================
 devices    each device by UUID (NICs by the name of their verbs device), with its resource, NUMA
            node, parent, health and why it is ill, memory, replicas, and the places of its MIG
-           instances. What stands under ``resource`` is what the kubelet is shown
-links      joined pairs of GPUs: ``[one, other, links]``, by their numbers in ``devices``
+           instances. ``resource`` is the one under which the kubelet is shown the device
+links      linked pairs of GPUs: ``[one, other, links]``, by their numbers in ``devices``
 paths      what lies above each device on PCIe, the host bridge first, by device number
 nics       speed in Gbit/s and state of each NIC's ports
 =========  =====================================================================================
 
-A GPU that is cut has the instances that stand on it as its places, and no others: a pod gets the
-instance that its plan names (``GPU-…/3g.40gb@4``).
+A GPU that is cut lists its existing instances as places, and no others: a pod gets the instance
+that its plan names (``GPU-…/3g.40gb@4``).
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,12 +34,16 @@ _MEDIA: Final = 1 << 16
 
 
 class NicWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A NIC's ports: so many, so many of them up, and the speed of the fastest."""
+    """A NIC's ports: how many, how many of them up, and the speed of the fastest in Gbit/s."""
 
     name: str
+    #: how many it has
     ports: int = 0
+    #: how many of them are up
     active: int = 0
+    #: speed of the fastest port
     gbps: int = 0
+    #: link layer of the first port
     layer: str = ""
 
 
@@ -48,20 +51,22 @@ class Published(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The annotation. ``translate.NodeTopologyWire`` is the part of it that is read back."""
 
     devices: tuple[DeviceWire, ...] = ()
+    #: (device number, device number, links) of linked pairs of GPUs
     links: tuple[tuple[int, int, int], ...] = ()
+    #: the PCIe bridges above each device, by device number
     paths: tuple[tuple[str, ...], ...] = ()
     nics: tuple[NicWire, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """How the devices are offered. ``resources``: device → the resource it is shown under.
+    """How the devices are offered."""
 
-    ``replicas``: device → how many are shown of it, where that is not one. ``ill``: device → why.
-    """
-
+    #: device → the resource it is shown under
     resources: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: device → how many are shown of it, where that is not one
     replicas: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    #: device → why it is ill
     ill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -111,7 +116,7 @@ def _gpu(gpu: Gpu, parent: str, driver: str, offered: Offered) -> DeviceWire:
 
 
 def _places(instances: Iterable[MigInstance], offered: Offered) -> tuple[PlacementWire, ...]:
-    """Return where instances stand, by profile; those that are ill are not there."""
+    """Return the places of healthy instances, by profile."""
     found: dict[str, list[tuple[int, int]]] = {}
     for instance in instances:
         if instance.uuid not in offered.ill:
@@ -155,9 +160,9 @@ def _links(inventory: Inventory) -> Iterable[tuple[int, int, int]]:
 
 
 def _parents(places: list[PciPlace]) -> list[str]:
-    """Return for each device the lowest thing above it that also lies above another device.
+    """Return for each device the lowest PCIe bridge above it that is also above another device.
 
-    Usually a PCIe switch, with the NIC beside the GPU; else the host bridge, or nothing.
+    Usually this is a PCIe switch that a GPU shares with a NIC; else the host bridge, or nothing.
     """
     above: dict[str, int] = {}
     for place in places:

@@ -1,14 +1,14 @@
-"""What a node advertises, before anybody asks which of it is well.
+"""What a node advertises, independent of the health of its devices.
 
 ::
 
     Inventory + ResourceSettings ──► advertise() ──► Advertisement
                                                       ├─ resources: Advertised, by name
                                                       │     └─ devices: AdvertisedDevice (an id)
-                                                      └─ problems: what is not as settings want it
+                                                      └─ problems: where settings have no effect
 
-An id names one device, or one share of it. Its ``parents`` say whose health it has: a sick GPU
-takes all its instances, replicas and memory units with it.
+An id names one device, or one share of it. Its health is that of its ``parents``: with a sick GPU,
+all of its instances, replicas and memory units are sick.
 """
 
 from collections.abc import Mapping
@@ -34,47 +34,48 @@ class AdvertisedKind(StrEnum):
 
 
 class SharingMode(StrEnum):
-    """How several containers come to the same device, in the words of GFD's labels."""
+    """How several containers share one device, in the words of GFD's labels."""
 
     NONE = "none"
     TIME_SLICING = "time-slicing"
     MPS = "mps"
-    MEMORY = "memory"  # units of memory; nothing but the plan keeps pods to theirs
-    POOL = "pool"  # RDMA: everybody may use it
+    MEMORY = "memory"  # units of memory; only the plan keeps pods apart
+    POOL = "pool"  # RDMA: every holder of an id may use all NICs
 
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedDevice:
-    """One id that the kubelet is shown.
-
-    ``device``: the UUID of the GPU or MIG instance, or the name of the verbs device, that is
-    meant; the pool's resource where a container gets all NICs of a pool. ``parents``: GPU UUIDs
-    or verbs names; the id is well while one of them is. ``share``: which replica or unit it is.
-    """
+    """One id that the kubelet is shown."""
 
     id: str
+    #: UUID of the GPU or MIG instance, or name of the verbs device; the pool's resource where a
+    #: container gets all NICs of a pool
     device: str
+    #: UUIDs of GPUs or names of verbs devices; the id is healthy while one of them is
     parents: tuple[str, ...]
+    #: NUMA nodes; empty: not known
     numa: tuple[int, ...] = ()
+    #: number of the replica or unit; None for a whole device
     share: int | None = None
 
 
 @dataclass(frozen=True)
 class Advertised:
-    """A resource. ``profile``: of MIG instances, where all have the same.
-
-    ``shares``: of one device, the most there are of any. ``most``: ids that one container may
-    have; 0: as many as it wants. ``unit_mib``: what one id stands for, where it is memory.
-    """
+    """One resource that the kubelet is shown."""
 
     resource: str
     kind: AdvertisedKind
     devices: tuple[AdvertisedDevice, ...]
     sharing: SharingMode = SharingMode.NONE
+    #: MIG profile, where all ids are instances of one profile
     profile: str = ""
+    #: the greatest number of shares of one device
     shares: int = 1
+    #: how many ids one container may have; 0: any number
     most: int = 0
+    #: MiB of memory that one id stands for; 0 where it stands for something else
     unit_mib: int = 0
+    #: whether a sharing rule has given it another name
     renamed: bool = False
 
     @cached_property
@@ -83,7 +84,7 @@ class Advertised:
         return MappingProxyType({device.id: device for device in self.devices})
 
     def asked(self, ids: tuple[str, ...]) -> tuple[AdvertisedDevice, ...]:
-        """Return what a container asks for. Raises ``AllocationRefused`` for what it may not."""
+        """Return the devices of these ids. Raises ``AllocationRefused`` if one is not allowed."""
         if not ids:
             raise AllocationRefused(
                 RefusalCause.BAD_REQUEST, f"{self.resource}: no device was asked for"
@@ -110,15 +111,16 @@ class Advertised:
 
 @dataclass(frozen=True, slots=True)
 class AdvertisementProblem:
-    """Something that is not advertised as the settings say, and what to do about it."""
+    """A setting that cannot be applied to a resource, and what to do about it."""
 
     resource: str
+    #: what is wrong, and what to do
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """All resources of a node, by name, and what is to be told loudly."""
+    """All resources of a node, sorted by name, and problems that an operator must know."""
 
     resources: tuple[Advertised, ...] = ()
     problems: tuple[AdvertisementProblem, ...] = ()

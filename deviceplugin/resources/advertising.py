@@ -6,7 +6,7 @@
     (MIG strategy)   (GPUs as units)   (replicas)       ├─► one resource per name ──► checked
     rdma.pools ─────────────────────────────────────────┘
 
-A device goes one way only: what a step takes, the next does not see.
+A device takes one way only: the next step does not see what a step has taken.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ from deviceplugin.resources.settings import ResourceSettings
 
 
 def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement:
-    """Return what the kubelet is to be shown of a node, all devices supposed to be well."""
+    """Return what the kubelet is shown of a node, as if all devices were healthy."""
     groups, odd = wholedevices.groups(inventory, settings)
     left, units, unsliced = memory.sliced(groups, settings.memory)
     shared, unshared = sharing.shared(left, settings.sharing)
@@ -40,7 +40,7 @@ def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement
 
 
 def _merged(found: Iterable[Advertised], problems: list[AdvertisementProblem]) -> list[Advertised]:
-    """Put together what has one name and means one thing; what means another is left out."""
+    """Join resources of one name that mean the same; leave out those that mean something else."""
     by_name: dict[str, Advertised] = {}
     for each in found:
         first = by_name.get(each.resource)
@@ -83,11 +83,11 @@ def _meaning(each: Advertised) -> str:
 
 
 def _presentable(each: Advertised, problems: list[AdvertisementProblem]) -> bool:
-    """Tell whether the kubelet can be shown a resource."""
+    """Return whether the kubelet accepts the resource; else add the problem."""
     if len(each.devices) > MOST_IDS:
         devices = len({device.device for device in each.devices})
         text = f"replicas make {len(each.devices)} ids of {devices} devices"
-        limit = f"the kubelet is told of at most {MOST_IDS}"
+        limit = f"the kubelet is shown at most {MOST_IDS}"
         advice = f"write replicas: {MOST_IDS // devices}"
         problems.append(AdvertisementProblem(each.resource, f"{text}, and {limit}; {advice}"))
         return False

@@ -1,8 +1,8 @@
-"""Which of several configurations a node takes: by its label, as with NVIDIA's config manager.
+"""Which of several configurations a node uses: by its label, as with NVIDIA's config manager.
 
 ``nvidia.com/device-plugin.config: NAME`` on the Node names one (NVIDIA/k8s-device-plugin README,
-"Updating Per-Node Configuration With a Node Label"). Without the label: the default that the
-operator named; else the only one there is; else none.
+"Updating Per-Node Configuration With a Node Label"). Without the label it is the operator's
+default, else the only configuration that exists, else none.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,11 @@ LABEL: Final = "nvidia.com/device-plugin.config"
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChoice:
-    """The configuration to take; empty: the plugin's own. ``problem``: what to tell loudly."""
+    """The configuration that a node uses."""
 
+    #: empty: the plugin's own settings
     name: str = ""
+    #: what an operator must correct; "" for nothing
     problem: str = ""
 
 
@@ -25,8 +27,8 @@ def choose(
 ) -> ConfigurationChoice:
     """Return the configuration of a node.
 
-    ``current``: the one it has. It stays when the label names none that is there: a misspelt
-    label must not take devices from pods.
+    ``current``: the one that it uses now. It stays where the label names an unknown one: a
+    misspelt label must not take devices from pods.
     """
     known = sorted(configs)
     if label:

@@ -1,8 +1,8 @@
 """GPUs as units of memory: ``aliyun.com/gpu-mem: 12`` is 12 GiB of one GPU.
 
-Every unit is an id, for the kubelet counts ids. A message to it holds some 60,000 of them
-(4 MiB, gRPC's limit), so units are GiB and not MiB, and a node with more than 16,384 has to take
-coarser ones.
+Every unit is an id, since the kubelet counts ids. A message to it holds some 60,000 ids (4 MiB,
+gRPC's limit), so units are GiB and not MiB, and a node with more than 16,384 units needs larger
+ones.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _MIB_PER_GIB: Final = 1024
 def sliced(
     groups: Sequence[ResourceDevices], slices: Sequence[MemorySlices]
 ) -> tuple[tuple[ResourceDevices, ...], tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
-    """Return what is left whole, the resources of memory, and what could not be done."""
+    """Return the devices that stay whole, the resources of memory, and the problems."""
     free = [
         member for group in groups if group.kind is AdvertisedKind.GPU for member in group.members
     ]
@@ -102,6 +102,6 @@ def _advice(members: Sequence[WholeDevice], unit_gib: int) -> str:
     while _too_many(members, coarse):
         coarse += 1
     return (
-        f"unitGiB: {unit_gib} makes {_total(members, unit_gib)} ids, and the kubelet is told of at "
+        f"unitGiB: {unit_gib} makes {_total(members, unit_gib)} ids, and the kubelet is shown at "
         f"most {MOST_IDS}; write unitGiB: {coarse}. The GPUs stay whole"
     )

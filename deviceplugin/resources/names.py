@@ -1,7 +1,8 @@
 """Names of extended resources, and ids of devices.
 
-NVIDIA's: ``nvidia.com/gpu``, ``nvidia.com/mig-<profile>`` with "+" as ".", and ``.shared`` behind
-what is renamed by default (NVIDIA/k8s-device-plugin internal/rm/rm.go, api/config/v1).
+NVIDIA's names are ``nvidia.com/gpu``, ``nvidia.com/mig-<profile>`` with "+" as ".", and the suffix
+``.shared`` for resources that are renamed by default (NVIDIA/k8s-device-plugin internal/rm/rm.go,
+api/config/v1).
 """
 
 import re

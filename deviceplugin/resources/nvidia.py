@@ -1,8 +1,8 @@
-"""NVIDIA's configuration file, version v1, and what of it Muster's plugin does.
+"""NVIDIA's configuration file, version v1, and which of its fields have an effect here.
 
 Source: NVIDIA/k8s-device-plugin api/config/v1 and README ("As a configuration file", "Shared
-Access to GPUs"). Everything that file can say is accepted, and nothing else; what has no effect
-here is told, field by field, with the reason. Who moves over keeps the file.
+Access to GPUs"). All fields of that file are accepted, and no others, so that operators can keep
+their file. Each field without effect is reported with the reason.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,7 +67,7 @@ class Imex(SharingStruct, frozen=True):
 
 
 class Pattern(SharingStruct, frozen=True):
-    """A name for devices whose product or profile fits a pattern."""
+    """A resource name for devices with a product or profile that matches a pattern."""
 
     pattern: str
     name: str
@@ -103,7 +103,7 @@ class NvidiaHealth(SharingStruct, frozen=True):
 
 
 class NvidiaConfig(SharingStruct, frozen=True):
-    """The whole file."""
+    """The whole configuration file."""
 
     version: Literal["v1"]
     flags: Flags = Flags()
@@ -118,22 +118,25 @@ class NvidiaConfig(SharingStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AppliedFields:
-    """What of the file has an effect. ``lists``: device list strategies, in their order.
-
-    ``None`` and empty: the file does not say. ``ignored``: a line for each field without effect.
-    """
+    """The fields of the file that have an effect; ``None`` or empty where it does not set them."""
 
     resources: ResourceSettings
+    #: device list strategies, in the file's order
     lists: tuple[ListStrategy, ...] = ()
+    #: deviceIDStrategy
     ids: Literal["uuid", "index"] | None = None
+    #: passDeviceSpecs
     specs: bool | None = None
+    #: sharedDevicesAllocationPolicy
     policy: Literal["distributed", "packed"] | None = None
+    #: Xids to ignore, which the plugin's own configuration must name
     ignored_xids: tuple[int, ...] = ()
+    #: a line for each field without effect, with the reason
     ignored: tuple[str, ...] = ()
 
 
 def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> AppliedFields:
-    """Return what is done with a file; ``own``: settings that it says nothing of."""
+    """Return what a file changes; ``own``: the settings where the file has none."""
     base = own or ResourceSettings()
     flags, plugin = config.flags, config.flags.plugin
     listed = plugin.device_list_strategy
@@ -166,7 +169,7 @@ def _ways(sharing: NvidiaSharing) -> SharingWays | None:
 
 
 def problems(config: NvidiaConfig) -> Iterator[str]:
-    """Yield a line for each value that makes no sense."""
+    """Yield a line for each value that is not allowed."""
     yield from settings.problems(taken(config).resources)
     for index, channel in enumerate(config.imex.channel_ids if config.imex else ()):
         if channel != 0:
@@ -175,7 +178,7 @@ def problems(config: NvidiaConfig) -> Iterator[str]:
 
 _WHY: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "flags.failOnInitError": "the plugin waits for devices and tells what is wrong",
+        "flags.failOnInitError": "the plugin waits for devices and reports what is wrong",
         "flags.restartOnDeviceUnhealthy": "devices recover without a restart",
         "flags.mpsRoot": "the configuration of Muster's plugin says where MPS is",
         "flags.nvidiaDriverRoot": "the configuration of Muster's plugin says where the driver is",
@@ -201,16 +204,16 @@ _WHY: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def _ignored(config: NvidiaConfig) -> Iterator[str]:
-    for field in _said("", config):
+    for field in _set_fields("", config):
         if field in _WHY:
             yield f"{field}: is accepted and has no effect: {_WHY[field]}"
 
 
-def _said(prefix: str, part: SharingStruct) -> Iterator[str]:
+def _set_fields(prefix: str, part: SharingStruct) -> Iterator[str]:
     """Yield the fields that differ from their defaults, by their paths."""
     for info in msgspec.structs.fields(part):
         value, path = getattr(part, info.name), f"{prefix}{info.encode_name}"
         if path not in _WHY and isinstance(value, SharingStruct):
-            yield from _said(f"{path}.", value)
+            yield from _set_fields(f"{path}.", value)
         elif value != info.default and value not in ((), {}):
             yield path

@@ -1,14 +1,14 @@
-"""Devices that containers have by ids of settings that count no more. Pure.
+"""Devices that containers have by ids of earlier settings. Pure.
 
 =====================  ===============================  ===================================
 a container has        offered now                      given to others
 =====================  ===============================  ===================================
 GPU-a                  GPU-a::0, GPU-a::1, …            no, while the container has it
-GPU-a::0               GPU-a                            likewise
-GPU-a::0 of one name   GPU-a::0, … of another           yes: it was shared and is
+GPU-a::0               GPU-a                            no, while the container has it
+GPU-a::0 of one name   GPU-a::0, … of another           yes: it was and is shared
 =====================  ===============================  ===================================
 
-To the kubelet the new ids are free: it would hand out the same device twice.
+The kubelet takes the new ids for free ones, and would give the same device twice.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from deviceplugin.resources.advertisements import Advertisement
 
 
 def outlived(found: Advertisement, holdings: Iterable[ContainerHolding]) -> frozenset[str]:
-    """Return the devices that must not be given to others while somebody has them."""
+    """Return the devices that no other container may get while one has them by an old id."""
     offered = {each.resource: each.by_id for each in found.resources}
     whole = {
         device.device for each in found.resources for device in each.devices if device.share is None

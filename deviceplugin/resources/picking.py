@@ -12,7 +12,7 @@ Wanted = str | int | tuple[int | str, ...]
 def pick(
     candidates: Sequence[WholeDevice], wanted: Wanted, models: Iterable[str]
 ) -> tuple[tuple[WholeDevice, ...], str]:
-    """Return the devices that are meant, and which of them are not there (empty: all are)."""
+    """Return the devices that a rule means, and which of them are missing (empty: none is)."""
     beginnings = tuple(models)
     fitting = [
         candidate

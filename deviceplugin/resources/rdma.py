@@ -6,7 +6,7 @@
                                      ├─ grants: pool     ► rdmaHcaMax ids, each for all its NICs
                                      └─ grants: nic      ► rdmaHcaMax ids, divided among the NICs
 
-A NIC that one pool hands out exclusively is in no other.
+A NIC that one pool gives to single containers is in no other pool.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def pools(
             else:
                 mine.append(nic)
         if pool.rdma_hca_max > MOST_IDS:
-            text = f"rdmaHcaMax: {pool.rdma_hca_max} is more than the kubelet is told of"
+            text = f"rdmaHcaMax: {pool.rdma_hca_max} is more than the kubelet is shown"
             problems.append(AdvertisementProblem(pool.resource, f"{text}; write up to {MOST_IDS}"))
         elif mine:
             found.append(_advertised(pool, mine))
@@ -81,9 +81,9 @@ def _selected(pool: NicPool, nic: Nic) -> bool:
 
 
 def matches(selectors: Selectors, nic: Nic) -> bool:
-    """Tell whether a NIC is selected: one value of each selector that is there."""
+    """Return whether a NIC matches one value of every selector that is set."""
     links = [_LINK_TYPES.get(port.link_layer, "") for port in nic.ports]
-    told: tuple[tuple[tuple[str, ...], Sequence[str]], ...] = (
+    rules: tuple[tuple[tuple[str, ...], Sequence[str]], ...] = (
         (selectors.vendors, [nic.vendor_id]),
         (selectors.device_ids, [nic.device_id]),
         (selectors.drivers, [nic.driver]),
@@ -93,7 +93,7 @@ def matches(selectors: Selectors, nic: Nic) -> bool:
         (selectors.pci_addresses, [nic.place.address]),
     )
     virtual = selectors.virtual is None or selectors.virtual == bool(nic.virtual_of)
-    return virtual and all(not values or set(values) & set(has) for values, has in told)
+    return virtual and all(not values or set(values) & set(has) for values, has in rules)
 
 
 # --- ids ----------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def _alone(nic: Nic) -> AdvertisedDevice:
 
 
 def _for_all(pool: NicPool, nics: Sequence[Nic]) -> tuple[AdvertisedDevice, ...]:
-    """Ids without a NUMA node: whoever has one may use NICs of all of them."""
+    """Return ids without a NUMA node, as each stands for NICs of all nodes."""
     parents = tuple(nic.name for nic in nics)
     return tuple(
         AdvertisedDevice(names.replica(pool.resource_name, n), pool.resource, parents, share=n)

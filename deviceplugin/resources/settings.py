@@ -1,8 +1,8 @@
-"""What an operator says about resources: one section of the plugin's configuration.
+"""The operator's settings of resources: one section of the plugin's configuration.
 
-The words are those of the plugins that people come from: ``sharing`` as in NVIDIA's
+Field names are those of plugins that operators know: ``sharing`` as in NVIDIA's
 (NVIDIA/k8s-device-plugin README, "Shared Access to GPUs"), ``rdma`` as in the configList of
-Mellanox/k8s-rdma-shared-dev-plugin. Each value that makes no sense is told with its field.
+Mellanox/k8s-rdma-shared-dev-plugin. ``problems`` names each value that is not allowed.
 """
 
 from collections.abc import Iterator
@@ -24,24 +24,28 @@ class SharingStruct(
 
 
 class SharingRule(SharingStruct, frozen=True):
-    """How devices of one resource are shared out: each as so many ``replicas``.
+    """Devices of one resource that are each shown as several replicas."""
 
-    ``devices``: "all", the first so many, or a list of indices ("0"), MIG indices ("0:1", the
-    second instance of GPU 0) and UUIDs. ``models``: beginnings of products' names; only those.
-    """
-
+    #: the resource
     name: str
+    #: how often each device is shown
     replicas: Positive
+    #: another resource name for the replicas; "" for none
     rename: str = ""
+    #: "all", a number (the first so many), or a list of indices ("0"), MIG indices ("0:1": the
+    #: second instance of GPU 0) and UUIDs
     devices: Literal["all"] | Positive | tuple[int | str, ...] = "all"
+    #: beginnings of product names; empty: all products
     models: tuple[str, ...] = ()
 
 
 class SharingSettings(SharingStruct, frozen=True):
-    """Rules of one way to share. ``fail_requests_greater_than_one``: by default with MPS only."""
+    """The rules of one way to share."""
 
     resources: tuple[SharingRule, ...]
+    #: whether replicas without ``rename`` get the suffix ".shared"
     rename_by_default: bool = False
+    #: whether a container may have only one shared device; None: with MPS only
     fail_requests_greater_than_one: bool | None = None
 
 
@@ -53,47 +57,50 @@ class SharingWays(SharingStruct, frozen=True):
 
 
 class MemorySlices(SharingStruct, frozen=True):
-    """GPUs shown as units of memory, of so many GiB each, under one name.
+    """GPUs that are shown as units of memory under one resource name.
 
     The planner reads several systems' names for memory; ``aliyun.com/gpu-mem`` is one in GiB.
     """
 
     resource: str
+    #: GiB of one unit
     unit_gib: Positive = msgspec.field(name="unitGiB", default=1)
+    #: as in ``SharingRule``
     devices: Literal["all"] | Positive | tuple[int | str, ...] = "all"
+    #: beginnings of product names; empty: all products
     models: tuple[str, ...] = ()
 
 
 class Selectors(SharingStruct, frozen=True):
-    """Which NICs: any of the values of a selector, and every selector that is there.
+    """Which NICs are in a pool: a NIC must match one value of every selector that is set."""
 
-    ``link_types``: "ether" or "infiniband". ``names`` of verbs devices, ``pci_addresses`` and
-    ``virtual`` (SR-IOV functions, or none of them) are Muster's own.
-    """
-
+    #: PCI vendors, four hex digits
     vendors: tuple[Hex4, ...] = ()
+    #: PCI devices, four hex digits
     device_ids: tuple[Hex4, ...] = msgspec.field(name="deviceIDs", default=())
     drivers: tuple[str, ...] = ()
+    #: names of network interfaces
     if_names: tuple[str, ...] = ()
     link_types: tuple[Literal["ether", "infiniband"], ...] = ()
+    #: names of verbs devices; this and the next two selectors are Muster's own
     names: tuple[str, ...] = ()
     pci_addresses: tuple[str, ...] = ()
+    #: true: SR-IOV virtual functions only; false: none of them; None: both
     virtual: bool | None = None
 
 
 class NicPool(SharingStruct, frozen=True):
-    """A resource of NICs. ``devices`` are interfaces, as ``selectors.ifNames``.
-
-    With ``rdma_hca_max`` the pool is shared: there are so many ids, and whoever has one may use
-    every NIC of the pool (``grants: pool``), as with the plugin whose words these are, or one of
-    them (``grants: nic``; the ids are divided among the NICs). Without it each NIC is one id.
-    """
+    """A resource of NICs, shared by containers or one NIC to a container."""
 
     resource_name: str
     resource_prefix: str = "rdma"
+    #: how many ids a shared pool has; 0: the pool is not shared and each NIC is one id
     rdma_hca_max: Annotated[int, msgspec.Meta(ge=0)] = 0
+    #: what one id of a shared pool stands for: every NIC of the pool, as with Mellanox's plugin,
+    #: or one NIC (the ids are divided among the NICs)
     grants: Literal["pool", "nic"] = "pool"
     selectors: Selectors = Selectors()
+    #: names of network interfaces, as in ``selectors.ifNames``
     devices: tuple[str, ...] = ()
 
     @property
@@ -103,20 +110,21 @@ class NicPool(SharingStruct, frozen=True):
 
 
 class ResourceSettings(SharingStruct, frozen=True):
-    """``amd_naming``: "mixed" names AMD's GPUs by their partition (``amd.com/cpx_nps4``)."""
+    """The section ``resources``."""
 
     mig_strategy: MigStrategy = "none"
+    #: "mixed" names AMD's GPUs by their partition (``amd.com/cpx_nps4``), "single" all alike
     amd_naming: Literal["single", "mixed"] = "single"
     sharing: SharingWays = SharingWays()
     memory: tuple[MemorySlices, ...] = ()
     rdma: tuple[NicPool, ...] = ()
 
 
-# --- what makes no sense ------------------------------------------------------------------
+# --- what is not allowed ------------------------------------------------------------------
 
 
 def problems(settings: ResourceSettings) -> Iterator[str]:
-    """Yield a line for each thing that makes no sense: field, value, what is allowed."""
+    """Yield a line for each value that is not allowed: field, value, what is allowed."""
     ways = settings.sharing
     if ways.time_slicing is not None and ways.mps is not None:
         yield "sharing: timeSlicing and mps are both there; a node shares in one way, leave one out"

@@ -1,8 +1,8 @@
 """Replicas of devices: time slices and MPS.
 
-A rule speaks of the devices of one resource. Those it means are shown ``replicas`` times, under
-its ``rename``, under ``<name>.shared``, or under the old name; the others stay whole. So each
-GPU of a node can be shared in its own measure (asked of NVIDIA's plugin in its issues 404, 628):
+A rule is about devices of one resource. Each of them is shown ``replicas`` times, under the rule's
+``rename``, under ``<name>.shared``, or under the old name; the other devices stay whole. So each
+GPU of a node can have its own number of replicas (NVIDIA's plugin has requests for it: 404, 628):
 
     nvidia.com/gpu: 0 1 2 3 ── rule: devices [0, 1], replicas 4, rename gpu.small
                      └─┴────► nvidia.com/gpu.small: 0::0 … 0::3, 1::0 … 1::3
@@ -43,11 +43,11 @@ class Way:
     def most(self) -> int:
         """How many shared devices one container may have; 0: any number.
 
-        With MPS one, unless the operator says otherwise: two replicas are no more of a GPU
-        than one (api/config/v1 of NVIDIA's plugin sets it so where it is not said).
+        The default is one with MPS, since two replicas are no more of a GPU than one (NVIDIA's
+        plugin has the same default in api/config/v1), and any number with time slices.
         """
-        told = self.settings.fail_requests_greater_than_one
-        return int(self.sharing is SharingMode.MPS if told is None else told)
+        own = self.settings.fail_requests_greater_than_one
+        return int(self.sharing is SharingMode.MPS if own is None else own)
 
     def name_of(self, rule: SharingRule) -> str:
         """Return the resource that a rule's replicas are shown under."""
@@ -68,7 +68,7 @@ def way(ways: SharingWays) -> Way | None:
 def shared(
     groups: Sequence[ResourceDevices], ways: SharingWays
 ) -> tuple[tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
-    """Return resources, several of which may have one name, and what rules could not do."""
+    """Return resources, of which several may have one name, and the problems of rules."""
     chosen = way(ways)
     found: list[Advertised] = []
     problems: list[AdvertisementProblem] = []
@@ -92,7 +92,7 @@ def _taken(
     left: dict[str, WholeDevice],
     problems: list[AdvertisementProblem],
 ) -> Iterator[WholeDevice]:
-    """Yield what a rule shares, and take it from ``left``."""
+    """Yield the devices that a rule shares, and remove them from ``left``."""
     members, lacking = pick(group.members, rule.devices, rule.models)
     if lacking:
         text = f"{lacking} not there; {len(members)} devices are shared"
@@ -116,7 +116,7 @@ def _taken(
 def _objection(
     chosen: Way, rule: SharingRule, group: ResourceDevices, candidate: WholeDevice
 ) -> str:
-    """Return why a device is not shared so; it stays whole then."""
+    """Return why a rule cannot share a device, which then stays whole; empty where it can."""
     if chosen.sharing is not SharingMode.MPS:
         return ""
     if group.kind is AdvertisedKind.MIG:

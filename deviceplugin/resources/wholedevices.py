@@ -4,13 +4,13 @@ How MIG strategies read the GPUs that are cut (NVIDIA/k8s-device-plugin README, 
 and internal/rm/device_map.go):
 
 ========  ==================================================================================
-none      as if they were not: a whole ``nvidia.com/gpu``, though CUDA sees one instance of it
+none      a whole ``nvidia.com/gpu``, as if it were not cut; CUDA sees one instance of it
 single    every instance is an ``nvidia.com/gpu``; all GPUs must be cut, into one profile
 mixed     an instance is an ``nvidia.com/mig-<profile>``; GPUs that are not cut stay whole
 ========  ==================================================================================
 
-``single`` on a node that is not uniform advertises no NVIDIA device at all: whichever name was
-taken for the odd ones, somebody would get less than the name says.
+``single`` advertises no NVIDIA device at all on a node whose GPUs are not cut alike: under one name
+some pods would get less than others.
 """
 
 import re
@@ -32,10 +32,11 @@ _COMPUTE_PART: Final = re.compile(r"\d+c\.")  # "1c.3g.40gb": part of an instanc
 
 @dataclass(frozen=True, slots=True)
 class WholeDevice:
-    """A whole device, and what rules know it by. ``index``: "0", of an instance "0:1"."""
+    """A whole device, with the values that rules select it by."""
 
     device: AdvertisedDevice
     gpu: Gpu
+    #: the GPU's index ("0"), or that of an instance ("0:1")
     index: str
 
 
@@ -45,6 +46,7 @@ class ResourceDevices:
 
     resource: str
     kind: AdvertisedKind
+    #: MIG profile of the devices; "" for whole GPUs
     profile: str
     members: tuple[WholeDevice, ...]
 
@@ -69,14 +71,14 @@ def _of_nvidia(
         return _single(gpus)
     if settings.mig_strategy == "mixed":
         return _mixed(gpus)
-    told = tuple(
+    problems = tuple(
         AdvertisementProblem(
             names.GPU, f"GPU {gpu.uuid} is cut, and shown whole: migStrategy is none"
         )
         for gpu in gpus
         if _is_cut(gpu)
     )
-    return _grouped([(names.GPU, AdvertisedKind.GPU, "", _whole(gpu)) for gpu in gpus]), told
+    return _grouped([(names.GPU, AdvertisedKind.GPU, "", _whole(gpu)) for gpu in gpus]), problems
 
 
 def _single(

@@ -1,9 +1,9 @@
-"""Whether the kubelet has forgotten us: Node.status.allocatable against what is shown. Pure.
+"""Finds resources that the kubelet has forgotten: allocatable against what is shown. Pure.
 
-A kubelet that listens and yet shows something else is known from the field (NVIDIA's
+Kubelets that read the list but show other numbers on the Node have been seen (NVIDIA's
 k8s-device-plugin 1228, kubernetes 125501). A short difference is normal: the status of a node is
-written every ten seconds or later. So one that has lasted is answered by registering anew, and the
-time doubles each time it did not help, since two plugins may claim one resource.
+written every ten seconds or later. After a long one the resource is registered again. The time
+doubles each time this did not help, since two plugins may claim one resource.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class _Difference:
 
 @dataclass(slots=True)
 class Drift:
-    """Remembers since when which resource differs."""
+    """Since when each resource differs."""
 
     _differences: dict[str, _Difference] = field(default_factory=dict)
     _patience: dict[str, float] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Drift:
     def look(
         self, shown: Mapping[str, int], allocatable: Mapping[str, int], now: float
     ) -> list[str]:
-        """Return resources to register anew.
+        """Return the resources to register again.
 
         ``shown``: healthy devices of each resource that the kubelet listens to; ``allocatable``:
         the Node's, 0 where it lacks the resource.

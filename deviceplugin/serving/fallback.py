@@ -1,12 +1,12 @@
-"""A choice that is always valid, for when the better one fails. Pure."""
+"""A choice that is always valid, for cases in which the better one fails. Pure."""
 
 from collections.abc import Sequence
 
 
 def plain(available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:
-    """Return what must be included and then the first others, ``size`` in all if there are.
+    """Return ``must_include`` and then the first others, ``size`` ids if there are so many.
 
-    Every id is of ``available`` or ``must_include``, and none comes twice.
+    Every id is in ``available`` or ``must_include``, and none comes twice.
     """
     ordered = dict.fromkeys((*must_include, *sorted(available)))
     return tuple(ordered)[: max(0, size)]
@@ -15,7 +15,7 @@ def plain(available: Sequence[str], must_include: Sequence[str], size: int) -> t
 def is_valid(
     chosen: Sequence[str], available: Sequence[str], must_include: Sequence[str], size: int
 ) -> bool:
-    """Tell whether a choice has the right size, no id twice and none that was not offered."""
+    """Return whether a choice has the right size, no id twice and only offered ids."""
     unique = frozenset(chosen)
     return (
         len(chosen) == len(unique) == size

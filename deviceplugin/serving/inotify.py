@@ -1,9 +1,9 @@
 """Calls back when files come and go in folders, by the kernel's inotify(7).
 
-A pod that a kubelet takes up after its restart, before the plugin has registered, is Failed for
-good. So the new kubelet.sock is to be seen within milliseconds, and not at the next look. What is
-missed (a folder that was removed and made anew, a kernel without inotify) the look finds, a second
-later: nothing depends on this module.
+After its restart the kubelet fails a pod for good that it admits before the plugin has registered.
+So a new kubelet.sock must be seen within milliseconds, not only at the next look. What inotify
+misses (a folder that was removed and made again, a kernel without inotify) the look finds a second
+later.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ class FolderWatch:
             self._inotify = None
 
     def watch(self) -> None:
-        """Watch the folders as they are now; one that was made anew is another for the kernel."""
+        """Watch the folders as they are now; a folder that was made again needs a new watch."""
         if self._inotify is None:
             return
         for folder in self._folders:
-            # The same folder again changes nothing; one that is not there is left to the next time.
+            # Adding a folder twice changes nothing; a missing one is added at a later call.
             with contextlib.suppress(OSError):
                 self._inotify.add_watch(folder, _CHANGES)
 

@@ -1,4 +1,4 @@
-"""What the server of one resource does next, from what it sees. Pure: time comes in.
+"""What the server of one resource does next, from what it sees. Pure: the time is an argument.
 
 ::
 
@@ -14,26 +14,26 @@
       │                                another instance ended                     └──────────┘
       └── from all: own socket removed, Node.status differs for long (drifted)
 
-Where the kubelet finds the socket by itself (plugins_registry) there is no REGISTER: SERVED waits
-for it, and after PATIENCE_S the socket is made anew, since the kubelet looks at new ones only.
+Where the kubelet finds the socket by itself (plugins_registry) there is no REGISTER. SERVED waits
+for the kubelet, and after PATIENCE_S the socket is made again, as it only looks at new ones.
 
 Two instances, as in a rolling update: when a stream ends, the kubelet (1.35 and 1.36,
 plugin/v1beta1/handler.go, runClient) disconnects whichever plugin is registered for the resource
-*by then*, and takes its devices for unhealthy. The end of the older one cuts off the newer, which
-sees its stream end. Who registered again at once could be cut off once more, or count as stopped
-although it is followed: nobody does before SETTLE_S. The end of the newer leaves the older with a
-stream that nobody allocates from, and nothing tells it but the other's socket. The kubelet never
-dials again, so in both cases the one that is left registers again.
+*by then*, and marks its devices unhealthy. So the end of the older instance disconnects the newer
+one, which sees its stream end. Registering again at once could have the same result, so it waits
+SETTLE_S. The end of the newer instance leaves the older one with a stream, but the kubelet no
+longer allocates from it; only the other's missing socket shows that. The kubelet never dials again,
+so in both cases the instance that is left registers again.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 STREAM_S: Final = 5.0  # between the answer to Register and ListAndWatch; the kubelet takes ms
 PATIENCE_S: Final = 5.0  # for the plugin watcher to find a socket; inotify takes ms
-STEADY_S: Final = 10.0  # a registration that lasted this long starts the back-off anew
+STEADY_S: Final = 10.0  # a registration that lasted this long resets the back-off
 OTHERS_S: Final = 2.0  # an instance ends its streams first, its socket goes within half a second
 SETTLE_S: Final = 0.2  # until the kubelet is done with a stream that ended; it takes ms
 FIRST_RETRY_S: Final = 0.1
@@ -44,7 +44,7 @@ SocketId = tuple[int, int]
 
 
 class ServerState(Enum):
-    """Where the server of one resource stands."""
+    """The states of one resource's server; see the drawing."""
 
     DOWN = auto()
     SERVED = auto()
@@ -54,7 +54,7 @@ class ServerState(Enum):
 
 
 class LifecycleAction(Enum):
-    """What is to be done now."""
+    """What the caller does next."""
 
     WAIT = auto()
     SERVE = auto()
@@ -63,26 +63,29 @@ class LifecycleAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SocketSight:
-    """What was looked at. ``kubelet``: None while there is no kubelet.sock.
+    """What the caller sees before a step."""
 
-    ``others``: sockets of other instances that serve the same resource and are alive.
-    """
-
+    #: seconds of the caller's clock
     now: float
+    #: whether our own socket exists
     own_socket: bool
+    #: None while there is no kubelet.sock
     kubelet: SocketId | None
+    #: sockets of other instances that serve the same resource and are alive
     others: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Lifecycle:
-    """``kubelet_finds``: plugins_registry. ``jitter`` returns from [0, 1)."""
+    """The state of one resource's server."""
 
+    #: a random number in [0, 1), which spreads attempts
+    jitter: Callable[[], float]
+    #: whether the kubelet finds the socket by itself, in plugins_registry
     kubelet_finds: bool = False
-    jitter: Callable[[], float] = field(default=lambda: 1.0)
     state: ServerState = ServerState.DOWN
+    #: why the kubelet does not follow; empty when it does
     reason: str = "not served yet"
-    """Why it is not followed; empty when it is."""
     _since: float = 0.0
     _retry_at: float = 0.0
     _attempts: int = 0
@@ -92,7 +95,7 @@ class Lifecycle:
     _others: frozenset[str] = frozenset()
 
     def step(self, seen: SocketSight) -> LifecycleAction:
-        """Look, and return what to do; what came of it is told by the methods below."""
+        """Return what to do now; report its result by the methods below."""
         if self.state is not ServerState.DOWN and not seen.own_socket:
             self._to(ServerState.DOWN, seen.now, "its socket was removed")
         if seen.kubelet is not None and seen.kubelet != self._kubelet:
@@ -113,35 +116,35 @@ class Lifecycle:
         return self._retry_at - now if waits else float("inf")
 
     def served(self, now: float, *, after_streams: bool = False) -> None:
-        """Hear that the socket is served; ``after_streams``: those of an earlier one just ended."""
+        """Take in that the socket is served; ``after_streams``: older ones have just ended."""
         if after_streams:
             self._retry_at = now + SETTLE_S
         self._opened = False
         self._to(ServerState.SERVED, now, "not registered yet")
 
     def failed(self, now: float, why: str) -> None:
-        """Hear that serving, or the call of Register, did not succeed."""
+        """Take in that serving, or the call of Register, has failed."""
         back_to = ServerState.DOWN if self.state is ServerState.DOWN else ServerState.SERVED
         self._retry(now)
         self._to(back_to, now, why)
 
     def answered(self, now: float) -> None:
-        """Hear that the kubelet has answered Register, or found the socket and likes it.
+        """Take in that the kubelet has answered Register, or has found and accepted the socket.
 
-        It reads before it answers: where its stream has ended by then, none is to be waited for.
+        It opens its stream before it answers. Where that has ended by then, no other will come.
         """
         self._answered_at = now
         if self.state in (ServerState.SERVED, ServerState.REGISTERING) and not self._opened:
             self._to(ServerState.ANSWERED, now, "registered, but the kubelet does not listen yet")
 
     def stream_opened(self, now: float) -> None:
-        """Hear that the kubelet reads ListAndWatch."""
+        """Take in that the kubelet reads ListAndWatch."""
         if self.state is not ServerState.DOWN:
             self._opened = True
             self._to(ServerState.FOLLOWED, now, "")
 
     def stream_lost(self, now: float) -> None:
-        """Hear that a stream has ended which the server did not end."""
+        """Take in that a stream has ended which the server did not end."""
         if self.state in (ServerState.ANSWERED, ServerState.FOLLOWED):
             if now - self._since >= STEADY_S:
                 self._attempts = 0
@@ -150,7 +153,7 @@ class Lifecycle:
             self._to(ServerState.SERVED, now, "the kubelet stopped listening")
 
     def drifted(self, now: float) -> None:
-        """Hear that the Node shows something else for long, though the kubelet listens."""
+        """Take in that the Node shows other numbers for long although the kubelet follows."""
         if self.state is ServerState.FOLLOWED:
             self._to(ServerState.DOWN, now, "Node.status.allocatable differs")
 

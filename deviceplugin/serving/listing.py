@@ -1,8 +1,8 @@
 """ListAndWatch: one list, any number of readers, many changes in one message.
 
-A change starts a short window; when it is over the list is looked at once, and sent to every
-stream if it differs from what was sent last. So a rack's worth of faults is one message, and one
-fault waits no longer than the window.
+A change starts a short window. At its end the list is read once, and sent to every stream where it
+differs from the last one. So many faults at once are one message, and no fault waits longer than
+the window.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ WINDOW_S: Final = 0.05  # a message is due a second after the fault at the lates
 
 
 class ResourceList:
-    """The list of one resource. Use within one event loop."""
+    """The list of one resource. For one event loop."""
 
     def __init__(self, shown: Callable[[], tuple[ShownDevice, ...]]) -> None:
         self._shown = shown
@@ -35,12 +35,12 @@ class ResourceList:
         return sum(device.healthy for device in self._devices)
 
     def changed(self) -> None:
-        """Hear that the list may be another; it is looked at when the window is over."""
+        """Take in that the list may have changed; it is read at the end of the window."""
         if self._window is None and not self._ended:
             self._window = asyncio.get_running_loop().call_later(WINDOW_S, self._look)
 
     def end(self, *, empty: bool = False) -> None:
-        """End every stream, now. ``empty``: with a last message that lists nothing."""
+        """End every stream now. ``empty``: with a last message that has no devices."""
         self._ended = True
         self._farewell = empty
         if self._window is not None:
@@ -48,7 +48,7 @@ class ResourceList:
         self._wake()
 
     async def follow(self) -> AsyncIterator[pb.ListAndWatchResponse]:
-        """Yield the list, and again whenever it has become another, until ``end``."""
+        """Yield the list, and again after each change, until ``end``."""
         sent = -1
         while not self._ended:
             if sent != self._generation:

@@ -1,8 +1,8 @@
-"""Telling the kubelet of a served socket: by a call to kubelet.sock, or by being found.
+"""Registers a served socket: by a call to kubelet.sock, or by answering the plugin watcher.
 
-A fresh channel for each call: one that has seen the kubelet away waits out its own back-off first
-(4.4 s after an outage of 12 s, measured with grpcio 1.85). The authority is named since grpc's
-default for a unix socket, the percent-encoded path, is refused by older grpc-go (grpc 38142).
+Each call has a new channel: an old one that has failed waits for its own back-off first (4.4 s
+after an outage of 12 s, measured with grpcio 1.85). The authority is set, since older grpc-go
+refuses grpc's default for a unix socket, the percent-encoded path (grpc 38142).
 """
 
 from collections.abc import Callable
@@ -38,19 +38,19 @@ async def register(
 class PluginWatcherService(RegistrationServicer):
     """Answers the plugin watcher on a socket in plugins_registry/.
 
-    ``told`` hears what became of it: "" when the kubelet has registered it, else why not.
+    ``report`` is called with "" when the kubelet has registered the socket, else with the reason.
     """
 
-    def __init__(self, resource: str, told: Callable[[str], None]) -> None:
+    def __init__(self, resource: str, report: Callable[[str], None]) -> None:
         self._resource = resource
-        self._told = told
+        self._report = report
 
     async def GetInfo(  # noqa: N802 - the API's name
         self,
         _request: registration_pb.InfoRequest,
         _context: aio.ServicerContext[registration_pb.InfoRequest, registration_pb.PluginInfo],
     ) -> registration_pb.PluginInfo:
-        """Say that this very socket serves the resource."""
+        """Answer that this socket serves the resource."""
         return registration_pb.PluginInfo(
             type="DevicePlugin", name=self._resource, supported_versions=[wire.VERSION]
         )
@@ -62,7 +62,7 @@ class PluginWatcherService(RegistrationServicer):
             registration_pb.RegistrationStatus, registration_pb.RegistrationStatusResponse
         ],
     ) -> registration_pb.RegistrationStatusResponse:
-        """Hear what became of it."""
+        """Take in whether the kubelet has registered the socket."""
         why = request.error or "the kubelet did not register it and gives no reason"
-        self._told("" if request.plugin_registered else why)
+        self._report("" if request.plugin_registered else why)
         return registration_pb.RegistrationStatusResponse()

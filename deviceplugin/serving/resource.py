@@ -1,13 +1,13 @@
-"""One resource, kept served and registered until it is cancelled.
+"""Serves one resource and registers it with the kubelet until cancelled.
 
-``serving.lifecycle`` says what to do next; here it is done. The kubelet's socket and our own are
-looked at whenever the kernel tells of the folder (``wake``), and once a second in any case: two
-calls of stat(2).
+``serving.lifecycle`` decides what to do next; this module does it. It looks at the kubelet's socket
+and its own after every change of the folder (``wake``), and once a second in any case: two calls of
+stat(2).
 
 ::
 
     run ──► step ──► SERVE     a gRPC server on a new path, the old one ended
-             ▲       REGISTER  a call beside the loop, so that a silent kubelet hangs nothing
+             ▲       REGISTER  a call in a task of its own: a silent kubelet blocks nothing
              │
              └── each second; ``wake``; a stream opened or lost; the kubelet answered; ``drifted``
 """
@@ -28,7 +28,7 @@ from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving import registration, sockets
 from deviceplugin.serving.lifecycle import Lifecycle, LifecycleAction, ServerState, SocketSight
 from deviceplugin.serving.listing import ResourceList
-from deviceplugin.serving.service import PluginService, options
+from deviceplugin.serving.service import Calls, PluginService, options
 from muster.protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
 from muster.protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
 
@@ -41,13 +41,13 @@ KUBELET_SOCK: Final = "kubelet.sock"
 
 @dataclass(frozen=True, slots=True)
 class SocketPlace:
-    """Where sockets are. ``start``: of this process, in every socket's name.
+    """Where sockets are."""
 
-    ``registry``: plugins_registry, where it is chosen; then ``folder`` is not used.
-    """
-
+    #: the kubelet's folder device-plugins
     folder: Path
+    #: id of this process; it is in every socket's name
     start: str
+    #: folder plugins_registry, where that way is chosen; then ``folder`` is not used
     registry: Path | None = None
 
     @property
@@ -72,14 +72,14 @@ class _Served:
 
 
 class ResourceServer:
-    """Serves ``view`` from ``run`` on. ``calls`` hears (method, outcome) of each call."""
+    """Serves ``view`` from ``run`` on. ``calls`` gets (method, outcome) of each call."""
 
     def __init__(
         self,
         view: ResourceView,
         place: SocketPlace,
+        calls: Calls,
         *,
-        calls: Callable[[str, str], None] = lambda _method, _outcome: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._view = view
@@ -95,9 +95,9 @@ class ResourceServer:
         self._streams = 0
         self._wake = asyncio.Event()
         self._retired = False
+        #: how often the kubelet has accepted the resource
         self.registrations = 0
-        """How often the kubelet has accepted it."""
-        self._told_problem = ""
+        self._logged_problem = ""
 
     @property
     def resource(self) -> str:
@@ -116,27 +116,27 @@ class ResourceServer:
 
     @property
     def shown_healthy(self) -> int:
-        """How many healthy devices the kubelet was told of last."""
+        """How many healthy devices the kubelet was shown last."""
         return self._served.listing.healthy if self._served else 0
 
     def changed(self) -> None:
-        """Hear that the view may show something else."""
+        """Take in that the view may show something else."""
         if self._served is not None:
             self._served.listing.changed()
 
     def wake(self) -> None:
-        """Hear that something has changed in the kubelet's folder: look now."""
+        """Look at once: something has changed in the kubelet's folder."""
         self._wake.set()
 
     def drifted(self) -> None:
-        """Hear that the Node has shown something else for long: serve and register anew."""
+        """Serve and register again: the Node has shown other numbers for long."""
         self._lifecycle.drifted(self._clock())
         self._wake.set()
 
     def retire(self) -> None:
-        """Have the kubelet told, when the server ends, that the resource has no devices at all.
+        """Send the kubelet an empty list when the server ends.
 
-        Without it they count as unhealthy, and towards the node's capacity, for five minutes.
+        Without it the devices count as unhealthy capacity of the node for five minutes.
         """
         self._retired = True
 
@@ -150,7 +150,7 @@ class ResourceServer:
                     async with asyncio.timeout(min(POLL_S, self._due_s())):
                         await self._wake.wait()
         finally:
-            self._turn += 1  # what ends from here on ends by us
+            self._turn += 1  # streams that end from here on are ended by us
             await self._end()
 
     def _due_s(self) -> float:
@@ -199,7 +199,7 @@ class ResourceServer:
         add_DevicePluginServicer_to_server(service, server)
         if place.registry is not None:
             add_RegistrationServicer_to_server(
-                registration.PluginWatcherService(self.resource, self._told), server
+                registration.PluginWatcherService(self.resource, self._registered), server
             )
         server.add_insecure_port(f"unix:{path}")
         await server.start()
@@ -211,7 +211,7 @@ class ResourceServer:
         self._call = asyncio.create_task(self._register(), name=f"register {self.resource}")
 
     async def _register(self) -> None:
-        """Call the kubelet, and tell what came of it unless that is of no interest any more."""
+        """Call the kubelet, and pass the result on."""
         if self._served is None:
             return
         kubelet = self._place.folder / KUBELET_SOCK
@@ -219,22 +219,22 @@ class ResourceServer:
         try:
             await registration.register(kubelet, endpoint, self.resource, options(self._view))
         except aio.AioRpcError as error:
-            self._told(f"Register: {error.code().name}: {error.details()}")
+            self._registered(f"Register: {error.code().name}: {error.details()}")
         else:
-            self._told("")
+            self._registered("")
 
-    def _told(self, why: str) -> None:
-        """Hear from the kubelet that the socket is registered (""), or why not."""
+    def _registered(self, why: str) -> None:
+        """Take in that the kubelet has registered the socket (""), or why it has not."""
         self._calls("Register", "failed" if why else "ok")
         if why:
             self._lifecycle.failed(self._clock(), why)
-            level = logging.DEBUG if why == self._told_problem else logging.WARNING
+            level = logging.DEBUG if why == self._logged_problem else logging.WARNING
             log.log(level, "not registered", extra={"resource": self.resource, "error": why})
         else:
             self.registrations += 1
             self._lifecycle.answered(self._clock())
             log.info("registered", extra={"resource": self.resource})
-        self._told_problem = why
+        self._logged_problem = why
         self._wake.set()
 
     def _stream_opened(self, turn: int) -> None:
@@ -262,7 +262,7 @@ class ResourceServer:
 
 @dataclass(frozen=True, slots=True)
 class _Streams:
-    """Tells of the streams of one served socket; those of an earlier one are of no interest."""
+    """Reports streams of one served socket; those of an earlier socket are ignored."""
 
     server: ResourceServer
     turn: int

@@ -3,8 +3,8 @@
 ::
 
     offer({resource: view}) ──► new ones are served, others' servers end with an empty list
-    a file came or went in the kubelet's folder ──► every server looks
-    allocatable() ──(every LOOK_S)──► serving.drift ──► that server registers anew
+    a file came or went in the kubelet's folder ──► every server looks at its sockets
+    allocatable() ──(every LOOK_S)──► serving.drift ──► that server registers again
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from deviceplugin.model.answers import ResourceView
@@ -21,11 +22,11 @@ from deviceplugin.serving.resource import ResourceServer, SocketPlace
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 5.0  # at what the Node shows; a difference counts after a minute
+LOOK_S: Final = 5.0  # between two looks at the Node; a difference counts after a minute
+#: returns what Node.status.allocatable has of each resource; None while it is not known
 Allocatable = Callable[[], Mapping[str, int] | None]
-"""What Node.status.allocatable has of each resource; None while it is not known."""
+#: is called with (resource, method, outcome) after each call of the kubelet, and each Register
 Calls = Callable[[str, str, str], None]
-"""Hears (resource, method, outcome) of each call."""
 
 
 @dataclass(slots=True)
@@ -36,12 +37,15 @@ class _Running:
 
 @dataclass(slots=True)
 class Servers:
-    """``allocatable``: see there; by default nothing is ever known of the Node."""
+    """The servers of one node's resources."""
 
     place: SocketPlace
-    allocatable: Allocatable = lambda: None
-    calls: Calls = lambda _resource, _method, _outcome: None
+    #: what the Node shows; None where the plugin runs without a cluster: nothing is compared
+    allocatable: Allocatable | None
+    calls: Calls
+    #: seconds, only ever growing
     clock: Callable[[], float] = time.monotonic
+    #: seconds between two looks at what the Node shows
     look_s: float = LOOK_S
     _running: dict[str, _Running] = field(default_factory=dict)
     _group: asyncio.TaskGroup | None = None
@@ -58,12 +62,12 @@ class Servers:
                 self._start(running)
 
     def changed(self) -> None:
-        """Hear that views may show something else."""
+        """Take in that views may show something else."""
         for running in self._running.values():
             running.server.changed()
 
     def problems(self) -> dict[str, str]:
-        """Return why the kubelet does not follow, by resource, of those that it does not."""
+        """Return resource → why the kubelet does not follow it, of those that it does not."""
         found = {name: running.server.problem for name, running in self._running.items()}
         return {name: problem for name, problem in found.items() if problem}
 
@@ -84,10 +88,8 @@ class Servers:
             self._group = None
 
     def _server(self, view: ResourceView) -> ResourceServer:
-        def calls(method: str, outcome: str) -> None:
-            self.calls(view.resource, method, outcome)
-
-        return ResourceServer(view, self.place, calls=calls, clock=self.clock)
+        calls = partial(self.calls, view.resource)
+        return ResourceServer(view, self.place, calls, clock=self.clock)
 
     def _start(self, running: _Running) -> None:
         if self._group is not None:
@@ -113,14 +115,14 @@ class Servers:
 
     def look(self) -> None:
         """Compare what is shown with what the Node shows, once."""
-        allocatable = self.allocatable()
+        allocatable = None if self.allocatable is None else self.allocatable()
         if allocatable is None:
             return
         servers = {name: running.server for name, running in self._running.items()}
         shown = {name: each.shown_healthy for name, each in servers.items() if each.followed}
         for resource in self._drift.look(shown, allocatable, self.clock()):
             log.warning(
-                "the Node shows something else for long; registering anew",
+                "the Node shows something else for long; registering again",
                 extra={
                     "resource": resource,
                     "shown": shown[resource],

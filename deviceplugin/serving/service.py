@@ -1,8 +1,8 @@
 """The device plugin API of one resource: gRPC in, calls of its ``ResourceView``, gRPC out.
 
 An error of GetPreferredAllocation or Allocate makes the pod Failed for good. So the former never
-answers with one: whatever goes wrong, a plain valid choice is given, and the log tells. The
-latter does only when the view refuses, with the status of the cause and the view's own words.
+returns one: if anything goes wrong, it answers with a plain valid choice and logs the error. The
+latter returns one only where the view refuses, with the status of the cause and the view's text.
 """
 
 import asyncio
@@ -22,32 +22,36 @@ from muster.protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 
 log = logging.getLogger(__name__)
 
-CONSULT_S: Final = 8.0  # for what a view may ask of others; a pod waits, and others after it
-# Whatever is not the view's own refusal is a defect of ours.
+CONSULT_S: Final = 8.0  # for questions of a view to others; the pod waits, and so do those after it
+# An error that is no refusal of the view is a defect of this program.
 _DEFECT: Final = grpc.StatusCode.INTERNAL
 
 
+#: is called with (method, outcome) after each call of the kubelet
+Calls = Callable[[str, str], None]
+
+
 class Streams(Protocol):
-    """Hears of the streams of ListAndWatch."""
+    """Is called when streams of ListAndWatch begin and end."""
 
     def opened(self) -> None:
-        """One has begun."""
+        """Take in that a stream has begun."""
         ...
 
     def closed(self, *, by_us: bool) -> None:
-        """One has ended."""
+        """Take in that a stream has ended."""
         ...
 
 
 class PluginService(DevicePluginServicer):
-    """Answers for ``view``. ``calls`` hears (method, outcome) of each call."""
+    """Answers for ``view``. ``calls`` gets (method, outcome) of each call."""
 
     def __init__(
         self,
         view: ResourceView,
         listing: ResourceList,
         streams: Streams,
-        calls: Callable[[str, str], None] = lambda _method, _outcome: None,
+        calls: Calls,
     ) -> None:
         self._view = view
         self._listing = listing
@@ -59,7 +63,7 @@ class PluginService(DevicePluginServicer):
         _request: pb.Empty,
         _context: aio.ServicerContext[pb.Empty, pb.DevicePluginOptions],
     ) -> pb.DevicePluginOptions:
-        """Say what the kubelet is to ask for: these options count, not those of Register."""
+        """Return what the kubelet should call; these options count, not those of Register."""
         return options(self._view)
 
     async def ListAndWatch(  # noqa: N802
@@ -93,11 +97,11 @@ class PluginService(DevicePluginServicer):
         )
 
     async def _consult(self, ids: tuple[str, ...], size: int) -> None:
-        """Let the view ask others; what it cannot find out in time is done without."""
+        """Let the view ask others, within ``CONSULT_S``."""
         try:
             async with asyncio.timeout(CONSULT_S):
                 await self._view.consult(ids, size)
-        except Exception:  # likewise: it is help, and no more
+        except Exception:  # the pod would be lost for good, and the answer only helps
             log.exception("could not ask", extra={"resource": self._view.resource})
 
     async def _preferred(self, request: pb.ContainerPreferredAllocationRequest) -> tuple[str, ...]:
@@ -147,7 +151,7 @@ class PluginService(DevicePluginServicer):
         request: pb.PreStartContainerRequest,
         context: aio.ServicerContext[pb.PreStartContainerRequest, pb.PreStartContainerResponse],
     ) -> pb.PreStartContainerResponse:
-        """Hear that a container starts; refused, the kubelet tries again with back-off."""
+        """Confirm a start. After a refusal the kubelet tries again with back-off."""
         try:
             self._view.starting(tuple(request.devices_ids))
         except AllocationRefused as refused:
@@ -171,7 +175,7 @@ class PluginService(DevicePluginServicer):
         )
 
     def _failed(self, method: str, defect: Exception) -> str:
-        """Log a defect; return what the kubelet is told."""
+        """Log a defect; return the text of the error for the kubelet."""
         self._calls(method, "failed")
         about = {"resource": self._view.resource, "method": method}
         log.error("a call failed", extra=about, exc_info=defect)
@@ -179,7 +183,7 @@ class PluginService(DevicePluginServicer):
 
 
 def options(view: ResourceView) -> pb.DevicePluginOptions:
-    """Return a resource's options as both Register and GetDevicePluginOptions say them."""
+    """Return a resource's options, for Register and GetDevicePluginOptions."""
     return pb.DevicePluginOptions(
         pre_start_required=view.confirms, get_preferred_allocation_available=view.steers
     )

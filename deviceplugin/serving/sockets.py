@@ -1,4 +1,4 @@
-"""Unix sockets in the kubelet's folders: names that never meet, and what is left of the dead."""
+"""Unix sockets in the kubelet's folders: unique names, and removal of dead ones."""
 
 import hashlib
 import re
@@ -17,9 +17,9 @@ _HASH_LETTERS: Final = 12
 def name(resource: str, start: str, turn: int) -> str:
     """Return a socket's file name.
 
-    ``start`` (without "-") tells this process from every other, ``turn`` this socket from the
-    process's earlier ones: a kubelet keys by path (kubernetes PR 135437), and a gRPC server that
-    ends removes its path, whoever stands there by then.
+    ``start`` (without "-") is unique to this process, ``turn`` to this socket in the process. A
+    path is never used twice: a kubelet identifies plugins by path (kubernetes PR 135437), and a
+    gRPC server that ends removes its path, even if another socket is there by then.
     """
     return f"{PREFIX}{re.sub(r'[^a-zA-Z0-9.]', '-', resource)}-{start}-{turn}{SUFFIX}"
 
@@ -58,7 +58,7 @@ def _is_of(path: Path, prefix: str, start: str) -> bool:
 
 
 def identity(path: Path) -> SocketId | None:
-    """Return what tells this socket from another at the same path; None when there is none."""
+    """Return the identity of the socket at a path; None when there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -67,7 +67,7 @@ def identity(path: Path) -> SocketId | None:
 
 
 def exists(path: Path) -> bool:
-    """Tell whether something stands at ``path``; also true when that cannot be told."""
+    """Return whether ``path`` exists; also true when that cannot be found out."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +78,7 @@ def exists(path: Path) -> bool:
 
 
 def remove_dead(folder: Path) -> list[Path]:
-    """Remove our sockets that nobody listens to; return them. Another instance's live ones stay."""
+    """Remove and return our sockets that no process listens to; live ones of others stay."""
     found = [path for path in sorted(folder.glob(f"{PREFIX}*{SUFFIX}")) if _is_dead(path)]
     for path in found:
         path.unlink(missing_ok=True)
@@ -87,13 +87,13 @@ def remove_dead(folder: Path) -> list[Path]:
 
 def _is_dead(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
-        probe.setblocking(False)  # one that hangs has a full queue: alive
+        probe.setblocking(False)  # a process that hangs has a full queue, and is alive
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
             return True
         except OSError:
-            return False  # gone, or its queue is full: not ours to judge
+            return False  # gone meanwhile, or its queue is full
     return False
 
 

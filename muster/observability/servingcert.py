@@ -2,15 +2,15 @@
 
 ::
 
-    files ──digest changed──► new context, tried out ──fits──► swapped in: next handshakes
-                                        └── does not ─► logged; the old one goes on serving
+    files ──digest changed──► new context, tried out ──fits──► used for the next handshakes
+                                        └── does not ─► logged; the old one stays in use
 
-Whoever renews certificates (cert-manager, a cron job) replaces two files, and a pair that
-is read in between does not fit. Loading it into the context in use would break every new
-handshake, so a new context is built and only a good one is put in front. Connections that
-are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
+A renewal (by cert-manager or a cron job) replaces two files, and a pair that is read in
+between does not match. Loading it into the context in use would break every new handshake,
+so a new context is built, and only a valid one replaces the old. Open connections keep what
+they negotiated: a renewal does not disconnect kube-scheduler.
 
-asyncio keeps handshakes that fail to itself, so the object that makes them tells of them.
+asyncio does not report handshakes that fail, so the class of the connections does.
 """
 
 import asyncio
@@ -26,67 +26,74 @@ from muster.observability.configfile import ConfigError
 log = logging.getLogger(__name__)
 
 
+HandshakeListener = Callable[[ssl.SSLError], None]
+
+
 class Files(Protocol):
-    """Where the certificate is: a section of a shell's configuration."""
+    """Where the certificate is: a section of a program's configuration."""
 
     @property
     def cert_file(self) -> str:
-        """The certificate, with those that signed it behind it."""
+        """The certificate, followed by those that signed it."""
         ...
 
     @property
     def key_file(self) -> str:
-        """Its key."""
+        """The certificate's key."""
         ...
 
     @property
     def client_ca_file(self) -> str | None:
-        """Who signs clients' certificates; None where none is asked for."""
+        """The CA of clients' certificates; None where clients need none."""
         ...
 
     @property
     def check_seconds(self) -> float:
-        """How often the files are looked at."""
+        """Seconds between two checks of the files."""
         ...
 
 
-class _Connection(ssl.SSLObject):
-    """One end of a TLS connection; tells ``failed`` of a handshake that comes to nothing."""
+def _connection_class(failed: HandshakeListener) -> type[ssl.SSLObject]:
+    """Return the class of a TLS connection that calls ``failed`` when its handshake fails."""
 
-    failed: Callable[[ssl.SSLError], None]
+    class Connection(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            """Continue the handshake, as ``SSLObject`` does."""
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise  # not over yet
+            except ssl.SSLError as error:
+                failed(error)
+                raise
 
-    def do_handshake(self) -> None:
-        """Go on with the handshake, as ``SSLObject`` does."""
-        try:
-            super().do_handshake()
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            raise  # not over yet
-        except ssl.SSLError as error:
-            self.failed(error)
-            raise
+    return Connection
 
 
 class ServingCertificate:
-    """The context to listen with; ``keep`` is the background task that looks at the files.
+    """The context to listen with; ``keep`` is the background task that checks the files.
 
-    ``field``: what the section is called in messages. ``must_show``: whether a handshake without a
-    certificate of clientCaFile fails. ``on_failed`` is told of every handshake that does.
+    ``field``: name of the section in messages. ``must_show``: whether a handshake without a
+    certificate of clientCaFile fails.
     """
 
     def __init__(self, files: Files, *, field: str = "tls", must_show: bool = True) -> None:
-        """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
+        """Load the files. Raises ``ConfigError``, which names them, if they cannot be used."""
         self._files = files
         self._field = field
         self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
-        self.on_failed: Callable[[ssl.SSLError], None] = lambda _error: None
+        self._listeners: list[HandshakeListener] = []
         self._loaded = self._digest()
         self.front = self._current = self._build()
         self.front.sni_callback = self._choose
-        told = {"failed": staticmethod(self._failed)}
-        self.front.sslobject_class = type("_Connection", (_Connection,), told)
+        self.front.sslobject_class = _connection_class(self._failed)
+
+    def listen(self, listener: HandshakeListener) -> None:
+        """Have ``listener`` called with the error of each handshake that fails."""
+        self._listeners.append(listener)
 
     async def keep(self) -> None:
-        """Look at the files for ever."""
+        """Check the files every ``check_seconds`` until cancelled."""
         while True:
             await asyncio.sleep(self._files.check_seconds)
             try:
@@ -96,9 +103,9 @@ class ServingCertificate:
                 log.warning("serving certificate kept", extra={"problem": str(error)})
 
     def refresh(self) -> bool:
-        """Serve what the files hold now; return whether that is something new.
+        """Use what the files have now; return whether that is new.
 
-        Raises ``ConfigError``, and goes on serving the old one, if they cannot be used.
+        Raises ``ConfigError`` if they cannot be used; the old certificate then stays in use.
         """
         digest = self._digest()
         if digest == self._loaded:
@@ -108,7 +115,8 @@ class ServingCertificate:
         return True
 
     def _failed(self, error: ssl.SSLError) -> None:
-        self.on_failed(error)
+        for listener in self._listeners:
+            listener(error)
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         """Answer a handshake with the latest certificate; called with and without SNI."""

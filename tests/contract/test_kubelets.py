@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 import pytest_asyncio
-from support.devices.served import eventually
+from support.devices.served import CallLog, eventually
 from support.kubelets.fakekubelet import AdmissionError, FakeKubelet
 from support.kubelets.kubelets import FakeSide, Kubelet, RealSide
 from support.kubelets.realnode import real_cluster
@@ -54,7 +54,8 @@ async def served(
 
     It reads the list before it answers: what cuts the registration off in between is not counted.
     """
-    servers = Servers(SocketPlace(kubelet.folder, start, kubelet.registry if registry else None))
+    place = SocketPlace(kubelet.folder, start, kubelet.registry if registry else None)
+    servers = Servers(place, None, CallLog())
     servers.offer({one.resource: one})
     task = asyncio.create_task(servers.run())
     try:

@@ -17,10 +17,6 @@ from muster.kube.wire import ObjectMeta
 T = TypeVar("T", bound=KubeObject)
 
 
-def _ignore(_seen: frozenset[str] | None) -> None:
-    pass
-
-
 @dataclass(slots=True)
 class FollowedKind(Generic[T]):
     """``tracks``: the watch remembers names and says ``gone`` after a list by itself.
@@ -34,7 +30,7 @@ class FollowedKind(Generic[T]):
     upserted: Callable[[T], None]
     gone: Callable[[ObjectMeta], None]
     tracks: bool = True
-    on_synced: Callable[[frozenset[str] | None], None] = _ignore
+    on_synced: Callable[[frozenset[str] | None], None] | None = None
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, changes: Sequence[Change[T]]) -> None:
@@ -46,7 +42,8 @@ class FollowedKind(Generic[T]):
                 case ObjectGone(meta=meta):
                     self.gone(meta)
                 case Synced(seen=seen):
-                    self.on_synced(seen)
+                    if self.on_synced is not None:
+                        self.on_synced(seen)
                     self.synced.set()
                 case NotServed():
                     self.synced.set()

@@ -54,18 +54,14 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _NOWHERE: Final[Mapping[str, Handler]] = {}
 
 
-def nothing_injected() -> None:
-    """Return the facts of a webhook that injects nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reviewing:
     """What reviews are decided by."""
 
     policy: ManagedPolicy
     rules: ValidationRules
-    #: returns what injection works from at this moment, ``None`` where nothing is injected
-    facts: Callable[[], Facts | Early | None] = nothing_injected
+    #: returns what injection works from at this moment; None where nothing is injected
+    facts: Callable[[], Facts | Early | None] | None = None
     #: adds the owners of the request's pod to the facts
     owners: Owners | None = None
     mode: Mode = Mode.ON
@@ -197,7 +193,7 @@ class ReviewServer:
 
         Only override policies ask for owners, and with them no answer is shared.
         """
-        facts = self._facts()
+        facts = None if self._facts is None else self._facts()
         pod = new_pod(body) if may_share(facts) else None
         if pod is not None:
             return pod, await self._shared(pod, facts)

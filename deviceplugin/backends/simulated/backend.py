@@ -7,9 +7,8 @@
     set_mig_mode, cut ─────────────────────────────► cuts ─┘       │
                                                                    └─► inventory, readings
 
-The file is looked at whenever something is asked, and every ``poll_seconds`` while a signal is
-waited for. One that cannot be read is no quiet "all is well": the backend is down, with the
-reason, until it can be read again.
+The file is checked at every question, and every ``poll_seconds`` during a wait for a signal. When
+it cannot be read, the backend is down, with the reason, until it can be read again.
 """
 
 import asyncio
@@ -46,16 +45,18 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """Faults and what they make of the machine; ``problem``: why nothing can be told."""
+    """Faults, and the machine with these faults."""
 
     faults: Faults
     found: Inventory
+    #: why the backend is down; "" while it answers
     problem: str = ""
+    #: whether questions take ``HANG_SECONDS`` before they fail
     hangs: bool = False
 
 
 class Simulated:
-    """A ``Backend`` and ``MigBackend``. ``control``: the file of faults, which need not exist."""
+    """A ``Backend`` and ``MigBackend``. ``control``: the file of faults; it need not exist."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Simulated:
         self._signals: deque[Signal] = deque()
         self._scene = self._seen(Faults())
         self._look()
-        # XIDs of before the start are history, and the first inventory is no change of one.
+        # Xids from before the start are ignored, and the first inventory is no change.
         present = [s for s in self._signals if isinstance(s, BackendDown | DeviceLost)]
         self._signals = deque(present)
 
@@ -116,7 +117,7 @@ class Simulated:
     # --- the control file -----------------------------------------------------------------
 
     def _look(self) -> None:
-        """Read the control file if it changed, and note what is to be told."""
+        """Read the control file if it has changed, and queue signals for the changes."""
         stamp = self._stamped()
         if stamp == self._stamp:
             return
@@ -152,8 +153,8 @@ class Simulated:
 
     def _turn(self, scene: _Scene) -> None:
         self._signals.extend(differences(self._scene, scene))
-        # While the backend is down nobody is told of its devices: the old scene stays, so that
-        # all that happened meanwhile is told when it is up again.
+        # While the backend is down, its devices have no signals. The old scene stays, so that
+        # all changes become signals when the backend is up again.
         if scene.problem:
             scene = replace(self._scene, problem=scene.problem, hangs=scene.hangs)
         self._scene = scene
@@ -187,7 +188,7 @@ class Simulated:
         if clash:
             raise BackendError(f"{gpu}: {clash}")
         slots = simulatedmig.in_order([*kept, *make])
-        self._recut(index, replace(self._cuts[index], slots=slots), f"{gpu}: cut anew")
+        self._recut(index, replace(self._cuts[index], slots=slots), f"{gpu}: cut again")
 
     async def _to_cut(self, gpu: str, *, mode: bool) -> tuple[int, GpuFault]:
         """Return index and faults of a GPU that can be cut; ``mode``: and has MIG switched on."""
@@ -222,7 +223,7 @@ def _instances(gpu: Gpu) -> tuple[MigInstance, ...]:
 
 
 def differences(before: _Scene, after: _Scene) -> Iterator[Signal]:
-    """Yield what is to be told when one scene becomes another."""
+    """Yield the signals for a change from one scene to another."""
     if after.problem:
         if after.problem != before.problem:
             yield BackendDown(NAME, after.problem)

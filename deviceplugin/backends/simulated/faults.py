@@ -1,16 +1,16 @@
 """What is wrong with a simulated machine now: the control file.
 
-The file says the present state, not a history: a fault is there while its line is there, and
-taking the line out makes the device well again. XIDs alone are events, so they are a list that
-grows; each number that was not there before is reported once. What stood in the list when the
-backend started is history, as with NVML, which tells nothing from before one listened. ::
+The file has the present state, not a history: a fault lasts while its line is there, and removing
+the line makes the device well again. Only Xids are events, so they are a list that grows; each new
+number is reported once. Numbers that the list has when the backend starts are not reported, as with
+NVML, which reports nothing from before it was opened. ::
 
     gpus:
       0: {xids: [79], recoveryAction: 2}
       1: {temperature: 93}
       3: {lost: fallen off the bus}
       7: {absent: true}              # taken out: hot-added when the line goes
-      all: {fabric: in-progress}     # for every GPU that has no line of its own
+      all: {fabric: in-progress}     # for every GPU without its own line
     nics:
       mlx5_4: {down: [1]}
     backend: {hangs: driver is stuck}
@@ -40,19 +40,22 @@ class XidAt(MachineStruct, frozen=True):
 
 
 class GpuFault(MachineStruct, frozen=True):
-    """What is wrong with a GPU. Readings that are told replace the machine's own.
+    """What is wrong with a GPU. Readings that are set replace the machine's values."""
 
-    ``lost``: why it does not answer. ``in_use``: somebody holds it, so that it cannot be cut.
-    ``reset_due``: a new MIG mode waits for a reset. The others are fields of ``GpuReading``.
-    """
-
+    #: codes, or errors of single MIG instances; each new one is reported once
     xids: tuple[Count | XidAt, ...] = ()
+    #: why it does not answer
     lost: str = ""
+    #: whether the GPU is taken out of the machine
     absent: bool = False
+    #: whether a process uses it, so that it cannot be cut
     in_use: bool = False
+    #: whether a new MIG mode waits for a reset
     reset_due: bool = False
+    #: state of the NVLink fabric, in place of the machine's
     fabric: FabricWord | None = None
     fabric_healthy: bool = True
+    #: this and the next fields replace values of ``GpuReading``
     temperature: int | None = None
     utilisation: Count | None = None
     memory_used: Count | None = None
@@ -69,25 +72,32 @@ class GpuFault(MachineStruct, frozen=True):
 
 
 class NicFault(MachineStruct, frozen=True):
-    """What is wrong with a NIC. ``down``: numbers of ports without a link."""
+    """What is wrong with a NIC."""
 
+    #: numbers of ports without a link
     down: tuple[Count, ...] = ()
+    #: why it does not answer
     lost: str = ""
+    #: whether the NIC is taken out of the machine
     absent: bool = False
 
 
 class BackendFault(MachineStruct, frozen=True):
-    """Why the backend fails at once (``down``) or does not answer (``hangs``)."""
+    """Why the backend fails."""
 
+    #: why every question fails at once
     down: str = ""
+    #: why every question fails after a while
     hangs: str = ""
 
 
 class Faults(MachineStruct, frozen=True):
-    """The control file. Keys of ``gpus``: index, UUID or "all"; of ``nics``: name or "all"."""
+    """The control file."""
 
     version: Literal[1] = 1
+    #: index, UUID or "all" → fault; "all" is for GPUs without their own entry
     gpus: dict[int | str, GpuFault] = msgspec.field(default_factory=dict)
+    #: name of the verbs device or "all" → fault
     nics: dict[str, NicFault] = msgspec.field(default_factory=dict)
     backend: BackendFault = BackendFault()
 

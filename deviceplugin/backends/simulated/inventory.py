@@ -49,28 +49,35 @@ _RESERVED_SHARE: Final = 100  # a hundredth of the memory is the driver's own
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a GPU is cut. ``pending``: the mode after a reset, when that is another one."""
+    """How a GPU is cut."""
 
+    #: whether MIG is on
     enabled: bool = False
+    #: the mode after a reset
     pending: bool = False
+    #: the instances: profile and first memory slice
     slots: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A machine in its place. ``files``: whether device files are told; nothing makes them."""
+    """A machine on a certain node."""
 
     machine: Machine
+    #: name of the node, from which UUIDs are derived
     node: str
+    #: nodes of one rack share an NVLink cluster
     rack: str = ""
+    #: whether devices name device files, which do not exist
     files: bool = False
+    #: profiles that the machine's GPUs can be cut into
     profiles: tuple[GpuMigProfile, ...] = ()
+    #: UUID of a GPU → index
     uuids: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """GPU UUIDs and their indices."""
 
 
 def site(machine: Machine, node: str, rack: str = "", *, files: bool = False) -> Site:
-    """Put a machine in its place."""
+    """Return the machine on a node, with UUIDs derived from the node's name."""
     profiles: tuple[GpuMigProfile, ...] = ()
     if machine.gpu.mig is not None:
         known = simulatedmig.profiles(machine.gpu.model, machine.gpu.memory_mib)
@@ -226,7 +233,7 @@ def _links(machine: Machine, uuids: Sequence[str]) -> NvLinks:
 
 
 def readings(here: Site, found: Inventory, faults: Faults) -> tuple[Reading, ...]:
-    """Return what would be measured on what was found; a lost device tells nothing."""
+    """Return the readings of the devices; a lost device has none."""
     gpus = [_gpu_reading(here, gpu, faults.of_gpu(gpu)) for gpu in found.gpus]
     nics = [
         NicReading(nic.name, tuple((port.number, port.active) for port in nic.ports))
@@ -247,7 +254,7 @@ def _gpu_reading(here: Site, gpu: Gpu, fault: GpuFault) -> GpuReading:
         uuid=gpu.uuid,
         temperature=_or(fault.temperature, kind.temperature.idle),
         slowdown_at=kind.temperature.slowdown,
-        # NVML does not tell the use of a GPU that is cut.
+        # NVML does not report the utilisation of a GPU that is cut.
         utilisation=None if cut else _or(fault.utilisation, 0),
         memory_used=used,
         memory_free=max(kind.memory_mib - reserved - used, 0),
@@ -265,5 +272,5 @@ def _gpu_reading(here: Site, gpu: Gpu, fault: GpuFault) -> GpuReading:
     )
 
 
-def _or(told: int | None, otherwise: int) -> int:
-    return otherwise if told is None else told
+def _or(given: int | None, otherwise: int) -> int:
+    return otherwise if given is None else given

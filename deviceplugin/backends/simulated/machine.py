@@ -1,4 +1,4 @@
-"""A machine as data: what a node with such hardware would find (``deviceplugin/machines``).
+"""A machine as data: the devices of a node with such hardware (``deviceplugin/machines``).
 
 ::
 
@@ -39,18 +39,23 @@ class MachineStruct(
 
 
 class At(MachineStruct, frozen=True):
-    """Where a device sits. ``above``: what lies over it, the host bridge first, by slashes."""
+    """Where a device sits."""
 
     address: Address
+    #: NUMA node; -1: not known
     numa: Annotated[int, msgspec.Meta(ge=-1)]
+    #: the bridges above it, the host bridge first, separated by slashes
     above: str
 
 
 class NicAt(At, frozen=True):
     """One NIC, by the name of its verbs device; ``kind`` is one of ``nicKinds``."""
 
+    #: of the verbs device
     name: str
+    #: a key of ``nicKinds``
     kind: str
+    #: name of the network interface
     interface: str = ""
 
 
@@ -83,33 +88,40 @@ class Cutting(MachineStruct, frozen=True):
     where a real GPU was read; the others have their share of the whole.
     """
 
+    #: of one compute slice
     multiprocessors: Count
+    #: profile → engine → how many an instance has
     engines: dict[str, dict[str, Count]]
     measured: dict[str, Measures] = {}
 
 
 class GpuKind(MachineStruct, frozen=True):
-    """What all GPUs of the machine are. ``compute``: CUDA's; ``partition``: AMD's.
-
-    ``device_id``: PCI device and vendor ("0x233010DE"); ``pci_class``: as sysfs writes it.
-    """
+    """What all GPUs of the machine have in common."""
 
     model: str
     memory_mib: Count = msgspec.field(name="memoryMiB")
     temperature: SimulatedTemperature
     power: Power
+    #: PCI device and vendor ("0x233010DE")
     device_id: Annotated[str, msgspec.Meta(pattern=r"^0x[0-9A-F]{8}$")]
+    #: CUDA compute capability
     compute: tuple[Count, Count] = (0, 0)
+    #: PCI class, as in sysfs
     pci_class: Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{6}$")] = _CONTROLLER_3D
+    #: MHz
     sm_clock: Count = 0
+    #: partition of an AMD GPU
     partition: str = ""
+    #: None where the GPUs cannot be cut
     mig: Cutting | None = None
 
 
 class LinkKind(MachineStruct, frozen=True):
     """NVLink or XGMI: links of each GPU to switches, or of each pair of GPUs."""
 
+    #: links of each GPU to switches
     to_switches: Count = 0
+    #: links of each pair of GPUs
     between_all: Count = 0
 
 
@@ -117,12 +129,13 @@ class FabricKind(MachineStruct, frozen=True):
     """NVLink fabric. ``across: rack``: the nodes of a rack are one NVLink cluster."""
 
     state: FabricWord
+    #: which nodes are one NVLink cluster
     across: Literal["node", "rack"] = "node"
     clique: Count = 0
 
 
 class Versions(MachineStruct, frozen=True):
-    """Of the GPU driver."""
+    """Versions of the GPU driver."""
 
     version: str
     cuda: str = ""
@@ -141,19 +154,23 @@ class NicKind(MachineStruct, frozen=True):
 
 
 class Machine(MachineStruct, frozen=True):
-    """A machine. ``product``: DMI's name of it; ``layouts``: how all GPUs may be cut, by name."""
+    """A machine and all its devices."""
 
     version: Literal[1]
     name: str
+    #: product name in DMI
     product: str
     vendor: Literal["nvidia", "amd"]
     driver: Versions
     gpu: GpuKind
     gpus: tuple[At, ...]
+    #: how all GPUs may be cut, by name
     layouts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    #: name of the layout that the GPUs are cut by at first; "" for none
     layout: str = ""
     links: LinkKind = LinkKind()
     fabric: FabricKind | None = None
+    #: the kinds of NICs, by a name of the file's own
     nic_kinds: dict[str, NicKind] = msgspec.field(default_factory=dict)
     nics: tuple[NicAt, ...] = ()
 
@@ -191,7 +208,7 @@ def with_layout(machine: Machine, layout: str) -> Machine:
     return msgspec.structs.replace(machine, layout=layout)
 
 
-# --- what makes no sense ------------------------------------------------------------------
+# --- what is not allowed ------------------------------------------------------------------
 
 
 def problems(machine: Machine) -> Iterator[str]:

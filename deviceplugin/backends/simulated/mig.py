@@ -28,13 +28,13 @@ def profiles(model: str, memory_mib: int = 0) -> tuple[GpuMigProfile, ...]:
 def _profile(profile: Masks, memory_mib: int, slices: int) -> GpuMigProfile:
     size = (profile.masks[0][1] & _SLICE_BITS).bit_count()
     starts = tuple(start for start, _ in profile.masks)
-    # The driver keeps some MiB of each instance for itself; how many differs by release.
+    # The driver reserves some MiB of each instance; how many depends on its release.
     most = 1 if profile.name.endswith(_MEDIA) else len(starts)  # places of one profile are apart
     return GpuMigProfile(profile.name, starts, size, memory_mib * size // slices, most)
 
 
 def slots(listed: Iterable[str]) -> tuple[Slot, ...]:
-    """Return what "3g.40gb@4" and the like say. Raises ``ValueError``."""
+    """Return profile and start of "3g.40gb@4". Raises ``ValueError``."""
     return tuple(_slot(text) for text in listed)
 
 
@@ -51,7 +51,7 @@ def in_order(listed: Iterable[Slot]) -> tuple[Slot, ...]:
 
 
 def misfit(known: Sequence[GpuMigProfile], listed: Iterable[str]) -> str:
-    """Return why instances cannot stand together on an empty GPU; empty when they can."""
+    """Return why instances cannot exist together on an empty GPU; empty when they can."""
     try:
         return clash(known, slots(listed))
     except ValueError as error:
@@ -59,7 +59,7 @@ def misfit(known: Sequence[GpuMigProfile], listed: Iterable[str]) -> str:
 
 
 def clash(known: Sequence[GpuMigProfile], wanted: Iterable[Slot]) -> str:
-    """Return why these instances cannot stand together; empty when they can.
+    """Return why these instances cannot exist together; empty when they can.
 
     One instance has the extra media engines, so a second ``+me`` never fits.
     """

@@ -34,7 +34,12 @@ SocketFactory = Callable[[AddrInfoType], socket.socket]
 class FencedSocket(socket.socket):
     """A non-blocking socket that sends only while ``may_send`` says so."""
 
-    may_send: Callable[[], bool]
+    def __init__(
+        self, family: int, kind: int, protocol: int, *, may_send: Callable[[], bool]
+    ) -> None:
+        super().__init__(family, kind, protocol)
+        self._may_send = may_send
+        self.setblocking(False)
 
     def send(self, data: "ReadableBuffer", flags: int = 0, /) -> int:
         """Send as ``socket.send`` does, or raise ``ConnectionAbortedError``."""
@@ -47,7 +52,7 @@ class FencedSocket(socket.socket):
         return super().sendmsg(*arguments)
 
     def _ask(self) -> None:
-        if not self.may_send():
+        if not self._may_send():
             raise ConnectionAbortedError("the fence is closed: this replica does not lead")
 
 
@@ -56,9 +61,7 @@ def fenced(may_send: Callable[[], bool], network_s: float) -> SocketFactory:
 
     def make(address: AddrInfoType) -> socket.socket:
         family, kind, protocol, _, _ = address
-        made = FencedSocket(family, kind, protocol)
-        made.may_send = may_send
-        made.setblocking(False)
+        made = FencedSocket(family, kind, protocol, may_send=may_send)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         if _USER_TIMEOUT is not None:
             limit_ms = max(1, round(network_s * MILLISECONDS))

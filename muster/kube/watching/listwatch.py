@@ -74,10 +74,6 @@ T = TypeVar("T", bound=KubeObject)
 L = TypeVar("L", bound=KubeObject)
 
 
-async def _no_wait() -> None:
-    """Go on at once."""
-
-
 def _keeps_up() -> bool:
     """Return that nothing has to wait."""
     return False
@@ -134,14 +130,14 @@ class WatchConsumer:
     """How much the consumer of a watch can take now. As it stands, it is never behind."""
 
     #: returns when a further page of a list can be taken: a list may be kept waiting, and is larger
-    #: than any memory
-    room: Callable[[], Awaitable[None]] = _no_wait
+    #: than any memory; None: there is always room
+    room: Callable[[], Awaitable[None]] | None = None
     #: returns whether events should wait as bytes for now
     is_behind: Callable[[], bool] = _keeps_up
     #: returns when it ``is_behind`` no more
-    room_for_events: Callable[[], Awaitable[None]] = _no_wait
+    room_for_events: Callable[[], Awaitable[None]] | None = None
     #: awaited between events that arrived together; must not take long
-    breathe: Callable[[], Awaitable[None]] = _no_wait
+    breathe: Callable[[], Awaitable[None]] | None = None
     #: returns versions that the consumer has taken over already
     #: (``muster.kube.watching.ownwrites``)
     ours: Callable[[], AbstractSet[bytes]] = frozenset
@@ -318,8 +314,10 @@ class ListWatch(Generic[T]):
             self._report(page.problems)
             told(page.items, begins or page.anew)
             begins = False
-            await self._breathe()
-            await self._room()
+            if self._breathe is not None:
+                await self._breathe()
+            if self._room is not None:
+                await self._room()
         return version
 
     # -- watching --------------------------------------------------------------------------------
@@ -357,11 +355,12 @@ class ListWatch(Generic[T]):
         ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
         try:
             while lines := await ahead.next():
-                if self._is_behind():
+                if self._room_for_events is not None and self._is_behind():
                     await ahead.read_on_until(self._room_for_events)
                 self._decode(lines, sink)
                 self.stats.handed_on += lines.count(b"\n")
-                await self._breathe()
+                if self._breathe is not None:
+                    await self._breathe()
                 came = True
                 self._failures = 0
         finally:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from support.devices.nodefacts import given, tell, topology
 from support.extenders.extenders import plan_of
-from support.extenders.realcluster import PODS, Cluster, cluster, told, until
+from support.extenders.realcluster import PODS, Cluster, cluster, reported, until
 
 from loadtest.testbed.client.nodes import create_all, node
 from loadtest.testbed.client.pods import Gang
@@ -51,7 +51,7 @@ async def condition(fleet: Cluster, name: str) -> JSON:
     return next((c for c in found if c["type"] == names.DEVICES_HEALTHY), {})
 
 
-async def test_what_the_kubelet_gave_is_kept_clear_and_a_bad_device_is_told(
+async def test_what_the_kubelet_gave_is_kept_clear_and_a_bad_device_is_reported(
     fleet: Cluster,
 ) -> None:
     await fleet.submit(THREE)
@@ -72,7 +72,7 @@ async def test_what_the_kubelet_gave_is_kept_clear_and_a_bad_device_is_told(
     assert told_of["message"] == "device GPU-3 of node h is unhealthy: XID 79"
     assert told_of["lastTransitionTime"]
     assert await condition(fleet, "one-0") == {}
-    await until(lambda: told(fleet, "DeviceUnhealthy"))
+    await until(lambda: reported(fleet, "DeviceUnhealthy"))
 
     await tell(fleet.api, "h", topology=topology(4))
     await until(lambda: _says(fleet, "three-0", "True"))

@@ -76,7 +76,7 @@ class Site:
     async def until_told(self, reason: str, text: str) -> None:
         """Wait for an Event about the Node."""
 
-        async def told() -> bool:
+        async def reported() -> bool:
             found: list[JSON] = (await self.node.api.get(EVENTS))["items"]
             return any(
                 each["regarding"]["kind"] == "Node"
@@ -85,13 +85,13 @@ class Site:
                 for each in found
             )
 
-        await self.node.until(told, f"an Event {reason} that says {text!r}")
+        await self.node.until(reported, f"an Event {reason} that says {text!r}")
 
     async def gpus(self) -> list[str]:
         """The GPUs' UUIDs in the order of their indices."""
         notes = (await self.node.node())["metadata"]["annotations"]
-        told = json.loads(notes[names.NODE_TOPOLOGY])["devices"]
-        return [each["name"] for each in told if each["kind"].startswith("gpu")]
+        reported = json.loads(notes[names.NODE_TOPOLOGY])["devices"]
+        return [each["name"] for each in reported if each["kind"].startswith("gpu")]
 
     async def seen(self, pod: str) -> set[str]:
         """The devices that the container sees."""
@@ -188,7 +188,7 @@ async def test_a_free_gpu_is_cut_by_a_layout_of_the_file_beside_a_pod_on_all_oth
     await whole_again(site)
 
 
-async def test_a_label_that_names_no_layout_is_told_and_nothing_is_done(site: Site) -> None:
+async def test_a_label_that_names_no_layout_is_reported_and_nothing_is_done(site: Site) -> None:
     await site.label(LABEL, "all-balancd")
     await site.until_state("failed")
     await site.until_told("MigConfigFailed", "'all-balancd' is no layout")

@@ -109,8 +109,8 @@ class Site:
     async def given(self, pod: str) -> set[str]:
         """The devices that the Node says the pod was given."""
         uid = (await self.node.pod(pod))["metadata"]["uid"]
-        told = (await self.annotation(names.NODE_ALLOCATIONS)).get("pods", {})
-        return set(told.get(uid, {}).get(GPU, ()))
+        reported = (await self.annotation(names.NODE_ALLOCATIONS)).get("pods", {})
+        return set(reported.get(uid, {}).get(GPU, ()))
 
     async def condition(self) -> str:
         found = (await self.node.node())["status"]["conditions"]
@@ -189,7 +189,7 @@ async def test_pods_of_equal_shape_that_start_together_are_not_mixed_up(site: Si
     await site.empty(*(f"ones-{rank}" for rank in range(8)))
 
 
-async def test_a_sick_gpu_is_given_to_nobody_until_it_is_well(site: Site) -> None:
+async def test_a_sick_gpu_is_given_to_no_pod_until_it_is_well(site: Site) -> None:
     devices = (await site.annotation(names.NODE_TOPOLOGY))["devices"]
     sick = devices[3]["name"]
     await site.fault("set", "recoveryAction=2", "--gpu", "3")  # until the node is rebooted

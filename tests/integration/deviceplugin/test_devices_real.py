@@ -82,8 +82,8 @@ async def _bound_pods(fleet: Cluster) -> list[JSON]:
 
 
 def _devices(pod: JSON) -> list[str]:
-    told = json.loads(pod["metadata"]["annotations"][names.PLAN])
-    found: list[str] = told["devices"][pod["spec"]["nodeName"]]
+    reported = json.loads(pod["metadata"]["annotations"][names.PLAN])
+    found: list[str] = reported["devices"][pod["spec"]["nodeName"]]
     return found
 
 

@@ -23,7 +23,7 @@ from deviceplugin.cluster.nodeobject import PAUSE_S, NodeObject
 from deviceplugin.health.reports import CONDITION, Condition
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication import gfd, nodetopology
-from deviceplugin.publication.nodepatch import PUBLISHED, NodeSays
+from deviceplugin.publication.nodepatch import PUBLISHED, NodeMetadata
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.controlplane import ControlPlane, collection
 from muster.kube import names
@@ -39,9 +39,9 @@ EIGHT = node(*map(gpu, range(8)))
 WELL = Condition(True, "AllHealthy", "8 of 8 devices are healthy")
 
 
-def said(inventory: Inventory) -> NodeSays:
+def said(inventory: Inventory) -> NodeMetadata:
     text = nodetopology.annotation(inventory, nodetopology.Offered())
-    return NodeSays(gfd.labels(inventory, gfd.LabelFacts()), {names.NODE_TOPOLOGY: text})
+    return NodeMetadata(gfd.labels(inventory, gfd.LabelFacts()), {names.NODE_TOPOLOGY: text})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -152,7 +152,7 @@ async def test_a_successor_takes_away_what_is_no_longer_true(
         first.want(said(EIGHT), WELL)
         await until(lambda: _says(api, "nvidia.com/gpu.count", "8"))
     async with publishing(api, real_plane, tmp_path) as second:
-        second.want(NodeSays({}, {names.NODE_TOPOLOGY: ""}), Condition(None, "NoDevices", ""))
+        second.want(NodeMetadata({}, {names.NODE_TOPOLOGY: ""}), Condition(None, "NoDevices", ""))
         await until(lambda: _says(api, "nvidia.com/gpu.count", None))
         await until(lambda: _has_condition(api, "Unknown"))
     assert (await labels(api)).keys() == {"theirs"}
@@ -168,13 +168,13 @@ async def test_a_transition_has_its_time_and_a_new_message_has_not(
         publishing(api, real_plane, tmp_path, name, pod_on=name) as object_,
     ):
         object_.now = lambda: 1_700_000_000.0
-        object_.want(NodeSays(), WELL)
+        object_.want(NodeMetadata(), WELL)
         await until(lambda: _has_condition(api, "True", name))
         object_.now = lambda: 1_700_000_100.0
-        object_.want(NodeSays(), Condition(True, "AllHealthy", "7 of 7"))
+        object_.want(NodeMetadata(), Condition(True, "AllHealthy", "7 of 7"))
         await until(lambda: _has_message(api, "7 of 7", name))
         assert (await condition(api, name))["lastTransitionTime"] == "2023-11-14T22:13:20Z"
-        object_.want(NodeSays(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
+        object_.want(NodeMetadata(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
         await until(lambda: _has_condition(api, "False", name))
         assert (await condition(api, name))["lastTransitionTime"] == "2023-11-14T22:15:00Z"
 
@@ -189,13 +189,13 @@ async def test_a_late_watch_has_nothing_said_twice(
         await until(lambda: _is(str(object_.node is not None), "True"))
         before = object_.node
         assert before is not None
-        object_.want(NodeSays(), WELL)
+        object_.want(NodeMetadata(), WELL)
         await until(lambda: _has_condition(api, "True", name))
         await until(lambda: _is(str(object_.node is not before), "True"))
-        object_._heard([Upserted(before)])
+        object_._node_changed([Upserted(before)])
         await asyncio.sleep(2 * PAUSE_S)
         assert object_.writes == 1
-        object_.want(NodeSays(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
+        object_.want(NodeMetadata(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
         await api.patch(f"{NODES}/{name}", {"metadata": {"labels": {"theirs": "3"}}})
         await until(lambda: _has_condition(api, "False", name))
         assert object_.writes == 2

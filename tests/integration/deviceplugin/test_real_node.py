@@ -45,9 +45,9 @@ def plugin(resource: str, count: int, answer: object = ids_in_environment) -> Pl
 async def given(node: RealNode, pod: str) -> dict[str, list[str]]:
     """What the kubelet says, on its own socket, that a pod was given: resource → ids."""
     async with lister(node.pod_resources) as stub:
-        told = await stub.List(podresources.ListPodResourcesRequest())
+        reported = await stub.List(podresources.ListPodResourcesRequest())
     found: dict[str, list[str]] = {}
-    for resources in told.pod_resources:
+    for resources in reported.pod_resources:
         if resources.name == pod:
             for devices in resources.containers[0].devices:
                 found.setdefault(devices.resource_name, []).extend(devices.device_ids)
@@ -94,11 +94,11 @@ time.sleep(600)
 async def test_a_program_on_the_node_reaches_the_api_server_and_the_kubelets_sockets(
     node: RealNode,
 ) -> None:
-    async def told() -> bool:
+    async def reported() -> bool:
         return bool(program.log_tail())
 
     words = (sys.executable, "-c", ON_THE_NODE, node.kubeconfig(), node.plane.credentials.ca)
-    program = node.program("reaches", words, ready=told)
+    program = node.program("reaches", words, ready=reported)
     program.start()
     await program.wait_ready()
     status, *sockets = program.log_tail().split()

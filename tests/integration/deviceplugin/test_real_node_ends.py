@@ -176,7 +176,7 @@ async def test_what_belongs_to_living_runs_is_not_swept_away() -> None:
         assert (await traces(os.getpid()))["groups"]
 
 
-async def test_a_program_on_the_node_is_told_apart_from_what_started_it() -> None:
+async def test_a_program_on_the_node_is_distinguished_from_what_started_it() -> None:
     await skip_unless_possible()
 
     async def ready() -> bool:

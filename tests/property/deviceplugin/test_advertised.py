@@ -120,7 +120,7 @@ def test_ids_are_unique_short_and_of_devices_that_are_there(
 
 
 @given(nodes(), SETTINGS)
-def test_a_gpu_is_advertised_in_one_way_or_somebody_is_told(
+def test_a_gpu_is_advertised_in_one_way_or_a_problem_is_reported(
     node: Inventory, settings: ResourceSettings
 ) -> None:
     found = advertise(node, settings)

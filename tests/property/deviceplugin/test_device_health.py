@@ -140,7 +140,7 @@ class Health(RuleBasedStateMachine):
                 self.down.discard(backend)
             case _:
                 pass
-        self._take(self.monitor.hear(signal, self.now))
+        self._take(self.monitor.apply(signal, self.now))
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 5.0, 11.0, 60.0, 500.0]))
     def time_passes(self, seconds: float) -> None:

@@ -287,7 +287,7 @@ class Handshake(RuleBasedStateMachine):
             return
         self.kubelet.tell()
         given = self.table.given()
-        told = {
+        reported = {
             (d.uid, d.resource)
             for d in self.table.deviations()
             if d.why is DeviationKind.OTHER_DEVICES
@@ -299,10 +299,10 @@ class Handshake(RuleBasedStateMachine):
                 ids, running = frozenset(one.really(resource)), one.listed(resource)
                 mine = Counter(given.get(uid, {}).get(resource, ()))
                 assert stock.names_of(running) <= mine <= stock.names_of(ids)
-                self.is_told(one.pod, resource, ids, told)
+                self.is_told(one.pod, resource, ids, reported)
 
     def is_told(
-        self, one: NodePod, resource: str, ids: frozenset[str], told: set[tuple[str, str]]
+        self, one: NodePod, resource: str, ids: frozenset[str], reported: set[tuple[str, str]]
     ) -> None:
         planned = self.bound[one.uid]
         stock = self.stocks[resource]
@@ -313,7 +313,7 @@ class Handshake(RuleBasedStateMachine):
         if planned.plan and not agreed and ids and (mine or set(planned.plan) - {*PARENTS}):
             assert any(d.resource in (resource, "") for d in problems), (planned, ids)
         if planned.plan and agreed:
-            assert (one.uid, resource) not in told
+            assert (one.uid, resource) not in reported
 
 
 TestHandshake = Handshake.TestCase

@@ -80,9 +80,9 @@ async def test_killed_and_started_again_it_never_says_that_nobody_has_anything()
             said = await it.given("p0", "p1", "p2", "last")
             assert said == before | {"last": {GPU: sorted(gpus[6:])}}
             assert await second.end() == 0
-        told = [json.loads(text)["pods"].keys() for text in said_since]
-        assert told
-        assert all({pod.id for pod in pods} <= each for each in told)
+        reported = [json.loads(text)["pods"].keys() for text in said_since]
+        assert reported
+        assert all({pod.id for pod in pods} <= each for each in reported)
 
 
 async def test_an_ended_pod_s_devices_are_given_to_the_next_one() -> None:
@@ -106,8 +106,8 @@ async def test_a_sick_gpu_is_on_the_node_as_condition_and_in_its_topology() -> N
 
         def tells(node: dict[str, Any]) -> bool:
             conditions = {c["type"]: c for c in node["status"]["conditions"]}
-            told = conditions.get("MusterDevicesHealthy", {})
-            return told.get("status") == "False" and gpus[3] in told["message"]
+            reported = conditions.get("MusterDevicesHealthy", {})
+            return reported.get("status") == "False" and gpus[3] in reported["message"]
 
         await eventually(it.api, f"/api/v1/nodes/{NODE}", tells)
 

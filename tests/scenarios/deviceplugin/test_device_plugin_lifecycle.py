@@ -155,7 +155,7 @@ async def test_it_ends_although_the_kubelet_never_answers() -> None:
         it.kubelet.moods.talking.set()
 
 
-async def test_a_kubelet_that_refuses_is_asked_again_and_its_words_are_told() -> None:
+async def test_a_kubelet_that_refuses_is_asked_again_and_its_words_are_reported() -> None:
     async with node() as it:
         it.kubelet.moods.refuses = "not today"
         one = gpus()
@@ -202,7 +202,7 @@ async def test_many_faults_at_once_are_one_message() -> None:
         assert client.messages == 3
 
 
-async def test_an_ended_instance_has_told_the_kubelet_and_removed_its_sockets() -> None:
+async def test_an_ended_instance_has_reported_the_kubelet_and_removed_its_sockets() -> None:
     async with node() as it:
         one = gpus()
         instance = it.serve(one)

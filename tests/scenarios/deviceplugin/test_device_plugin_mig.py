@@ -72,7 +72,7 @@ async def test_killed_with_a_layout_to_be_had_it_goes_on_when_it_is_started_agai
             assert await second.end() == 0
 
 
-async def test_why_gpus_are_not_cut_is_told_on_the_node() -> None:
+async def test_why_gpus_are_not_cut_is_reported_on_the_node() -> None:
     async with site() as it, it.plugin(*mixed(it)):
         await label(it, "all-balancd")
         await state(it, "failed")

@@ -131,7 +131,7 @@ async def test_a_kubelet_s_restart_costs_no_pod_its_devices() -> None:
         assert await it.end() == 0
 
 
-async def test_a_simulated_machine_that_is_not_known_is_told_with_those_that_are() -> None:
+async def test_a_simulated_machine_that_is_not_known_is_reported_with_those_that_are() -> None:
     with short_folder() as root:
         (root / "device-plugins").mkdir()
         process = await asyncio.create_subprocess_exec(
@@ -139,7 +139,7 @@ async def test_a_simulated_machine_that_is_not_known_is_told_with_those_that_are
             *("--kubelet-dir", str(root), "--no-cluster"),
             stderr=asyncio.subprocess.PIPE,
         )
-        _, told = await process.communicate()
+        _, reported = await process.communicate()
         assert process.returncode == 2
-        assert b"dgx-x" in told
-        assert b"dgx-h100" in told
+        assert b"dgx-x" in reported
+        assert b"dgx-h100" in reported

@@ -41,7 +41,7 @@ class Scene:
         await self.cluster.settled()
         return {name: plan_of(await self.cluster.pod(name)) or {} for name in nodes}
 
-    async def told(self, node: str, **facts: str | None) -> None:
+    async def reported(self, node: str, **facts: str | None) -> None:
         """Have the device plugin of a node write something, and the extender read it."""
         before = self.read("muster_watch_events_total", resource="nodes")
         await tell(self.cluster.api, node, **facts)
@@ -98,7 +98,7 @@ async def scene() -> AsyncIterator[Scene]:
         made.cluster = cluster
         await cluster.nodes({"r1": 2}, gpus=4)
         for node in ("r1-0", "r1-1"):
-            await made.told(node, topology=topology(4))
+            await made.reported(node, topology=topology(4))
         yield made
 
 
@@ -107,11 +107,11 @@ def holder(plans: dict[str, JSON], device: str) -> str:
     return next(name for name, plan in plans.items() if device in plan["devices"][plan["node"]])
 
 
-async def test_a_running_member_with_a_bad_device_is_told_and_stays(scene: Scene) -> None:
+async def test_a_running_member_with_a_bad_device_is_reported_and_stays(scene: Scene) -> None:
     plans = await scene.place(PAIR)
     sick = holder(plans, "GPU-0")
     node = plans[sick]["node"]
-    await scene.told(node, topology=topology(4, XID))
+    await scene.reported(node, topology=topology(4, XID))
     assert await scene.look() == 1
     condition = await scene.condition(sick)
     assert (condition["status"], condition["reason"]) == ("False", "DeviceUnhealthy")
@@ -124,7 +124,7 @@ async def test_a_running_member_with_a_bad_device_is_told_and_stays(scene: Scene
 
 async def test_the_gang_its_job_the_status_and_the_metric_show_it(scene: Scene) -> None:
     plans = await scene.place(PAIR)
-    await scene.told(plans["g-0"]["node"], topology=topology(4, XID))
+    await scene.reported(plans["g-0"]["node"], topology=topology(4, XID))
     await scene.look()
     async with scene.cluster.http.get("/v1/gangs") as reply:
         (row,) = await reply.json()
@@ -147,12 +147,12 @@ async def _events(scene: Scene, reason: str, count: int) -> list[JSON]:
     return found
 
 
-async def test_a_device_that_is_well_again_is_told_too(scene: Scene) -> None:
+async def test_a_device_that_is_well_again_is_reported_too(scene: Scene) -> None:
     plans = await scene.place(PAIR)
     sick = holder(plans, "GPU-0")
-    await scene.told(plans[sick]["node"], topology=topology(4, XID))
+    await scene.reported(plans[sick]["node"], topology=topology(4, XID))
     await scene.look()
-    await scene.told(plans[sick]["node"], topology=topology(4))
+    await scene.reported(plans[sick]["node"], topology=topology(4))
     assert await scene.look() == 1
     condition = await scene.condition(sick)
     assert (condition["status"], condition["message"]) == ("True", "")
@@ -162,7 +162,7 @@ async def test_a_device_that_is_well_again_is_told_too(scene: Scene) -> None:
 
 async def test_two_bad_devices_of_one_pod_are_one_condition(scene: Scene) -> None:
     plans = await scene.place(Gang("g", 1, gpus=4))
-    await scene.told(plans["g-0"]["node"], topology=topology(4, XID | {"GPU-3": ""}))
+    await scene.reported(plans["g-0"]["node"], topology=topology(4, XID | {"GPU-3": ""}))
     assert await scene.look() == 1
     assert (await scene.condition("g-0"))["message"] == (
         f"device GPU-0 of node {plans['g-0']['node']} is unhealthy: XID 79; "
@@ -176,7 +176,7 @@ async def test_whoever_starts_anew_repeats_nothing_and_takes_back_what_is_over(
 ) -> None:
     plans = await scene.place(PAIR)
     node = plans["g-0"]["node"]
-    await scene.told(node, topology=topology(4, XID))
+    await scene.reported(node, topology=topology(4, XID))
     await scene.look()
     if well:  # and the one that wrote it never hears of it
         await tell(scene.cluster.api, node, topology=topology(4))
@@ -194,7 +194,7 @@ async def test_a_nominated_pod_whose_device_fails_is_planned_again(scene: Scene)
     plans = await scene.place(Gang("g", 1, gpus=2), owned=False, bind=False)
     node = plans["g-0"]["node"]
     (first, *_) = plans["g-0"]["devices"][node]
-    await scene.told(node, topology=topology(4, {first: "XID 79"}))
+    await scene.reported(node, topology=topology(4, {first: "XID 79"}))
     await scene.look()
     await scene.cluster.released(["g-0"])
     after = plan_of(await scene.cluster.pod("g-0"))
@@ -208,7 +208,7 @@ async def test_a_pinned_pod_whose_device_fails_keeps_its_node_while_others_would
 ) -> None:
     plans = await scene.place(Gang("g", 1, gpus=2), bind=False)
     node = plans["g-0"]["node"]
-    await scene.told(node, topology=topology(4, XID))
+    await scene.reported(node, topology=topology(4, XID))
     await scene.look()
     assert await scene.explained("g-0") == [
         f"released to node {node} and cannot bind: planned device unhealthy",
@@ -220,7 +220,7 @@ async def test_a_pinned_pod_whose_device_fails_keeps_its_node_while_others_would
 
 async def test_a_pinned_pod_is_made_anew_where_no_other_device_is_left(scene: Scene) -> None:
     plans = await scene.place(Gang("g", 1, gpus=4), bind=False)
-    await scene.told(plans["g-0"]["node"], topology=topology(4, XID))
+    await scene.reported(plans["g-0"]["node"], topology=topology(4, XID))
     await scene.look(after=EVICT_S - 1)
     assert await scene.exists("g-0")
     await scene.look(after=EVICT_S)
@@ -232,7 +232,7 @@ async def test_plans_go_by_what_the_kubelet_gave(scene: Scene) -> None:
     node = plans["g-0"]["node"]
     assert plans["g-0"]["devices"][node] == ["GPU-0", "GPU-1", "GPU-2"]
     uid = await scene.uid("g-0")
-    await scene.told(node, allocations=given(**{uid: ["GPU-1", "GPU-2", "GPU-3"]}))
+    await scene.reported(node, allocations=given(**{uid: ["GPU-1", "GPU-2", "GPU-3"]}))
     await scene.look()
     where = f"device GPU-1 GPU-2 GPU-3 on node {node}"
     assert await scene.explained("g-0") == [
@@ -249,7 +249,7 @@ async def test_a_member_whose_device_another_pod_has_says_so(scene: Scene) -> No
     plans = await scene.place(PAIR)
     taken, thief = holder(plans, "GPU-0"), holder(plans, "GPU-2")
     uid = await scene.uid(thief)
-    await scene.told("r1-0", allocations=given(**{uid: ["GPU-0", "GPU-3"]}))
+    await scene.reported("r1-0", allocations=given(**{uid: ["GPU-0", "GPU-3"]}))
     await scene.look()
     (line,) = (await scene.explained(taken))[1:]
     assert line == (
@@ -259,11 +259,11 @@ async def test_a_member_whose_device_another_pod_has_says_so(scene: Scene) -> No
     assert (scene.gauge("taken"), scene.gauge("otherwise")) == (1, 1)
 
 
-async def test_what_cannot_be_read_is_told_and_changes_nothing(scene: Scene) -> None:
+async def test_what_cannot_be_read_is_reported_and_changes_nothing(scene: Scene) -> None:
     plans = await scene.place(Gang("g", 1, gpus=3))
     node, uid = plans["g-0"]["node"], await scene.uid("g-0")
-    await scene.told(node, allocations=given(**{uid: ["GPU-1", "GPU-2", "GPU-3"]}))
-    await scene.told(node, allocations='{"version":7}')
+    await scene.reported(node, allocations=given(**{uid: ["GPU-1", "GPU-2", "GPU-3"]}))
+    await scene.reported(node, allocations='{"version":7}')
     hold = scene.cluster.extender.engine.state.device_troubles(node)
     assert [trouble.device for trouble in hold] == ["GPU-1 GPU-2 GPU-3"]
     assert scene.read("muster_unreadable_objects_total", resource="nodes") == 1
@@ -278,6 +278,6 @@ async def test_pods_of_others_are_counted_and_not_written_to(scene: Scene) -> No
     }  # fmt: skip
     made = await scene.cluster.api.create(PODS, obj)
     allocations = given(**{made["metadata"]["uid"]: ["GPU-0"]})
-    await scene.told("r1-0", topology=topology(4, XID), allocations=allocations)
+    await scene.reported("r1-0", topology=topology(4, XID), allocations=allocations)
     assert await scene.look() == 0
     assert scene.gauge("unhealthy") == 1

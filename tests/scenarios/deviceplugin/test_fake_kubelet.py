@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from support.devices.served import CallLog
 from support.kubelets.fakekubelet import AdmissionError, Container, FakeKubelet, Pod, asking
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView, variable, view
@@ -29,7 +30,9 @@ async def node(
     """Run a kubelet and a server for each view, until the kubelet shows all devices."""
     with short_folder() as root:
         async with FakeKubelet(root, **how) as kubelet, asyncio.TaskGroup() as group:  # type: ignore[arg-type]
-            servers = [ResourceServer(each, SocketPlace(kubelet.folder, "t1")) for each in views]
+            servers = [
+                ResourceServer(each, SocketPlace(kubelet.folder, "t1"), CallLog()) for each in views
+            ]
             tasks = [group.create_task(server.run()) for server in servers]
             for each in views:
                 await kubelet.until_allocatable(each.resource, len(each.devices))
@@ -85,7 +88,7 @@ async def test_an_ended_stream_makes_all_devices_unhealthy_and_then_drops_the_re
     now = 0.0
     with short_folder() as root:
         async with FakeKubelet(root, clock=lambda: now) as kubelet:
-            server = ResourceServer(view(GPU, GPUS), SocketPlace(kubelet.folder, "t1"))
+            server = ResourceServer(view(GPU, GPUS), SocketPlace(kubelet.folder, "t1"), CallLog())
             task = asyncio.create_task(server.run())
             await kubelet.until_allocatable(GPU, 8)
             task.cancel()

@@ -63,8 +63,8 @@ async def test_a_scrape_names_the_pods_and_forgets_them_when_they_end() -> None:
         one, two, cut = asking("a", {GPU: 1}), asking("b", {GPU: 1}), asking("c", {MIG: 1})
         await beside.kubelet.admit(one, two, cut)
         assert not beside.kubelet.failed
-        kubelet = PodResources(beside.kubelet.pod_resources)
-        holders = Holders(kubelet)
+        kubelet, failures = PodResources(beside.kubelet.pod_resources), []
+        holders = Holders(kubelet, lambda: failures.append(kubelet))
         holders.listen(board.hold)
         await holders.look()
         (instance,) = beside.kubelet.ids(cut, MIG)
@@ -77,6 +77,7 @@ async def test_a_scrape_names_the_pods_and_forgets_them_when_they_end() -> None:
         await holders.look()
         assert (await scrape(f"http://{host}:{port}"))[SOUND] == {"b"}
         await kubelet.close()
+        assert failures == []
 
 
 async def test_a_nudge_is_enough_to_see_a_pod_that_came_just_now() -> None:
@@ -84,7 +85,8 @@ async def test_a_nudge_is_enough_to_see_a_pod_that_came_just_now() -> None:
     async with node() as beside:
         beside.serve(whole)
         await beside.shown(whole)
-        holders = Holders(PodResources(beside.kubelet.pod_resources), period_s=3600)
+        kubelet, failures = PodResources(beside.kubelet.pod_resources), []
+        holders = Holders(kubelet, lambda: failures.append(kubelet), period_s=3600)
         asking_task = asyncio.create_task(holders.run())
         await eventually(lambda: holders.last == ())
         await beside.kubelet.admit(asking("a", {GPU: 2}))
@@ -92,6 +94,7 @@ async def test_a_nudge_is_enough_to_see_a_pod_that_came_just_now() -> None:
         await eventually(lambda: bool(holders.last))
         assert holders.last is not None
         assert holders.last[0].devices == {GPU: (SOUND, OTHER)}
+        assert failures == []
         asking_task.cancel()
         await asyncio.wait([asking_task])
 

@@ -54,7 +54,7 @@ class Watched:
         await self.measure()
 
     def hear(self, signal: Signal) -> None:
-        self.monitor.hear(signal, self.now)
+        self.monitor.apply(signal, self.now)
 
     def gpus(self) -> list[str]:
         return [each.device for each in self.monitor.standings() if each.kind == "GPU"]

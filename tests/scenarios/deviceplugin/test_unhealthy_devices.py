@@ -79,7 +79,7 @@ def test_a_hot_spare_yields_to_the_members_when_its_node_becomes_less(scene: Sta
     assert scene.hot_spares(gang) not in ([], [spare])
 
 
-def test_an_unhealthy_device_is_given_to_nobody(scene: Standby) -> None:
+def test_an_unhealthy_device_is_given_to_no_pod(scene: Standby) -> None:
     """The device plugin says so before the kubelet has taken it off the node's allocatable."""
     labels = {"kubernetes.io/hostname": "n1", "muster.dev/block": "a", RACK: "r1"}
     room = {"cpu": 64_000, "pods": 110, GPU: 8}

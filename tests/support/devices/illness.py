@@ -69,7 +69,7 @@ class Ward:
         self.note(self.monitor.read((well | self.sick).values(), self.now))
 
     def hear(self, signal: Signal) -> None:
-        self.note(self.monitor.hear(signal, self.now))
+        self.note(self.monitor.apply(signal, self.now))
 
     def pass_time(self, seconds: float, step: float = 5.0) -> None:
         """Let time pass, measuring as often as a plugin does."""

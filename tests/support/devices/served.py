@@ -20,6 +20,16 @@ from deviceplugin.serving.resource import SocketPlace
 from deviceplugin.serving.servers import Allocatable, Servers
 
 
+class CallLog:
+    """Records each call of the kubelet and each Register, with its outcome."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, ...]] = []
+
+    def __call__(self, *call: str) -> None:
+        self.calls.append(call)
+
+
 @dataclass
 class Instance:
     """One process's worth of servers."""
@@ -49,13 +59,13 @@ class Node:
         *views: PlainView,
         start: str = "one",
         registry: bool = False,
-        allocatable: Allocatable = lambda: None,
+        allocatable: Allocatable | None = None,
         clock: Callable[[], float] | None = None,
     ) -> Instance:
         """Start an instance that serves ``views``."""
         place = SocketPlace(self.kubelet.folder, start, self.kubelet.registry if registry else None)
         how: Mapping[str, Callable[[], float]] = {} if clock is None else {"clock": clock}
-        servers = Servers(place, allocatable, look_s=0.02, **how)  # type: ignore[arg-type]
+        servers = Servers(place, allocatable, CallLog(), look_s=0.02, **how)  # type: ignore[arg-type]
         servers.offer({view.resource: view for view in views})
         instance = Instance(servers, asyncio.create_task(servers.run(), name=f"instance {start}"))
         self.instances[start] = instance

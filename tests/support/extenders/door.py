@@ -103,7 +103,7 @@ async def door(
         impatient = Transport(identity, retry=Retry(attempts=1))
         client = await stack.enter_async_context(KubeClient(identity, transport=impatient))
         extender = Extender(config, client)
-        certificate.on_failed = extender.parts.gate.handshake_failed
+        certificate.listen(extender.parts.gate.handshake_failed)
         runner = web.AppRunner(make_app(extender.parts), keepalive_timeout=KEEP_ALIVE_S)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

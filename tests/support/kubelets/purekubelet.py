@@ -91,7 +91,7 @@ class PureKubelet:
     def tell(self) -> None:
         """Have the plugin hear the listing."""
         table = self.table()
-        table.heard(self.listing(), table.serial)
+        table.listed(self.listing(), table.serial)
 
     def used(self, resource: str) -> set[str]:
         """Return the ids that pods have, as the kubelet counts them."""

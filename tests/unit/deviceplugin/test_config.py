@@ -27,7 +27,7 @@ def test_folders_follow_the_kubelet_s_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("kubelets: {}", "allowed are"),
         ("kubelet: {registration: both}", "kubelet.registration"),
@@ -41,13 +41,15 @@ def test_folders_follow_the_kubelet_s_root(tmp_path: Path) -> None:
         ("kind: WebhookConfiguration", "kind"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_its_field(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told.replace("{", "\\{")):
+def test_what_makes_no_sense_is_named_with_its_field(
+    tmp_path: Path, text: str, reported: str
+) -> None:
+    with pytest.raises(ConfigError, match=reported.replace("{", "\\{")):
         load(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["--simulate", "dgx-9", "--node-name", "n"], "dgx-h100"),
         (["--simulate", "dgx-h100"], "NODE_NAME"),
@@ -57,13 +59,13 @@ def test_what_makes_no_sense_is_named_with_its_field(tmp_path: Path, text: str, 
 )
 def test_arguments_that_make_no_sense_end_it_with_what_to_mend(
     words: list[str],
-    told: str,
+    reported: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("NODE_NAME", raising=False)
     assert main(words) == 2
-    assert told in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
 
 
 def test_nothing_to_look_for_is_an_error(

@@ -55,7 +55,7 @@ def test_a_spec_that_nvidias_toolkit_writes_later_takes_over(tmp_path: Path) -> 
     assert not (tmp_path / "cdi" / "muster-nvidia.com-gpu.json").exists()
 
 
-def test_gpus_without_driver_libraries_are_told_once_until_the_toolkit_has_them(
+def test_gpus_without_driver_libraries_are_reported_once_until_the_toolkit_has_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gpus = (replace(NODE.gpus[0], files=("/dev/nvidia0",)),)

@@ -14,7 +14,7 @@ from deviceplugin.health.config import HealthConfig
 from deviceplugin.model.inventory import Port
 from deviceplugin.model.signals import NicReading
 from deviceplugin.node import NodeState
-from deviceplugin.publication.nodecontent import PublicationSettings, says
+from deviceplugin.publication.nodecontent import PublicationSettings, node_content
 from deviceplugin.resources.settings import NicPool, ResourceSettings, Selectors
 
 DARK = replace(nic(1, 0), ports=(Port(1, active=False, link_layer="InfiniBand"),))
@@ -34,13 +34,13 @@ def state(*names: str) -> NodeState:
 
 def test_a_nic_without_a_cable_that_nobody_is_offered_makes_no_node_sick() -> None:
     made = state("mlx5_0")
-    _, condition = says(made.known(""), PublicationSettings())
+    _, condition = node_content(made.known(""), PublicationSettings())
     assert condition.healthy
     assert [one.device for one in made.standings()] == ["GPU-00000000", "mlx5_0"]
 
 
 def test_a_nic_that_pods_are_offered_does() -> None:
     made = state("mlx5_0", "mlx5_1")
-    _, condition = says(made.known(""), PublicationSettings())
+    _, condition = node_content(made.known(""), PublicationSettings())
     assert condition.healthy is False
     assert "mlx5_1" in condition.message

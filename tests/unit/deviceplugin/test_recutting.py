@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -28,10 +28,29 @@ def node(layout: str, state: str = "", *, ours: bool = True) -> wire.Node:
     return wire.Node(metadata=wire.ObjectMeta(name="n", labels=labels, annotations=notes))
 
 
+@dataclass
+class Usage:
+    """Which devices containers have; ``known``: whether the kubelet answers."""
+
+    used: set[str]
+    known: bool = True
+    #: ids of pods that have ended; the kubelet lists them until it is asked again
+    ended: set[str] = field(default_factory=set)
+
+    async def refresh(self) -> None:
+        self.used -= self.ended
+
+    def ids(self) -> set[str]:
+        if not self.known:
+            raise LayoutError("not known who has which devices: no socket")
+        return self.used
+
+
 class Watched(Recutting):
     """Recutting whose progress can be waited for."""
 
-    told: list[LayoutProgress | None]
+    usage: Usage
+    seen: list[LayoutProgress | None]
     news: asyncio.Event
 
     async def until(self, layout: str, state: LayoutState) -> LayoutProgress:
@@ -46,27 +65,23 @@ class Watched(Recutting):
 
 
 @pytest.fixture
-def used() -> set[str]:
-    return set()
+def usage() -> Usage:
+    return Usage(set())
 
 
 @pytest.fixture
-async def recutting(used: set[str], tmp_path: Path) -> AsyncIterator[Watched]:
+async def recutting(usage: Usage, tmp_path: Path) -> AsyncIterator[Watched]:
     async def hold(_: frozenset[str]) -> None:
         pass
 
-    def changed() -> None:
-        made.told.append(made.progress)
+    def changed(progress: LayoutProgress | None) -> None:
+        made.seen.append(progress)
         made.news.set()
 
-    def in_use() -> set[str]:
-        if "unknown" in used:
-            raise LayoutError("not known who has which devices: no socket")
-        return used
-
     backend = Simulated(load("dgx-h100"), node="n")
-    made = Watched(backend, in_use, hold, changed, tmp_path / "layouts.yaml", retry_s=0.05)
-    made.told, made.news = [], asyncio.Event()
+    made = Watched(backend, usage, hold, tmp_path / "layouts.yaml", retry_s=0.05)
+    made.seen, made.news = [], asyncio.Event()
+    made.progress_changes.listen(changed)
     (tmp_path / "layouts.yaml").write_text(
         "version: v1\nmig-configs:\n"
         "  mine: [{devices: [0], mig-enabled: true, mig-devices: {3g.40gb: 2}}]\n"
@@ -84,41 +99,41 @@ async def cut(recutting: Recutting) -> list[int]:
 
 
 async def test_the_gpus_are_cut_as_the_label_says(recutting: Watched) -> None:
-    recutting.heard(node("all-balanced"))
+    recutting.node_changed(node("all-balanced"))
     await recutting.until("all-balanced", LayoutState.SUCCESS)
-    assert recutting.told == [
+    assert recutting.seen == [
         LayoutProgress("all-balanced", LayoutState.PENDING),
         LayoutProgress("all-balanced", LayoutState.SUCCESS),
     ]
     assert await cut(recutting) == [4] * 8
-    recutting.heard(node("mine", "success"))
+    recutting.node_changed(node("mine", "success"))
     await recutting.until("mine", LayoutState.SUCCESS)
     assert await cut(recutting) == [2, 4, 4, 4, 4, 4, 4, 4]
 
 
 async def test_a_node_without_the_label_is_left_alone(recutting: Watched) -> None:
-    recutting.heard(node(""))
+    recutting.node_changed(node(""))
     await asyncio.sleep(0.1)
-    assert recutting.told == []
-    recutting.heard(node("all-7g.80gb"))
+    assert recutting.seen == []
+    recutting.node_changed(node("all-7g.80gb"))
     await recutting.until("all-7g.80gb", LayoutState.SUCCESS)
-    recutting.heard(node("", "success"))
+    recutting.node_changed(node("", "success"))
     await asyncio.sleep(0.1)
     assert recutting.progress is None  # the state is taken off the node, the cut stays
     assert await cut(recutting) == [1] * 8
 
 
 async def test_what_failed_is_tried_again_without_the_label_going_to_and_fro(
-    recutting: Watched, used: set[str]
+    recutting: Watched, usage: Usage
 ) -> None:
-    used.add((await recutting.backend.inventory()).gpus[5].uuid)
-    recutting.heard(node("all-balanced"))
+    usage.used.add((await recutting.backend.inventory()).gpus[5].uuid)
+    recutting.node_changed(node("all-balanced"))
     failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert "index 5" in failed.reason
     await asyncio.sleep(0.2)
-    used.clear()
+    usage.used.clear()
     await recutting.until("all-balanced", LayoutState.SUCCESS)
-    assert [p.state for p in recutting.told if p] == [
+    assert [p.state for p in recutting.seen if p] == [
         LayoutState.PENDING,
         LayoutState.FAILED,
         LayoutState.SUCCESS,
@@ -126,42 +141,44 @@ async def test_what_failed_is_tried_again_without_the_label_going_to_and_fro(
 
 
 async def test_what_failed_is_tried_at_once_when_devices_are_released(
-    recutting: Watched, used: set[str]
+    recutting: Watched, usage: Usage
 ) -> None:
     recutting.retry_s = 3600.0
-    used.add((await recutting.backend.inventory()).gpus[5].uuid)
-    recutting.heard(node("all-balanced"))
+    usage.used.add((await recutting.backend.inventory()).gpus[5].uuid)
+    recutting.node_changed(node("all-balanced"))
     await recutting.until("all-balanced", LayoutState.FAILED)
-    used.clear()
+    usage.used.clear()
     recutting.released()
     await recutting.until("all-balanced", LayoutState.SUCCESS)
 
 
 async def test_nothing_is_cut_while_it_is_not_known_who_uses_what(
-    recutting: Watched, used: set[str]
+    recutting: Watched, usage: Usage
 ) -> None:
-    used.add("unknown")
-    recutting.heard(node("all-balanced"))
+    usage.known = False
+    recutting.node_changed(node("all-balanced"))
     failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert failed.reason == "not known who has which devices: no socket"
     assert await cut(recutting) == [0] * 8
 
 
-async def test_a_node_whose_state_somebody_else_writes_is_left_to_them(recutting: Watched) -> None:
+async def test_a_node_whose_state_another_program_writes_is_left_to_them(
+    recutting: Watched,
+) -> None:
     """NVIDIA's mig-manager."""
-    recutting.heard(node("all-balanced", "success", ours=False))
+    recutting.node_changed(node("all-balanced", "success", ours=False))
     await asyncio.sleep(0.1)
-    assert recutting.told == []
+    assert recutting.seen == []
     assert await cut(recutting) == [0] * 8
     recutting.take_over = ("nvidia.com/",)
-    recutting.heard(node("all-balanced", "success", ours=False))
+    recutting.node_changed(node("all-balanced", "success", ours=False))
     await recutting.until("all-balanced", LayoutState.SUCCESS)
 
 
-async def test_a_file_that_cannot_be_read_is_told(recutting: Watched) -> None:
+async def test_a_file_that_cannot_be_read_is_reported(recutting: Watched) -> None:
     assert recutting.file is not None
     recutting.file.write_text("version: v7\nmig-configs: {}\n")
-    recutting.heard(node("all-balanced"))
+    recutting.node_changed(node("all-balanced"))
     assert "version: 'v7'" in (await recutting.until("all-balanced", LayoutState.FAILED)).reason
 
 
@@ -183,37 +200,32 @@ async def test_of_changes_in_quick_succession_the_last_counts_and_none_meet(
 ) -> None:
     backend = Slow(load("dgx-h100"), node="n")
     recutting.backend = backend
-    recutting.heard(node("all-1g.10gb"))
+    recutting.node_changed(node("all-1g.10gb"))
     await recutting.until("all-1g.10gb", LayoutState.PENDING)
     for layout in ("all-balanced", "all-2g.20gb", "mine", "all-7g.80gb"):
-        recutting.heard(node(layout, "pending"))
+        recutting.node_changed(node(layout, "pending"))
     await recutting.until("all-7g.80gb", LayoutState.SUCCESS)
     assert await cut(recutting) == [1] * 8
     assert backend.most == 1
-    assert recutting.told == [
+    assert recutting.seen == [
         LayoutProgress(layout, state)
         for layout in ("all-1g.10gb", "all-7g.80gb")  # the one that was begun, and the last
         for state in (LayoutState.PENDING, LayoutState.SUCCESS)
     ]
 
 
-async def test_who_has_what_is_asked_before_each_attempt(
-    recutting: Watched, used: set[str]
-) -> None:
-    async def ask() -> None:
-        used.clear()
-
-    recutting.ask = ask
-    used.add((await recutting.backend.inventory()).gpus[5].uuid)  # by a pod that has just ended
-    recutting.heard(node("all-balanced"))
+async def test_who_has_what_is_asked_before_each_attempt(recutting: Watched, usage: Usage) -> None:
+    gpu = (await recutting.backend.inventory()).gpus[5].uuid
+    usage.used, usage.ended = {gpu}, {gpu}  # of a pod that has just ended
+    recutting.node_changed(node("all-balanced"))
     await recutting.until("all-balanced", LayoutState.SUCCESS)
-    assert LayoutState.FAILED not in {p.state for p in recutting.told if p}
+    assert LayoutState.FAILED not in {p.state for p in recutting.seen if p}
 
 
 async def test_where_no_backend_can_cut_the_label_fails_and_says_so(recutting: Watched) -> None:
     only = Simulated(load("dgx-h100"), node="n")
     recutting.backend = JointBackend([Uncut(only)])
-    recutting.heard(node("all-balanced"))
+    recutting.node_changed(node("all-balanced"))
     failed = await recutting.until("all-balanced", LayoutState.FAILED)
     assert "uncut cannot cut GPUs" in failed.reason
 

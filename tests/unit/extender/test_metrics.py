@@ -59,7 +59,7 @@ def on_the_board() -> dict[str, str]:
     board.see(small_node())
     told = {"sm_clock": 1980, "memory_reserved": 1, "rows_remapped_uncorrectable": 0}
     board.read([reading(SOUND, **told)], 0.0)
-    board.hear(Xid(SOUND, 79))
+    board.count(Xid(SOUND, 79))
     board.judge(ward.monitor.standings(), frozenset())
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", board.render(0.0), re.MULTILINE))
 

@@ -124,7 +124,7 @@ def test_with_mps_a_container_finds_the_control_daemon() -> None:
     assert found.cdi == ("nvidia.com/gpu=GPU-a",)
 
 
-def test_units_of_memory_are_told_as_limits() -> None:
+def test_units_of_memory_are_reported_as_limits() -> None:
     envs = give("aliyun.com/gpu-mem", *(f"GPU-b::{n}" for n in range(12))).envs
     assert envs == {
         "MUSTER_GPUS": "GPU-b",
@@ -139,9 +139,9 @@ def test_hints_for_nccl_are_given_only_where_asked_for() -> None:
     assert "NCCL_IB_HCA" not in give("rdma/hca", "mlx5_0").envs
     found = give("rdma/hca", "mlx5_0", "mlx5_1", nccl_hcas=True)
     assert found.envs["NCCL_IB_HCA"] == "=mlx5_0,mlx5_1"
-    told = give("nvidia.com/gpu", "GPU-a", nccl_topology_file="/etc/nccl/topo.xml")
-    assert told.envs["NCCL_TOPO_FILE"] == "/etc/nccl/topo.xml"
-    assert told.mounts == (Mount("/etc/nccl/topo.xml", "/etc/nccl/topo.xml"),)
+    reported = give("nvidia.com/gpu", "GPU-a", nccl_topology_file="/etc/nccl/topo.xml")
+    assert reported.envs["NCCL_TOPO_FILE"] == "/etc/nccl/topo.xml"
+    assert reported.mounts == (Mount("/etc/nccl/topo.xml", "/etc/nccl/topo.xml"),)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -65,19 +65,19 @@ def test_names_of_a_resource_that_others_serve_are_theirs() -> None:
     assert (found.wanted, found.problems) == ({GPU: Counter(gpu3=1)}, ())
 
 
-def test_devices_of_another_node_are_told() -> None:
+def test_devices_of_another_node_are_reported() -> None:
     found = meaning(pod("p", plan=("GPU-x", "GPU-y")), STOCKS)
     assert found.problems == ((GPU, DeviationKind.NOT_OURS, "GPU-x, GPU-y"),)
     assert not found.wanted
 
 
 @pytest.mark.parametrize("plan", [("gpu0",), ("gpu0", "gpu1", "gpu2"), ("gpu0", "GPU-x")])
-def test_another_number_of_devices_than_is_asked_for_is_told(plan: tuple[str, ...]) -> None:
+def test_another_number_of_devices_than_is_asked_for_is_reported(plan: tuple[str, ...]) -> None:
     (problem,) = meaning(pod("p", plan=plan), STOCKS).problems
     assert problem[:2] == (GPU, DeviationKind.WRONG_NUMBER)
 
 
-def test_an_unreadable_plan_is_told() -> None:
+def test_an_unreadable_plan_is_reported() -> None:
     assert meaning(pod("p", problem="no JSON"), STOCKS).problems == (
         ("", DeviationKind.UNREADABLE, "no JSON"),
     )

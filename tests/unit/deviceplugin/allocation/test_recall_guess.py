@@ -45,7 +45,7 @@ def test_an_init_container_that_starts_is_not_refused_for_what_was_not_known_of_
         ListedDevices("default", "a", container, GPU, frozenset({each.id}))
         for container, each in (("a", second), ("b", third))
     ]
-    table.heard(rows, table.serial)
+    table.listed(rows, table.serial)
     table.starting(GPU, (first.id, second.id, third.id))
     assert table.given() == {"a": {GPU: tuple(sorted((first.name, second.name, third.name)))}}
     table.starting(GPU, (second.id,))

@@ -16,10 +16,10 @@ from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
 def refused(found: Table, ids: Sequence[str], resource: str = GPU) -> RefusalCause:
-    given, told = found.given(), found.deviations()
+    given, reported = found.given(), found.deviations()
     with pytest.raises(AllocationRefused) as error:
         found.allocate(resource, ids)
-    assert (found.given(), found.deviations()) == (given, told)
+    assert (found.given(), found.deviations()) == (given, reported)
     return error.value.cause
 
 
@@ -37,7 +37,7 @@ def running(found: Table, name: str, *ids: str) -> None:
     found.pod(pod(name, container("main", gpu=len(ids)), plan=ids))
     found.allocate(GPU, ids)
     found.starting(GPU, ids)
-    found.heard([listed(name, *ids)], found.serial)
+    found.listed([listed(name, *ids)], found.serial)
 
 
 def test_a_kubelet_that_lost_its_checkpoint_gives_nothing_away_that_is_in_use() -> None:
@@ -45,13 +45,13 @@ def test_a_kubelet_that_lost_its_checkpoint_gives_nothing_away_that_is_in_use() 
     running(found, "old", "gpu0", "gpu1")
     found.pod(pod("new"))
     assert found.doubts(GPU, ["gpu1", "gpu2"])
-    found.heard([ListedDevices("default", "old"), ListedDevices("default", "new")], found.serial)
+    found.listed([ListedDevices("default", "old"), ListedDevices("default", "new")], found.serial)
     assert refused(found, ["gpu1", "gpu2"]) is RefusalCause.TAKEN
     assert refused(found, ["gpu0", "gpu1"]) is RefusalCause.TAKEN
     found.allocate(GPU, ["gpu2", "gpu3"])
 
 
-def test_a_kubelet_that_was_never_heard_is_right_about_what_is_free() -> None:
+def test_a_kubelet_that_was_never_asked_is_right_about_what_is_free() -> None:
     """Whose claims are whose is a guess then, and a guess fails no pod."""
     found = table(pod("old", plan=("gpu0", "gpu1")))
     ask(found, 2)
@@ -70,7 +70,7 @@ def test_what_a_pod_had_that_has_ended_is_given_to_the_next(how: str) -> None:
     if how == "gone":
         found.gone("uid-old")
     elif how == "the kubelet does not know it":
-        found.heard([ListedDevices("default", "new")], found.serial)
+        found.listed([ListedDevices("default", "new")], found.serial)
     else:
         found.pod(replace(old, life=PodStage.ENDING if how == "ending" else PodStage.OVER))
     found.pod(pod("new", plan=("gpu0", "gpu1")))
@@ -108,5 +108,5 @@ def test_a_container_that_starts_after_this_process_was_away_has_what_it_has() -
     found = table()
     found.starting(GPU, ["gpu0", "gpu1"])
     found.pod(pod("p"))
-    found.heard([listed("p", "gpu0", "gpu1")], found.serial)
+    found.listed([listed("p", "gpu0", "gpu1")], found.serial)
     assert found.given() == {"uid-p": {GPU: ("gpu0", "gpu1")}}

@@ -82,10 +82,10 @@ def test_containers_of_a_pod_share_its_devices_out_init_containers_first() -> No
 def test_an_init_container_has_had_its_turn_when_the_kubelet_names_one_after_it() -> None:
     asks = container("warm", init=True, gpu=1), container("main", gpu=2)
     found = table()
-    found.heard([listed("seen-late", "gpu0", "gpu1")], since=0)
+    found.listed([listed("seen-late", "gpu0", "gpu1")], since=0)
     found.pod(pod("seen-late", *asks, plan=("gpu0", "gpu1")))
     found.pod(pod("next", container("main", gpu=1), plan=("gpu4",), batch=2))
-    found.heard([listed("seen-late", "gpu0", "gpu1")], found.serial)
+    found.listed([listed("seen-late", "gpu0", "gpu1")], found.serial)
     assert ask(found, 1, without(WHOLE, ["gpu0", "gpu1"])) == ["gpu4"]
     assert found.given()["uid-next"] == {GPU: ("gpu4",)}
 
@@ -146,7 +146,7 @@ def test_replicas_are_recognised_by_the_gpu_that_they_are_of() -> None:
 # --- and where it is not ------------------------------------------------------------------
 
 
-def test_other_devices_than_planned_are_told_and_the_displaced_pod_gets_others() -> None:
+def test_other_devices_than_planned_are_reported_and_the_displaced_pod_gets_others() -> None:
     """A topology hint left the kubelet no choice but what was kept for ``b``."""
     found = table(pod("a", plan=("gpu0", "gpu1")), pod("b", plan=("gpu2", "gpu3")))
     found.preferred(GPU, ["gpu3", "gpu4", "gpu5"], (), 2)
@@ -183,7 +183,7 @@ def test_two_plans_for_one_device_leave_it_to_the_first_and_tell_of_the_second()
         (None, "cannot be read", DeviationKind.UNREADABLE),
     ],
 )
-def test_a_plan_that_cannot_be_meant_is_told_and_the_pod_gets_devices_all_the_same(
+def test_a_plan_that_cannot_be_meant_is_reported_and_the_pod_gets_devices_all_the_same(
     plan: tuple[str, ...] | None, problem: str, expected: DeviationKind
 ) -> None:
     found = table(pod("p", plan=plan, problem=problem))
@@ -191,7 +191,7 @@ def test_a_plan_that_cannot_be_meant_is_told_and_the_pod_gets_devices_all_the_sa
     assert why(found) == {"p": expected}
 
 
-def test_a_plan_that_comes_late_and_differs_is_told() -> None:
+def test_a_plan_that_comes_late_and_differs_is_reported() -> None:
     bare = pod("p")
     found = table(bare)
     got = ask(found, 2)
@@ -207,7 +207,7 @@ def test_pods_mistaken_for_one_another_are_put_right_by_what_the_kubelet_says() 
     b = pod("b", plan=("gpu4", "gpu5"), batch=3)
     found = table(a, b)
     assert ask(found, 2) == ["gpu0", "gpu1"]  # given to b, for all we know to a
-    found.heard([listed("b", "gpu0"), listed("b", "gpu1")], found.serial)
+    found.listed([listed("b", "gpu0"), listed("b", "gpu1")], found.serial)
     assert found.given() == {"uid-b": {GPU: ("gpu0", "gpu1")}}
     assert why(found) == {"b": DeviationKind.OTHER_DEVICES}
     assert len(found.kept_for("uid-a")[GPU]) == 2
@@ -218,7 +218,7 @@ def test_a_kubelet_that_is_asked_whom_it_knows_leaves_no_doubt() -> None:
     a = pod("a", plan=("gpu0", "gpu1"), batch=3)
     b = pod("b", plan=("gpu4", "gpu5"), batch=3)
     found = table(a, b)
-    found.heard([ListedDevices("default", "b")], found.serial)
+    found.listed([ListedDevices("default", "b")], found.serial)
     assert ask(found, 2) == ["gpu4", "gpu5"]
     assert found.deviations() == ()
 
@@ -226,21 +226,23 @@ def test_a_kubelet_that_is_asked_whom_it_knows_leaves_no_doubt() -> None:
 def test_whom_only_the_kubelet_knows_is_a_stranger_until_the_watch_has_brought_it() -> None:
     found = table(pod("a", plan=("gpu0", "gpu1")))
     assert found.strangers() == frozenset()
-    found.heard([ListedDevices("default", "a"), ListedDevices("default", "b")], found.serial)
+    found.listed([ListedDevices("default", "a"), ListedDevices("default", "b")], found.serial)
     assert found.strangers() == {("default", "b")}
     found.pod(pod("b", plan=("gpu4", "gpu5")))
     assert found.strangers() == frozenset()
     assert ask(found, 2) == ["gpu0", "gpu1"]
 
 
-def test_a_pod_that_is_not_known_yet_gets_what_is_kept_for_nobody_and_is_recognised_later() -> None:
+def test_a_pod_that_is_not_known_yet_gets_what_is_kept_for_no_other_and_is_recognised_later() -> (
+    None
+):
     found = table(pod("planned", container("main", gpu=4), plan=("gpu0", "gpu1", "gpu2", "gpu3")))
     got = ask(found, 1)
     assert got[0] in ("gpu4", "gpu5")
     assert found.given() == {}
     stranger = pod("stranger", container("main", gpu=1), plan=tuple(got))
     found.pod(stranger)
-    found.heard([listed("stranger", *got)], found.serial)
+    found.listed([listed("stranger", *got)], found.serial)
     assert found.given() == {"uid-stranger": {GPU: tuple(got)}}
     assert found.deviations() == ()
 
@@ -249,24 +251,24 @@ def test_what_was_given_after_the_kubelet_was_asked_stays() -> None:
     found = table(pod("p", plan=("gpu0", "gpu1")))
     since = found.serial
     ask(found, 2)
-    found.heard([], since)
+    found.listed([], since)
     assert found.given() == {"uid-p": {GPU: ("gpu0", "gpu1")}}
-    found.heard([], found.serial)
+    found.listed([], found.serial)
     assert found.given() == {}
 
 
-def test_after_a_restart_the_kubelet_tells_who_has_what() -> None:
+def test_after_a_restart_the_kubelet_lists_who_has_what() -> None:
     asks = container("warm", init=True, gpu=3), container("main", gpu=2)
     before = table(pod("p", *asks, life=PodStage.RUNNING))
     before.recall("uid-p", {GPU: ("gpu0", "gpu1", "gpu2")})
-    before.heard([listed("p", "gpu0"), listed("p", "gpu1")], before.serial)
+    before.listed([listed("p", "gpu0"), listed("p", "gpu1")], before.serial)
     assert before.given() == {"uid-p": {GPU: ("gpu0", "gpu1", "gpu2")}}
     before.validate()
 
 
 def test_a_pod_that_the_kubelet_named_before_it_was_seen_has_what_it_was_said_to_have() -> None:
     found = table()
-    found.heard([listed("p", "gpu0"), listed("p", "gpu1")], found.serial)
+    found.listed([listed("p", "gpu0"), listed("p", "gpu1")], found.serial)
     found.pod(pod("p", plan=("gpu0", "gpu1")))
     assert found.given() == {"uid-p": {GPU: ("gpu0", "gpu1")}}
     assert found.kept_for("uid-p") == {}

@@ -129,13 +129,13 @@ async def test_a_gpu_that_leaves_the_bus_is_lost_and_keeps_its_number(
     before = await gpus.inventory()
     gone = tmp_path_factory.mktemp("gone") / "pci"
     (tree.root / "devices/pci0000:00").rename(gone)
-    told = await gpus.signal()
-    assert isinstance(told, DeviceLost)
-    assert told.device == "GPU-69e57b44d2c5abf9"
+    reported = await gpus.signal()
+    assert isinstance(reported, DeviceLost)
+    assert reported.device == "GPU-69e57b44d2c5abf9"
     assert (await gpus.inventory()).gpus == before.gpus
 
 
-async def test_another_partitioning_is_told(tree: SysfsTree) -> None:
+async def test_another_partitioning_is_reported(tree: SysfsTree) -> None:
     gpus = backend(tree.root, poll_seconds=0.005)
     await gpus.inventory()
     device = "devices/pci0000:00/0000:00:01.1/0000:05:00.0"

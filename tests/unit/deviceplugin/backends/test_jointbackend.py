@@ -59,7 +59,7 @@ async def test_a_backend_that_fails_hides_no_other_and_its_devices_are_not_forgo
     await one.close()
 
 
-async def test_what_one_says_by_itself_is_not_told_twice(tmp_path: Path) -> None:
+async def test_what_one_says_by_itself_is_not_reported_twice(tmp_path: Path) -> None:
     control = tmp_path / "a"
     one = JointBackend([simulated("pcie-t4", control), simulated("mi300x", tmp_path / "b")])
     await one.inventory()
@@ -102,8 +102,8 @@ async def test_a_cancelled_wait_loses_no_ones_signal(tmp_path: Path) -> None:
         )
     wait.cancel()
     await asyncio.gather(wait, return_exceptions=True)
-    told = [await one.signal(), await one.signal()]
-    assert all(isinstance(each, InventoryChanged) for each in told)
+    reported = [await one.signal(), await one.signal()]
+    assert all(isinstance(each, InventoryChanged) for each in reported)
     await one.close()
 
 

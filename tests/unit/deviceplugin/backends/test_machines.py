@@ -122,9 +122,9 @@ def test_trays_of_a_rack_are_one_nvlink_cluster_and_racks_are_not() -> None:
     def cluster(node: str, rack: str) -> str:
         here = site(machine, node, rack)
         found = simulatedinventory.inventory(here, [Cut()] * 4, Faults())
-        [told] = {gpu.fabric.cluster for gpu in found.gpus}
+        [reported] = {gpu.fabric.cluster for gpu in found.gpus}
         assert {gpu.fabric.state for gpu in found.gpus} == {FabricState.COMPLETED}
-        return told
+        return reported
 
     assert cluster("n1", "r1") == cluster("n2", "r1") != cluster("n3", "r2")
 
@@ -165,7 +165,7 @@ def test_a_gpu_that_cannot_be_cut_has_no_mig_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("dgx-b100", ["'dgx-b100'", "dgx-a100", "pcie-t4", ".yaml"]),
         ("dgx-h100/all-5g", ["layout 'all-5g'", "all-balanced"]),
@@ -173,17 +173,17 @@ def test_a_gpu_that_cannot_be_cut_has_no_mig_at_all() -> None:
         ("none/there.yaml", ["none/there.yaml", "cannot be read"]),
     ],
 )
-def test_a_machine_that_is_not_there_is_told_with_those_that_are(
-    name: str, told: list[str]
+def test_a_machine_that_is_not_there_is_reported_with_those_that_are(
+    name: str, reported: list[str]
 ) -> None:
     with pytest.raises(ConfigError) as error:
         load(name)
-    for part in told:
+    for part in reported:
         assert part in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"vendor": "intel"}, ["vendor", "intel"]),
         ({"gpu": {"colour": "green"}}, ["gpu", "colour"]),
@@ -204,7 +204,7 @@ def test_a_machine_that_is_not_there_is_told_with_those_that_are(
     ],
 )
 def test_mistakes_in_a_machine_of_ones_own_are_named(
-    change: dict[str, object], told: list[str]
+    change: dict[str, object], reported: list[str]
 ) -> None:
     plain: dict[str, object] = msgspec.to_builtins(load("dgx-h100"))
     for field, value in change.items():
@@ -214,5 +214,5 @@ def test_mistakes_in_a_machine_of_ones_own_are_named(
     with pytest.raises(ConfigError) as error:
         parse(msgspec.yaml.encode(plain), Machine, problems, source="mine.yaml")
     assert str(error.value).startswith("mine.yaml: ")
-    for part in told:
+    for part in reported:
         assert part in str(error.value)

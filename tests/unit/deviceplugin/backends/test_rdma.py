@@ -130,7 +130,7 @@ def test_links_in_a_circle_are_broken_devices(tree: SysfsTree) -> None:
 # --- as a backend -------------------------------------------------------------------------
 
 
-async def test_a_port_that_goes_down_is_told_and_read(tree: SysfsTree) -> None:
+async def test_a_port_that_goes_down_is_reported_and_read(tree: SysfsTree) -> None:
     nics = backend(tree.root, poll_seconds=0.005)
     await nics.inventory()
     tree.port("mlx5_0", 1, "1: DOWN")
@@ -150,10 +150,10 @@ async def test_a_nic_that_falls_silent_is_lost_but_still_there_and_may_come_back
     silent = (await nics.inventory()).nics[0]
     assert (silent.name, silent.ports[0].active) == ("mlx5_0", False)
     gone.rename(tree.root / "devices/pci0000:15")
-    told = await nics.signal()
+    reported = await nics.signal()
     while await nics.inventory() != before:
-        told = await nics.signal()
-    assert isinstance(told, InventoryChanged)
+        reported = await nics.signal()
+    assert isinstance(reported, InventoryChanged)
 
 
 async def test_a_sysfs_that_is_no_folder_takes_the_backend_down_until_it_is_one(
@@ -172,7 +172,7 @@ async def test_a_sysfs_that_is_no_folder_takes_the_backend_down_until_it_is_one(
     assert isinstance(await nics.signal(), BackendUp)
 
 
-async def test_a_nic_that_is_broken_from_the_start_is_told(tree: SysfsTree) -> None:
+async def test_a_nic_that_is_broken_from_the_start_is_reported(tree: SysfsTree) -> None:
     tree.remove("devices/pci0000:15")
     nics = backend(tree.root, poll_seconds=0.005)
     assert len((await nics.inventory()).nics) == 2

@@ -62,9 +62,9 @@ async def test_it_is_down_while_it_hangs_and_up_when_it_answers() -> None:
     backend = made(reader)
     before = await backend.inventory()
     reader.free.clear()
-    told = await backend.signal()
-    assert isinstance(told, BackendDown)
-    assert told.backend == "stuck"
+    reported = await backend.signal()
+    assert isinstance(reported, BackendDown)
+    assert reported.backend == "stuck"
     reader.free.set()
     assert await backend.signal() == BackendUp("stuck")
     assert await backend.inventory() == before

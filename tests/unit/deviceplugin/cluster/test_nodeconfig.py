@@ -31,9 +31,9 @@ def test_the_label_chooses_and_the_plugins_own_settings_fill_in(folder: Path) ->
     assert config.look("").name == ""
 
 
-def test_fields_without_effect_are_told_with_the_files_name(folder: Path) -> None:
-    [told] = NodeConfig(folder, OWN).look("mixed").problems
-    assert told.startswith("mixed: flags.failOnInitError: is accepted and has no effect")
+def test_fields_without_effect_are_reported_with_the_files_name(folder: Path) -> None:
+    [reported] = NodeConfig(folder, OWN).look("mixed").problems
+    assert reported.startswith("mixed: flags.failOnInitError: is accepted and has no effect")
 
 
 def test_a_default_is_for_nodes_without_the_label(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_an_edited_file_counts_at_the_next_look(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mistake", ["label", "file", "folder"])
-def test_whatever_breaks_the_last_good_settings_stay_and_it_is_told(
+def test_whatever_breaks_the_last_good_settings_stay_and_it_is_reported(
     folder: Path, mistake: str
 ) -> None:
     config = NodeConfig(folder, OWN)
@@ -63,5 +63,7 @@ def test_whatever_breaks_the_last_good_settings_stay_and_it_is_told(
         folder.rmdir()
     now = config.look("slcies" if mistake == "label" else "slices")
     assert (now.name, now.taken) == (good.name, good.taken)
-    [told] = now.problems
-    assert {"label": "slcies", "file": "migStrategy", "folder": "cannot be read"}[mistake] in told
+    [reported] = now.problems
+    assert {"label": "slcies", "file": "migStrategy", "folder": "cannot be read"}[
+        mistake
+    ] in reported

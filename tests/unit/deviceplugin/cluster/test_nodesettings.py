@@ -23,10 +23,10 @@ FILES = {
 
 
 class Watched(NodeSettings):
-    """Settings whose coming is written down."""
+    """Settings that record what they announce."""
 
     applied: list[tuple[ResourceSettings, AllocationSettings]]
-    told: list[str]
+    problems_found: list[str]
 
 
 @pytest.fixture
@@ -41,9 +41,10 @@ def settings(folder: Path) -> Watched:
     def apply(resources: ResourceSettings, allocation: AllocationSettings) -> None:
         made.applied.append((resources, allocation))
 
-    made = Watched(NodeConfig(folder, ResourceSettings()), AllocationSettings(), apply)
-    made.applied, made.told = [], []
-    made.tell = made.told.append
+    made = Watched(NodeConfig(folder, ResourceSettings()), AllocationSettings())
+    made.applied, made.problems_found = [], []
+    made.choices.listen(apply)
+    made.problems.listen(made.problems_found.append)
     return made
 
 
@@ -58,14 +59,14 @@ def test_they_are_applied_when_the_label_changes_and_not_otherwise(settings: Wat
     assert [r.mig_strategy for r, _ in settings.applied] == ["none", "mixed", "none"]
 
 
-def test_a_misspelt_label_keeps_what_counts_and_is_told_once(settings: Watched) -> None:
+def test_a_misspelt_label_keeps_what_counts_and_is_reported_once(settings: Watched) -> None:
     settings.node_changed(node("mixed"))
     settings.node_changed(node("mxied"))
     settings.look()
     assert [r.mig_strategy for r, _ in settings.applied] == ["mixed"]
-    [told] = settings.told
-    assert "'mxied' is no configuration; allowed are files, mixed, specs, unheard" in told
-    assert "mixed stays" in told
+    [problem] = settings.problems_found
+    assert "'mxied' is no configuration; allowed are files, mixed, specs, unheard" in problem
+    assert "mixed stays" in problem
 
 
 def test_an_edited_file_counts_without_a_change_of_the_label(
@@ -77,8 +78,8 @@ def test_an_edited_file_counts_without_a_change_of_the_label(
     (folder / "mixed").write_text("version: v1\nflags: {migStrategy: some}")
     settings.look()
     assert [r.mig_strategy for r, _ in settings.applied] == ["mixed", "single"]
-    [told] = settings.told
-    assert "migStrategy" in told
+    [problem] = settings.problems_found
+    assert "migStrategy" in problem
 
 
 @pytest.mark.parametrize(
@@ -97,9 +98,9 @@ def test_a_file_says_how_devices_reach_containers(
     assert (allocation.device_list_strategy, allocation.shares) == (strategy, shares)
 
 
-def test_what_counts_in_the_plugin_s_own_configuration_only_is_told(settings: Watched) -> None:
+def test_what_counts_in_the_plugin_s_own_configuration_only_is_reported(settings: Watched) -> None:
     settings.node_changed(node("unheard"))
-    xids, ids = settings.told
+    xids, ids = settings.problems_found
     assert xids.startswith("unheard: health.ignoredXIDs: has no effect here")
     assert ids.startswith("unheard: flags.plugin.deviceIDStrategy: index has no effect")
 

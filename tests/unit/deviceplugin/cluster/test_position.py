@@ -17,18 +17,18 @@ def announcement(name: bytes) -> bytes:
 def test_a_file_that_turns_malformed_keeps_what_it_said_until_it_is_mended(tmp_path: Path) -> None:
     file = tmp_path / "topology.yaml"
     position = Position("n1", file)
-    assert position.told() == {}
-    assert "is not there" in position.problem
+    assert position.from_file() == {}
+    assert "does not exist" in position.problem
     file.write_text(GOOD)
-    assert position.told() == {"muster.dev/rack": "r1"}
+    assert position.from_file() == {"muster.dev/rack": "r1"}
     assert not position.problem
     file.write_text("groups: [{nodes: n1}]")
-    assert position.told() == {"muster.dev/rack": "r1"}
+    assert position.from_file() == {"muster.dev/rack": "r1"}
     assert str(file) in position.problem
     file.write_text(GOOD.replace("r1", "r2"))
-    assert position.told() == {"muster.dev/rack": "r2"}
+    assert position.from_file() == {"muster.dev/rack": "r2"}
     file.unlink()
-    assert position.told() == {}
+    assert position.from_file() == {}
 
 
 def test_the_switches_of_all_interfaces_are_named_once(tmp_path: Path) -> None:

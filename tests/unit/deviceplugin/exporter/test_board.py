@@ -105,7 +105,7 @@ def test_series_have_the_labels_of_dcgm_exporter(board: MetricsBoard) -> None:
     }
 
 
-def test_what_the_driver_does_not_tell_is_no_zero(board: MetricsBoard) -> None:
+def test_what_the_driver_does_not_report_is_no_zero(board: MetricsBoard) -> None:
     board.read([GpuReading(SOUND, temperature=50)], 1.0)
     assert values(board, SOUND, 1.0) == {"DCGM_FI_DEV_GPU_TEMP": 50, "DCGM_FI_DEV_XID_ERRORS": 0}
 
@@ -116,7 +116,7 @@ def test_readings_of_a_gpu_that_hangs_go_away(board: MetricsBoard) -> None:
 
 
 def test_a_gpu_that_is_gone_is_not_shown(board: MetricsBoard) -> None:
-    board.hear(Xid(SOUND, 79))
+    board.count(Xid(SOUND, 79))
     board.see(Inventory())
     assert not shown(board)
     board.see(small_node())
@@ -167,7 +167,7 @@ def test_a_gpu_that_is_cut_has_series_for_its_instances(board: MetricsBoard) -> 
 
 def test_xids_are_shown_as_the_last_code_and_counted_by_code(board: MetricsBoard) -> None:
     for code in (31, 31, 79):
-        board.hear(Xid(OTHER, code))
+        board.count(Xid(OTHER, code))
     found = shown(board)
     last = {e["UUID"]: value for e, value in found["DCGM_FI_DEV_XID_ERRORS"]}
     assert last == {SOUND: 0, CUT: 0, OTHER: 79}

@@ -174,7 +174,7 @@ async def test_a_pod_that_the_watch_never_brings_is_waited_for_once(
     assert kubelet.asked == 2
 
 
-async def test_a_kubelet_that_does_not_tell_stops_nothing(
+async def test_a_kubelet_that_does_not_answer_stops_nothing(
     handshake: Handshake, kubelet: Kubelet
 ) -> None:
     kubelet.silent = True

@@ -66,11 +66,11 @@ def held(pod: str, *ids: str) -> ContainerHolding:
     return ContainerHolding("team", pod, "main", {GPU: ids})
 
 
-async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> None:
-    kubelet, heard = Kubelet(), []
+async def test_listeners_get_what_changes_and_no_order_of_the_kubelets() -> None:
+    kubelet, heard, failures = Kubelet(), [], []
     with short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client)
+        holders = Holders(client, lambda: failures.append(1))
         holders.listen(heard.append)
         async with serving(kubelet, folder / "k.sock"):
             await holders.look()
@@ -80,6 +80,7 @@ async def test_listeners_hear_what_changes_and_no_order_of_the_kubelets() -> Non
             await holders.look()
             await client.close()
     assert heard == [(), (held("a", "GPU-0"), held("b", "GPU-1", "GPU-2"))]
+    assert failures == []
 
 
 async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
@@ -89,7 +90,7 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
     kubelet.pods = {"a": ["GPU-0"]}
     with caplog.at_level(logging.INFO), short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client, on_failure=lambda: failures.append(1))
+        holders = Holders(client, lambda: failures.append(1))
         await holders.look()
         await holders.look()
         assert (holders.last, len(failures)) == (None, 2)
@@ -101,9 +102,9 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
         await holders.look()
         assert holders.last == (held("a", "GPU-0"),)
         await client.close()
-    told = [r.message for r in caplog.records if r.name == "deviceplugin.handshake.holders"]
-    assert told == [
-        "not known who has which devices",
-        "the kubelet tells who has which devices",
-        "not known who has which devices",
+    reported = [r.message for r in caplog.records if r.name == "deviceplugin.handshake.holders"]
+    assert reported == [
+        "not known which containers have which devices",
+        "the kubelet lists which containers have which devices",
+        "not known which containers have which devices",
     ]

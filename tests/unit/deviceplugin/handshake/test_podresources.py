@@ -76,7 +76,7 @@ async def test_entries_of_one_resource_are_merged(client: PodResources, tmp_path
         )
 
 
-async def test_a_kubelet_without_the_api_is_told_apart_from_an_empty_one(
+async def test_a_kubelet_without_the_api_is_distinguished_from_an_empty_one(
     client: PodResources, tmp_path: Path
 ) -> None:
     with pytest.raises(PodResourcesError, match="is no socket"):

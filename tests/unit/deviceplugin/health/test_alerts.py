@@ -39,7 +39,7 @@ def test_utilisation_is_low_below_30_percent_for_ten_minutes(alerts: Alerts) -> 
     assert raised(alerts, 600, utilisation=29) == [Alert.IDLE]
 
 
-def test_an_alert_is_told_as_an_event_when_it_begins_and_when_it_ends(alerts: Alerts) -> None:
+def test_an_alert_is_reported_as_an_event_when_it_begins_and_when_it_ends(alerts: Alerts) -> None:
     (begun,) = alerts.read([reading(power=400.0)], (), 0)
     (ended,) = alerts.read([reading(power=100.0)], (), 1)
     assert event(begun) == Event(True, "PowerNearLimit", f"GPU {SOUND}: 100 %, alert above 95 %")
@@ -71,7 +71,7 @@ def test_an_alert_ends_when_the_pod_is_gone(alerts: Alerts) -> None:
     assert not alerts.standing()
 
 
-def test_an_alert_is_told_once_and_has_hysteresis(alerts: Alerts) -> None:
+def test_an_alert_is_reported_once_and_has_hysteresis(alerts: Alerts) -> None:
     assert raised(alerts, 0, power=390.0) == [Alert.POWER_LIMIT]
     for now in range(1, 50):
         assert not alerts.read([reading(power=380.0 + now % 3)], HELD, now)  # 95 % and about
@@ -83,7 +83,7 @@ def test_an_alert_is_told_once_and_has_hysteresis(alerts: Alerts) -> None:
 @pytest.mark.parametrize(
     "silent", [{"memory_used": None}, {"memory_free": None}, {"power_limit": 0.0}, {"power": None}]
 )
-def test_what_the_driver_does_not_tell_alerts_nobody(
+def test_what_the_driver_does_not_report_alerts_nobody(
     alerts: Alerts, silent: dict[str, object]
 ) -> None:
     full = {"memory_used": 999, "memory_free": 1, "power": 400.0} | silent

@@ -30,7 +30,7 @@ UNHEALTHY, RECOVERING = HealthState.UNHEALTHY, HealthState.RECOVERING
 ALL = (SOUND, CUT, *SLICES, OTHER, PORT)
 
 
-def test_devices_that_answer_well_are_healthy_and_nothing_is_told() -> None:
+def test_devices_that_answer_well_are_healthy_and_nothing_is_reported() -> None:
     ward = Ward()
     ward.pass_time(3600)
     assert {ward.state(device) for device in ALL} == {HEALTHY}
@@ -120,7 +120,7 @@ def test_the_limit_is_below_where_the_gpu_slows_itself_down() -> None:
     assert ward.state() is SUSPECT
 
 
-def test_the_hottest_spot_that_amd_tells_is_held_to_its_own_limit() -> None:
+def test_the_hottest_spot_that_amd_reports_has_its_own_limit() -> None:
     monitor = Monitor(HealthConfig())
     monitor.see(node(gpu(0, vendor=Vendor.AMD)), 0)
     monitor.read([reading(temperature=97, slowdown_at=100)], 0)
@@ -140,7 +140,7 @@ def test_without_a_limit_only_the_gpus_own_slowdown_counts() -> None:
     assert not ward.reasons()
 
 
-def test_a_gpu_that_does_not_tell_its_temperature_is_not_hot() -> None:
+def test_a_gpu_that_does_not_report_its_temperature_is_not_hot() -> None:
     ward = Ward()
     ward.falls_ill(temperature=95, slowdown_at=None)
     ward.falls_ill(temperature=None, slowdown_at=None)
@@ -194,7 +194,7 @@ def test_after_a_quiet_hour_the_first_hold_is_enough_again() -> None:
     assert ward.state() is HEALTHY
 
 
-def test_a_suspicion_that_is_left_after_the_hold_is_told() -> None:
+def test_a_suspicion_that_is_left_after_the_hold_is_reported() -> None:
     ward = Ward()
     ward.falls_ill(recovery_action=1, remap_pending=True)
     ward.falls_ill(remap_pending=True)
@@ -202,7 +202,7 @@ def test_a_suspicion_that_is_left_after_the_hold_is_told() -> None:
     assert (ward.state(), ward.reasons()) == (SUSPECT, ["RowRemapPending"])
 
 
-def test_links_of_a_gpu_that_is_cut_matter_to_nobody() -> None:
+def test_links_of_a_gpu_that_is_cut_matter_to_no_pod() -> None:
     ward = Ward()
     ward.sick[CUT] = reading(CUT, links_down=4)
     ward.read()
@@ -235,17 +235,17 @@ def test_a_gpu_that_does_not_answer_is_out_until_it_does() -> None:
     assert ward.state() is HEALTHY
 
 
-def test_what_is_told_of_a_device_before_the_inventory_has_it_is_not_lost() -> None:
+def test_what_is_reported_of_a_device_before_the_inventory_has_it_is_not_lost() -> None:
     monitor = Monitor(Ward().config)
-    monitor.hear(DeviceLost(SOUND, "GPU is lost"), 0)
-    monitor.hear(Xid(OTHER, 79), 0)
+    monitor.apply(DeviceLost(SOUND, "GPU is lost"), 0)
+    monitor.apply(Xid(OTHER, 79), 0)
     monitor.see(small_node(), 1)
     assert [monitor.state(each) for each in (SOUND, CUT, OTHER)] == [UNHEALTHY, HEALTHY, UNHEALTHY]
 
 
-def test_what_was_told_of_a_device_that_did_not_come_is_forgotten() -> None:
+def test_what_was_reported_of_a_device_that_did_not_come_is_forgotten() -> None:
     monitor = Monitor(Ward().config)
-    monitor.hear(Xid(SOUND, 79), 0)
+    monitor.apply(Xid(SOUND, 79), 0)
     monitor.see(node(gpu(2)), 1)
     monitor.see(small_node(), 2)
     assert monitor.state(SOUND) is HEALTHY
@@ -334,12 +334,12 @@ def test_events_and_the_condition_say_what_is_wrong_with_which_device() -> None:
     assert condition(ward.monitor.standings()).reason == "AllDevicesHealthy"
     ward.hear(Xid(SOUND, 79))
     ward.hear(Xid(OTHER, 74))
-    told = [event(change) for change in ward.changes]
-    assert [(each.warning, each.reason) for each in told] == [
+    reported = [event(change) for change in ward.changes]
+    assert [(each.warning, each.reason) for each in reported] == [
         (True, "DeviceUnhealthy"),
         (False, "DeviceSuspect"),
     ]
-    assert told[0].note == f"GPU {SOUND}: Xid (79: has fallen off the bus)"
+    assert reported[0].note == f"GPU {SOUND}: Xid (79: has fallen off the bus)"
     found = condition(ward.monitor.standings())
     assert (found.healthy, found.reason) == (False, "DevicesUnusable")
     assert found.message == f"1 of 6 devices: GPU {SOUND} Unhealthy (Xid)"
@@ -353,7 +353,7 @@ def test_a_node_of_which_nothing_is_known_is_not_called_healthy() -> None:
 def test_a_condition_names_no_more_devices_than_can_be_read() -> None:
     monitor = Monitor(Ward().config)
     monitor.see(node(*(gpu(index) for index in range(64))), 0)
-    monitor.hear(BackendDown("nvml", "hangs"), 0)
+    monitor.apply(BackendDown("nvml", "hangs"), 0)
     message = condition(monitor.standings()).message
     assert message.startswith("64 of 64 devices: ")
     assert message.endswith("; and 56 more")

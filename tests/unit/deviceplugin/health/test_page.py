@@ -42,8 +42,8 @@ def test_defaults_that_the_page_gives_are_those_of_the_code() -> None:
         for name, value in section.items()
         if isinstance(value, int | float)
     }
-    told = re.findall(r"`(?:\w+\.)?(\w+)` \((\d+)\)|`(?:\w+\.)?(\w+)`, (\d+)[,)]", PAGE)
-    found = {name or other: float(value or second) for name, value, other, second in told}
+    reported = re.findall(r"`(?:\w+\.)?(\w+)` \((\d+)\)|`(?:\w+\.)?(\w+)`, (\d+)[,)]", PAGE)
+    found = {name or other: float(value or second) for name, value, other, second in reported}
     assert len(found) >= 12
     assert found == {name: flat[name] for name in found}
 

@@ -62,13 +62,13 @@ def test_a_malformed_file_is_refused_by_what_is_wrong(was: str, becomes: str, sa
 
 
 @pytest.mark.parametrize("card", CARDS)
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("reported", [True, False])
 def test_built_in_layouts_have_as_many_instances_as_mig_parted_documents(
-    card: str, *, told: bool
+    card: str, *, reported: bool
 ) -> None:
     """Also while MIG is off and the driver does not tell places: then its own maxima count."""
     most = CARDS[card][2]
-    here = gpu(card) if told else untold(gpu(card, enabled=False))
+    here = gpu(card) if reported else untold(gpu(card, enabled=False))
     made = builtin.layouts([here])
     got = {p: dict(made[builtin.layout_name(p)][0].counts) for p in most}
     assert got == {profile: {profile: count} for profile, count in most.items()}

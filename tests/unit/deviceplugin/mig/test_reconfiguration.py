@@ -28,7 +28,7 @@ class Node:
 
     backend: Simulated
     used: set[str] = field(default_factory=set)
-    told: list[LayoutProgress] = field(default_factory=list)
+    reported: list[LayoutProgress] = field(default_factory=list)
     held: list[frozenset[str]] = field(default_factory=list)
     at_hold: Callable[[frozenset[str]], None] = lambda _: None
 
@@ -38,7 +38,7 @@ class Node:
             layouts=lambda i: builtin.layouts(i.gpus) | layouts.parse(MIXED, source="mixed"),
             in_use=self._in_use,
             hold=self._hold,
-            tell=self._tell,
+            report=self._tell,
         ).apply(layout)
 
     def _in_use(self) -> Collection[str]:
@@ -49,7 +49,7 @@ class Node:
         self.at_hold(uuids)
 
     async def _tell(self, progress: LayoutProgress) -> None:
-        self.told.append(progress)
+        self.reported.append(progress)
 
     async def cuts(self) -> list[Counter[str] | None]:
         """Return how many of each profile each GPU has, None where MIG is off."""
@@ -79,10 +79,10 @@ def node(control: Path) -> Node:
     return Node(Simulated(load("dgx-h100"), node="n", control=control))
 
 
-async def test_a_layout_is_applied_to_every_gpu_and_told_by_the_state(node: Node) -> None:
+async def test_a_layout_is_applied_to_every_gpu_and_reported_by_the_state(node: Node) -> None:
     ended = await node.apply("all-balanced")
     assert ended == LayoutProgress("all-balanced", LayoutState.SUCCESS)
-    assert node.told == [LayoutProgress("all-balanced", LayoutState.PENDING), ended]
+    assert node.reported == [LayoutProgress("all-balanced", LayoutState.PENDING), ended]
     assert await node.cuts() == [Counter({"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1})] * 8
 
 

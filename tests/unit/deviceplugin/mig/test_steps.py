@@ -115,10 +115,10 @@ def test_a_gpu_without_mig_can_only_be_left_alone() -> None:
         step(plain, LayoutRule(enabled=True))
 
 
-def test_instances_whose_place_is_not_told_are_not_touched() -> None:
+def test_instances_whose_place_is_not_reported_are_not_touched() -> None:
     has = gpu("H100-80", "1g.10gb@6")
     unknown = replace(mig_of(has).instances[0], start=-1)
-    with pytest.raises(LayoutError, match=r"MIG-0-1g.10gb@6 is not told.*nvidia-cap1"):
+    with pytest.raises(LayoutError, match=r"MIG-0-1g.10gb@6 is not known.*nvidia-cap1"):
         step(replace(has, mig=replace(mig_of(has), instances=(unknown,))), BALANCED)
 
 

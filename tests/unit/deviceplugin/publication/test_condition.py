@@ -37,5 +37,5 @@ def test_a_first_and_another_status_have_their_time(before: tuple[Any, ...]) -> 
 
 
 def test_another_message_leaves_the_time_alone() -> None:
-    told = node(("True", "AllHealthy", "7 of 7"))
-    assert "lastTransitionTime" not in written(told, WELL)
+    reported = node(("True", "AllHealthy", "7 of 7"))
+    assert "lastTransitionTime" not in written(reported, WELL)

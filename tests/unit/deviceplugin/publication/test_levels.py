@@ -7,7 +7,7 @@ from deviceplugin.publication.levels import (
     LevelSources,
     MalformedTopology,
     level_labels,
-    told_by,
+    levels_in_file,
 )
 from deviceplugin.publication.lldp import Neighbor
 from muster.kube.names import BLOCK, RACK
@@ -21,10 +21,10 @@ groups:
 
 
 def test_the_file_names_nodes_by_pattern_and_groups_add_up() -> None:
-    assert told_by(FILE, "gpu-a-7", source="f") == {BLOCK: "b1", RACK: "a"}
-    assert told_by(FILE, "gpu-a-1", source="f") == {BLOCK: "b1", RACK: "a"}
-    assert told_by(FILE, "gpu-b-1", source="f") == {BLOCK: "b1"}
-    assert told_by(FILE, "cpu-1", source="f") == {}
+    assert levels_in_file(FILE, "gpu-a-7", source="f") == {BLOCK: "b1", RACK: "a"}
+    assert levels_in_file(FILE, "gpu-a-1", source="f") == {BLOCK: "b1", RACK: "a"}
+    assert levels_in_file(FILE, "gpu-b-1", source="f") == {BLOCK: "b1"}
+    assert levels_in_file(FILE, "cpu-1", source="f") == {}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_file_names_nodes_by_pattern_and_groups_add_up() -> None:
 )  # fmt: skip
 def test_a_malformed_file_is_named_with_the_entry(text: bytes, said: str) -> None:
     with pytest.raises(MalformedTopology) as caught:
-        told_by(text, "a", source="f")
+        levels_in_file(text, "a", source="f")
     assert said in str(caught.value)
 
 
@@ -60,7 +60,7 @@ def test_the_operators_file_wins_over_the_cloud_and_the_cloud_over_switches() ->
     assert level_labels(LEVELS, LevelSources({}, {})) == {}
 
 
-def test_a_level_that_somebody_else_has_set_is_left_alone() -> None:
+def test_a_level_that_another_program_has_set_is_left_alone() -> None:
     assert level_labels(LEVELS, LevelSources({RACK: "mine"}, {RACK: "r1", BLOCK: "b"})) == {
         BLOCK: "b"
     }

@@ -12,7 +12,7 @@ from deviceplugin.mig.reconfiguration import LayoutProgress, LayoutState
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import DeviceLost
 from deviceplugin.publication.levels import LevelSources
-from deviceplugin.publication.nodecontent import KnownDevices, PublicationSettings, says
+from deviceplugin.publication.nodecontent import KnownDevices, PublicationSettings, node_content
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import (
     MemorySlices,
@@ -32,17 +32,17 @@ def known(inventory: Inventory, settings: ResourceSettings = PLAIN, lost: str = 
     monitor = Monitor(HealthConfig())
     monitor.see(inventory, 0.0)
     if lost:
-        monitor.hear(DeviceLost(lost, "fell off the bus"), 1.0)
+        monitor.apply(DeviceLost(lost, "fell off the bus"), 1.0)
     return KnownDevices(inventory, advertise(inventory, settings), settings, monitor.standings())
 
 
 def devices(found: KnownDevices) -> list[dict[str, object]]:
-    said, _ = says(found, PublicationSettings())
+    said, _ = node_content(found, PublicationSettings())
     listed: list[dict[str, object]] = json.loads(said.annotations[NODE_TOPOLOGY])["devices"]
     return listed
 
 
-def test_what_is_advertised_is_what_the_planner_is_told() -> None:
+def test_what_is_advertised_is_what_the_planner_is_reported() -> None:
     settings = ResourceSettings(rdma=(NicPool("hca"),))
     found = devices(known(node(gpu(0), gpu(1), nics=(nic(0, 0),)), settings))
     assert [(each["name"], each["resource"]) for each in found] == [
@@ -52,13 +52,13 @@ def test_what_is_advertised_is_what_the_planner_is_told() -> None:
     ]
 
 
-def test_a_lost_device_is_told_to_the_planner_with_the_reason_and_in_the_condition() -> None:
+def test_a_lost_device_is_reported_to_the_planner_with_the_reason_and_in_the_condition() -> None:
     found = known(node(gpu(0), gpu(1)), lost="GPU-00000001")
     first, second = devices(found)
     assert "healthy" not in first
     assert second["healthy"] is False
     assert "fell off the bus" in str(second["reason"])
-    _, condition = says(found, PublicationSettings())
+    _, condition = node_content(found, PublicationSettings())
     assert condition.healthy is False
     assert "GPU-00000001" in condition.message
 
@@ -71,12 +71,12 @@ def test_replicas_are_units_of_a_gpu_under_the_name_they_are_shown_under(rename:
     (device,) = devices(found)
     assert device["counters"] == {"memory": 40960, "replicas": 4}
     assert device["resource"] == ("nvidia.com/gpu.shared" if rename else "nvidia.com/gpu")
-    labels = says(found, PublicationSettings())[0].labels
+    labels = node_content(found, PublicationSettings())[0].labels
     assert labels["nvidia.com/gpu.replicas"] == "4"
     assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
 
 
-def test_units_of_memory_are_told_as_memory_and_not_as_replicas() -> None:
+def test_units_of_memory_are_reported_as_memory_and_not_as_replicas() -> None:
     settings = ResourceSettings(memory=(MemorySlices("aliyun.com/gpu-mem"),))
     (device,) = devices(known(node(gpu(0)), settings))
     assert device["counters"] == {"memory": 40960}
@@ -101,25 +101,27 @@ def test_labels_levels_and_the_state_of_mig_stand_side_by_side() -> None:
         progress=LayoutProgress("all-1g.5gb", LayoutState.PENDING),
         sources=LevelSources({}, {RACK: "r7"}),
     )
-    said, condition = says(found, PublicationSettings())
+    said, condition = node_content(found, PublicationSettings())
     assert said.labels[RACK] == "r7"
     assert said.labels["nvidia.com/mig.config.state"] == "pending"
     assert said.annotations[NODE_ALLOCATIONS] == '{"version":1}'
     assert condition.healthy
 
 
-def test_what_is_switched_off_is_not_said() -> None:
+def test_what_is_switched_off_is_not_published() -> None:
     base = known(node(gpu(0)))
     found = KnownDevices(
         base.inventory, base.advertisement, base.settings, sources=LevelSources({}, {RACK: "r7"})
     )
-    said, _ = says(found, PublicationSettings(labels=False, levels=()))
+    said, _ = node_content(found, PublicationSettings(labels=False, levels=()))
     assert said.labels == {}
 
 
 def test_what_is_about_to_be_cut_is_not_there_for_the_planner_and_no_illness_of_the_node() -> None:
     first, second = node(gpu(0), gpu(1)).gpus
     base = replace(known(node(first, second)), held=frozenset({first.uuid}))
-    told = {each["name"]: (each.get("healthy", True), each.get("reason")) for each in devices(base)}
-    assert told == {first.uuid: (False, "is about to be cut anew"), second.uuid: (True, None)}
-    assert says(base, PublicationSettings())[1].healthy is True
+    reported = {
+        each["name"]: (each.get("healthy", True), each.get("reason")) for each in devices(base)
+    }
+    assert reported == {first.uuid: (False, "is about to be cut anew"), second.uuid: (True, None)}
+    assert node_content(base, PublicationSettings())[1].healthy is True

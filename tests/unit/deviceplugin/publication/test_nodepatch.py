@@ -4,23 +4,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin.publication.gfd import TIMESTAMP
-from deviceplugin.publication.nodepatch import PUBLISHED, NodeSays, Patch, owned, patch
+from deviceplugin.publication.nodepatch import PUBLISHED, NodeMetadata, Patch, owned, patch
 
 
-def after(node: NodeSays, change: Patch) -> NodeSays:
+def after(node: NodeMetadata, change: Patch) -> NodeMetadata:
     """Return the node as the API server has it after a merge patch."""
 
     def merged(old: dict[str, str], new: dict[str, str | None]) -> dict[str, str]:
         return {key: value for key, value in (old | new).items() if value is not None}
 
-    return NodeSays(
+    return NodeMetadata(
         merged(dict(node.labels), dict(change.labels)),
         merged(dict(node.annotations), dict(change.annotations)),
     )  # fmt: skip
 
 
-WANTED = NodeSays({"nvidia.com/gpu.count": "8", "muster.dev/rack": "r1"}, {"muster.dev/x": "1"})
-BARE = NodeSays({"kubernetes.io/hostname": "n1"}, {"other": "kept"})
+WANTED = NodeMetadata({"nvidia.com/gpu.count": "8", "muster.dev/rack": "r1"}, {"muster.dev/x": "1"})
+BARE = NodeMetadata({"kubernetes.io/hostname": "n1"}, {"other": "kept"})
 
 
 def test_what_is_wanted_is_written_with_the_time_and_the_list_of_what_is_ours() -> None:
@@ -37,21 +37,21 @@ def test_nothing_is_written_when_nothing_has_changed_but_the_time() -> None:
 
 def test_what_is_no_longer_true_is_taken_away_and_the_rest_stays() -> None:
     node = after(BARE, patch(BARE, WANTED, now=1))
-    gone = after(node, patch(node, NodeSays({}, {"muster.dev/x": ""}), now=2))
+    gone = after(node, patch(node, NodeMetadata({}, {"muster.dev/x": ""}), now=2))
     assert gone == BARE
 
 
-def test_a_label_that_somebody_else_wrote_stays_theirs_and_is_told() -> None:
-    theirs = NodeSays({"nvidia.com/gpu.count": "4"})
+def test_a_label_that_another_program_wrote_stays_theirs_and_is_reported() -> None:
+    theirs = NodeMetadata({"nvidia.com/gpu.count": "4"})
     change = patch(theirs, WANTED, now=1)
     assert change.foreign == {"nvidia.com/gpu.count"}
     node = after(theirs, change)
     assert node.labels["nvidia.com/gpu.count"] == "4"
-    assert after(node, patch(node, NodeSays(), now=2)).labels == theirs.labels
+    assert after(node, patch(node, NodeMetadata(), now=2)).labels == theirs.labels
 
 
 def test_labels_of_a_publisher_that_is_gone_are_taken_over_by_prefix() -> None:
-    left = NodeSays({"nvidia.com/gpu.count": "4", "nvidia.com/vgpu.present": "false", "k": "v"})
+    left = NodeMetadata({"nvidia.com/gpu.count": "4", "nvidia.com/vgpu.present": "false", "k": "v"})
     change = patch(left, WANTED, now=1, take_over=("nvidia.com/",))
     assert not change.foreign
     node = after(left, change)
@@ -74,10 +74,10 @@ MAPS = st.dictionaries(
 def test_whatever_was_wanted_before_the_node_says_what_is_wanted_now(
     theirs: dict[str, str], rounds: list[tuple[dict[str, str], dict[str, str]]]
 ) -> None:
-    node = NodeSays(theirs)
+    node = NodeMetadata(theirs)
     for number, (labels, annotations) in enumerate([*rounds, ({}, {})]):
         notes = {f"muster.dev/{key}": annotations.get(key, "") for key in ("a", "nvidia.com/a")}
-        wanted = NodeSays(labels, notes)
+        wanted = NodeMetadata(labels, notes)
         change = patch(node, wanted, now=number)
         assert change.foreign == labels.keys() & theirs.keys()
         node = after(node, change)

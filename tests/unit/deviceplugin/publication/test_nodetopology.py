@@ -56,7 +56,7 @@ def test_a_gpu_alone_under_its_bridge_has_the_bridge_as_parent() -> None:
     assert device.parent == "pci0000:01"
 
 
-def test_an_ill_device_is_told_as_ill() -> None:
+def test_an_ill_device_is_reported_as_ill() -> None:
     offered = Offered(SHOWN.resources, ill={GPUS[1]: "XID 79", "mlx5_0": "port 1 down"})
     ill = {device.name: device.reason for device in read_back(NODE, offered) if not device.healthy}
     assert ill == {GPUS[1]: "XID 79", "mlx5_0": "port 1 down"}
@@ -76,7 +76,7 @@ def test_a_cut_gpu_offers_the_places_of_its_instances_and_not_itself() -> None:
     }
 
 
-def test_replicas_are_told_as_units_of_their_gpu() -> None:
+def test_replicas_are_reported_as_units_of_their_gpu() -> None:
     offered = Offered({GPUS[0]: "nvidia.com/gpu.shared"}, {GPUS[0]: 4})
     (device,) = read_back(node(gpu(0)), offered)
     assert device.counters["replicas"] == 4
@@ -93,12 +93,12 @@ def test_a_nic_that_the_kubelet_is_not_shown_is_not_offered() -> None:
     assert names == set(GPUS)
 
 
-def test_links_and_paths_are_told_by_the_numbers_of_the_devices() -> None:
+def test_links_and_paths_are_reported_by_the_numbers_of_the_devices() -> None:
     links = NvLinks({(GPUS[0], GPUS[1]): 4}, {GPUS[2]: 18, GPUS[3]: 12})
-    told = json.loads(annotation(replace(NODE, links=links), SHOWN))
-    assert told["links"] == [[0, 1, 4], [2, 3, 12]]
-    assert told["paths"][4] == ["pci0000:00", "0000:00:01.0", "0000:00:11.0"]
-    assert told["nics"][0] == {
+    reported = json.loads(annotation(replace(NODE, links=links), SHOWN))
+    assert reported["links"] == [[0, 1, 4], [2, 3, 12]]
+    assert reported["paths"][4] == ["pci0000:00", "0000:00:01.0", "0000:00:11.0"]
+    assert reported["nics"][0] == {
         "name": "mlx5_0", "ports": 1, "active": 1, "gbps": 400, "layer": "InfiniBand"
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ flags:
 """
 
 
-def test_the_readmes_file_is_taken_and_what_has_no_effect_is_told() -> None:
+def test_the_readmes_file_is_taken_and_what_has_no_effect_is_reported() -> None:
     taken = parse(README, source="config.yaml")
     assert taken.resources == ResourceSettings()
     assert (taken.lists, taken.ids, taken.specs) == (("envvar",), "uuid", False)
@@ -49,7 +49,7 @@ def test_xids_that_the_file_ignores_are_handed_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("version: v2", ["version", "v2"]),
         ("flags: {}", ["version"]),
@@ -87,11 +87,11 @@ def test_xids_that_the_file_ignores_are_handed_on() -> None:
         ("version: v1\nimex: {channelIDs: [1]}", ["imex.channelIDs[0]", "allowed is 0"]),
     ],
 )
-def test_mistakes_are_named_by_file_field_and_value(text: str, told: list[str]) -> None:
+def test_mistakes_are_named_by_file_field_and_value(text: str, reported: list[str]) -> None:
     with pytest.raises(ConfigError) as error:
         parse(text.encode(), source="config.yaml")
     assert str(error.value).startswith("config.yaml: ")
-    for part in told:
+    for part in reported:
         assert part in str(error.value)
 
 
@@ -115,7 +115,7 @@ def test_the_nodes_label_chooses_then_the_default_then_the_only_one(
     assert (choice.name, choice.problem) == (taken, "")
 
 
-def test_a_label_that_names_nothing_changes_nothing_and_is_told() -> None:
+def test_a_label_that_names_nothing_changes_nothing_and_is_reported() -> None:
     choice = choose(["mps", "slices"], "msp", "slices", current="mps")
     assert choice.name == "mps"
     assert "'msp'" in choice.problem

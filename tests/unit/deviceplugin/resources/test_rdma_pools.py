@@ -86,7 +86,7 @@ def test_a_nic_has_one_value_of_every_selector(selectors: Selectors, count: int)
     assert sum(matches(selectors, nic) for nic in DGX.nics) == count
 
 
-def test_virtual_functions_are_told_apart() -> None:
+def test_virtual_functions_are_distinguished() -> None:
     function: Nic = replace(DGX.nics[0], name="mlx5_12", virtual_of="0000:18:00.0")
     assert matches(Selectors(virtual=True), function)
 
@@ -115,7 +115,7 @@ def test_more_ids_than_the_kubelet_takes_are_refused_with_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("rdma: [{resourceName: a}, {resourceName: a}]", ["rdma: resourceName: rdma/a", "twice"]),
         ("rdma: [{resourceName: 'a b', devices: [ib0]}]", ["rdma/a b", "after the slash"]),
@@ -125,9 +125,9 @@ def test_more_ids_than_the_kubelet_takes_are_refused_with_the_limit() -> None:
         ("rmda: []", ["rmda", "rdma"]),
     ],
 )
-def test_mistakes_in_the_file_are_named(text: str, told: list[str]) -> None:
+def test_mistakes_in_the_file_are_named(text: str, reported: list[str]) -> None:
     with pytest.raises(ConfigError) as error:
         read(text)
     assert "config.yaml" in str(error.value)
-    for part in told:
+    for part in reported:
         assert part in str(error.value)

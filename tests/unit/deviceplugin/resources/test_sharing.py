@@ -132,7 +132,7 @@ def test_whole_gpus_and_replicas_may_have_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "reported"),
     [
         ((SharingRule("gpu", 2, devices=(0, 9)),), "9 not there"),
         ((SharingRule("gpu", 2, devices=12),), "12 devices, of which 8 are not there"),
@@ -144,9 +144,9 @@ def test_whole_gpus_and_replicas_may_have_one_name() -> None:
         ((SharingRule("gpu", 2049),), "at most 16384; write replicas: 2048"),
     ],
 )
-def test_what_a_rule_cannot_do_is_told(rules: tuple[SharingRule, ...], told: str) -> None:
+def test_what_a_rule_cannot_do_is_reported(rules: tuple[SharingRule, ...], reported: str) -> None:
     problems = sliced(*rules).problems
-    assert (told in problems[0].text) if told else not problems
+    assert (reported in problems[0].text) if reported else not problems
 
 
 def test_two_kinds_of_devices_never_get_one_name() -> None:
@@ -215,7 +215,7 @@ def test_whole_gpus_are_not_limited_by_rules_for_shared_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "cause", "told"),
+    ("ids", "cause", "reported"),
     [
         ((), RefusalCause.BAD_REQUEST, "no device"),
         (("GPU-x",), RefusalCause.UNKNOWN_DEVICE, "GPU-x is not there"),
@@ -223,9 +223,9 @@ def test_whole_gpus_are_not_limited_by_rules_for_shared_ones() -> None:
     ],
 )
 def test_requests_that_make_no_sense_are_refused(
-    ids: tuple[str, ...], cause: RefusalCause, told: str
+    ids: tuple[str, ...], cause: RefusalCause, reported: str
 ) -> None:
     found = only(advertise(DGX, ResourceSettings()))
-    with pytest.raises(AllocationRefused, match=told) as refused:
+    with pytest.raises(AllocationRefused, match=reported) as refused:
         found.asked(ids)
     assert refused.value.cause is cause

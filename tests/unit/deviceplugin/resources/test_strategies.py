@@ -77,7 +77,7 @@ def test_single_on_a_node_that_is_not_cut_shows_whole_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuts", "told"),
+    ("cuts", "reported"),
     [
         ({0: "3g.40gb@0 3g.40gb@4"}, "is not cut"),
         (dict.fromkeys(range(8), "3g.40gb@0 2g.20gb@4"), "there are 2g.20gb and 3g.40gb"),
@@ -85,13 +85,13 @@ def test_single_on_a_node_that_is_not_cut_shows_whole_gpus() -> None:
     ],
 )
 def test_single_advertises_nothing_rather_than_something_wrong(
-    cuts: dict[int, str], told: str
+    cuts: dict[int, str], reported: str
 ) -> None:
     found = advertise(inventory("dgx-a100", cuts=cuts), SINGLE)
     assert found.resources == ()
     [problem] = found.problems
     assert problem.resource == "nvidia.com/gpu"
-    assert told in problem.text
+    assert reported in problem.text
     assert "mixed" in problem.text
 
 

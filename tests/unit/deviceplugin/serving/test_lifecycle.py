@@ -1,5 +1,7 @@
 """What a server does next, without a server: the drawing of serving.lifecycle, edge by edge."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -19,12 +21,16 @@ from deviceplugin.serving.lifecycle import (
 KUBELET, ANOTHER = (1, 100), (2, 200)
 
 
+def no_jitter() -> float:
+    return 1.0
+
+
 def seen(now: float, *, own: bool = True, kubelet: tuple[int, int] | None = KUBELET) -> SocketSight:
     return SocketSight(now, own, kubelet)
 
 
-def served(**how: object) -> Lifecycle:
-    it = Lifecycle(**how)  # type: ignore[arg-type]
+def served(*, jitter: Callable[[], float] = no_jitter, kubelet_finds: bool = False) -> Lifecycle:
+    it = Lifecycle(jitter, kubelet_finds)
     assert it.step(seen(0, own=False)) is LifecycleAction.SERVE
     it.served(0)
     return it
@@ -40,7 +46,7 @@ def followed() -> Lifecycle:
 
 
 def test_it_serves_first_and_registers_then() -> None:
-    it = Lifecycle()
+    it = Lifecycle(no_jitter)
     assert it.step(seen(0, own=False)) is LifecycleAction.SERVE
     it.served(0)
     assert it.step(seen(0)) is LifecycleAction.REGISTER
@@ -210,7 +216,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.it = Lifecycle()
+        self.it = Lifecycle(no_jitter)
         self.now = 0.0
         self.kubelet: tuple[int, int] | None = None
         self.own = False
@@ -284,7 +290,7 @@ TestAnyHistory = AnyHistory.TestCase
 
 @pytest.mark.parametrize("state", [ServerState.DOWN, ServerState.SERVED])
 def test_a_stream_that_was_of_an_earlier_time_changes_nothing(state: ServerState) -> None:
-    it = Lifecycle()
+    it = Lifecycle(no_jitter)
     it.state = state
     it.stream_lost(1)
     assert it.state is state

@@ -9,6 +9,7 @@ import pytest
 from grpc import aio
 from hypothesis import given
 from hypothesis import strategies as st
+from support.devices.served import CallLog
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView, variable, view
 
@@ -27,7 +28,7 @@ IDS = st.lists(st.sampled_from("abcdef"), unique=True)
 async def stub_of(shown: PlainView) -> AsyncIterator[DevicePluginStub]:
     """Serve a view without a kubelet, and call it."""
     with short_folder() as folder:
-        server = ResourceServer(shown, SocketPlace(folder, "t"))
+        server = ResourceServer(shown, SocketPlace(folder, "t"), CallLog())
         running = asyncio.create_task(server.run())
         async with asyncio.timeout(20):
             while not (found := list(folder.glob("muster-*"))):  # noqa: ASYNC110
@@ -103,7 +104,7 @@ async def test_a_choice_that_is_not_valid_is_replaced_by_one_that_is() -> None:
         assert list(chosen.deviceIDs) == ["c", "a"]
 
 
-async def test_pre_start_is_heard_and_refused_with_the_cause_s_status() -> None:
+async def test_pre_start_is_called_and_refused_with_the_cause_s_status() -> None:
     one = view(GPU, "ab")
     async with stub_of(one) as stub:
         await stub.PreStartContainer(pb.PreStartContainerRequest(devices_ids=["a"]))

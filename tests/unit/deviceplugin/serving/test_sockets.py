@@ -74,24 +74,24 @@ def test_a_socket_that_was_made_anew_at_its_path_is_another(folder: Path) -> Non
 async def test_the_kernel_tells_of_sockets_that_come_and_go_also_in_a_folder_made_anew(
     folder: Path,
 ) -> None:
-    told = asyncio.Event()
+    reported = asyncio.Event()
     watched = folder / "device-plugins"
-    with FolderWatch((watched, watched), told.set) as it:
+    with FolderWatch((watched, watched), reported.set) as it:
         watched.mkdir()  # after the start: nobody told, so it looks again
         it.watch()
         for _ in range(2):
             for change in ((watched / "a").touch, (watched / "a").unlink):
-                told.clear()
+                reported.clear()
                 change()
                 async with asyncio.timeout(20):
-                    await told.wait()
+                    await reported.wait()
             watched.rmdir()
             watched.mkdir()
             it.watch()
-    told.clear()
+    reported.clear()
     (watched / "b").touch()
     await asyncio.sleep(0.02)
-    assert not told.is_set()
+    assert not reported.is_set()
 
 
 def test_others_are_the_live_sockets_of_the_same_resource_and_of_no_other(folder: Path) -> None:

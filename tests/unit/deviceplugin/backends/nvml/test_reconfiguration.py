@@ -16,15 +16,15 @@ BALANCED = [(9, 4), (14, 0), (19, 2), (19, 3)]
 
 
 async def apply(backend: NvmlBackend, layout: str, in_use: Sequence[str] = ()) -> LayoutProgress:
-    async def untold(_: object) -> None:
+    async def ignored(_: object) -> None:
         pass
 
     return await Reconfigurer(
         backend,
         layouts=lambda inventory: builtin.layouts(inventory.gpus),
         in_use=lambda: in_use,
-        hold=untold,
-        tell=untold,
+        hold=ignored,
+        report=ignored,
     ).apply(layout)
 
 

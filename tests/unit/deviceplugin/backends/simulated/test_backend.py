@@ -36,7 +36,7 @@ class Bench:
     def fault(self, *arguments: str) -> None:
         assert faultswitch.main([str(self.control), *arguments]) == 0
 
-    async def told(self) -> Signal:
+    async def reported(self) -> Signal:
         return await self.backend.signal()
 
     async def gpu(self, index: int) -> GpuReading:
@@ -54,28 +54,28 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "faults.yaml")
 
 
-async def test_an_xid_is_told_once_each_time_it_is_reported(bench: Bench) -> None:
+async def test_an_xid_is_reported_once_each_time_it_is_reported(bench: Bench) -> None:
     uuid = await bench.uuid(2)
     for _ in range(2):
         bench.fault("xid", "48", "--gpu", "2")
-        assert await bench.told() == Xid(uuid, 48)
+        assert await bench.reported() == Xid(uuid, 48)
     bench.fault("xid", "94", "--gpu", "2", "--gpu-instance", "3")
-    assert await bench.told() == Xid(uuid, 94, 3, 0)
+    assert await bench.reported() == Xid(uuid, 94, 3, 0)
 
 
 async def test_xids_of_before_the_start_are_history_as_with_nvml(bench: Bench) -> None:
     bench.fault("xid", "79", "--gpu", "0")
     bench.backend = bench.started()
     bench.fault("xid", "48", "--gpu", "1")
-    assert await bench.told() == Xid(await bench.uuid(1), 48)
+    assert await bench.reported() == Xid(await bench.uuid(1), 48)
 
 
-async def test_what_is_lost_at_the_start_is_told(bench: Bench) -> None:
+async def test_what_is_lost_at_the_start_is_reported(bench: Bench) -> None:
     uuid = await bench.uuid(3)
     bench.fault("xid", "79", "--gpu", "3")
     bench.fault("set", "lost=gone", "--gpu", "3")
     bench.backend = bench.started()
-    assert await bench.told() == DeviceLost(uuid, "gone")
+    assert await bench.reported() == DeviceLost(uuid, "gone")
 
 
 async def test_readings_are_what_the_file_says_and_well_again_without_it(bench: Bench) -> None:
@@ -96,46 +96,46 @@ async def test_a_fault_of_all_gpus_spares_those_with_lines_of_their_own(bench: B
     assert (await bench.gpu(1)).temperature == 34
 
 
-async def test_a_lost_gpu_is_told_stays_in_the_inventory_and_measures_nothing(
+async def test_a_lost_gpu_is_reported_stays_in_the_inventory_and_measures_nothing(
     bench: Bench,
 ) -> None:
     uuid, before = await bench.uuid(3), await bench.backend.inventory()
     bench.fault("set", "lost=fallen off the bus", "--gpu", "3")
-    assert await bench.told() == DeviceLost(uuid, "fallen off the bus")
+    assert await bench.reported() == DeviceLost(uuid, "fallen off the bus")
     assert await bench.backend.inventory() == before
     assert await bench.gpu(3) == GpuReading(uuid)
     bench.fault("well", "--gpu", "3")
-    told = await bench.told()
-    assert isinstance(told, InventoryChanged)
-    assert uuid in told.reason
+    reported = await bench.reported()
+    assert isinstance(reported, InventoryChanged)
+    assert uuid in reported.reason
     assert (await bench.gpu(3)).temperature == 34
 
 
 async def test_a_gpu_is_taken_out_and_put_in_again(bench: Bench) -> None:
     before = await bench.backend.inventory()
     bench.fault("set", "absent=true", "--gpu", "7")
-    assert isinstance(await bench.told(), InventoryChanged)
+    assert isinstance(await bench.reported(), InventoryChanged)
     without = await bench.backend.inventory()
     assert without.gpus == before.gpus[:7]
     assert len(without.links.to_switches) == 7
     bench.fault("well")
-    assert isinstance(await bench.told(), InventoryChanged)
+    assert isinstance(await bench.reported(), InventoryChanged)
     assert await bench.backend.inventory() == before
 
 
 async def test_a_fabric_that_is_not_ready_is_seen(bench: Bench) -> None:
     bench.fault("set", "fabric=in-progress", "--gpu", "all")
-    assert isinstance(await bench.told(), InventoryChanged)
+    assert isinstance(await bench.reported(), InventoryChanged)
     states = {gpu.fabric.state for gpu in (await bench.backend.inventory()).gpus}
     assert states == {FabricState.IN_PROGRESS}
 
 
 async def test_a_port_goes_down_and_a_nic_is_lost(bench: Bench) -> None:
     bench.fault("set", "down=[1]", "--nic", "mlx5_4")
-    assert isinstance(await bench.told(), InventoryChanged)
+    assert isinstance(await bench.reported(), InventoryChanged)
     assert NicReading("mlx5_4", ((1, False),)) in await bench.backend.readings()
     bench.fault("set", "lost=gone", "--nic", "mlx5_5")
-    assert await bench.told() == DeviceLost("mlx5_5", "gone")
+    assert await bench.reported() == DeviceLost("mlx5_5", "gone")
 
 
 @pytest.mark.parametrize("how", ["down", "hangs"])
@@ -145,21 +145,21 @@ async def test_while_the_backend_is_down_all_that_happens_waits(
     monkeypatch.setattr("deviceplugin.backends.simulated.backend.HANG_SECONDS", 0.01)
     uuid = await bench.uuid(0)
     bench.fault("set", f"{how}=driver is stuck", "--backend")
-    assert await bench.told() == BackendDown("simulated", "driver is stuck")
+    assert await bench.reported() == BackendDown("simulated", "driver is stuck")
     bench.fault("xid", "79", "--gpu", "0")
     for asked in (bench.backend.inventory, bench.backend.readings):
         with pytest.raises(BackendError, match="driver is stuck"):
             await asked()
     bench.fault("well", "--backend")
-    assert await bench.told() == BackendUp("simulated")
-    assert await bench.told() == Xid(uuid, 79)
+    assert await bench.reported() == BackendUp("simulated")
+    assert await bench.reported() == Xid(uuid, 79)
 
 
 # --- mistakes -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("gpus: {8: {lost: x}}", ["gpus: 8", "0 to 7"]),
         ("gpus: {GPU-1: {lost: x}}", ["GPU-1"]),
@@ -173,25 +173,25 @@ async def test_while_the_backend_is_down_all_that_happens_waits(
     ],
 )
 async def test_a_file_that_cannot_be_read_takes_the_backend_down_until_it_can(
-    bench: Bench, text: str, told: list[str]
+    bench: Bench, text: str, reported: list[str]
 ) -> None:
     bench.control.write_text(text)
-    down = await bench.told()
+    down = await bench.reported()
     assert isinstance(down, BackendDown)
-    for part in (bench.control.name, *told):
+    for part in (bench.control.name, *reported):
         assert part in down.reason
     with pytest.raises(BackendError):
         await bench.backend.inventory()
     bench.control.unlink()
-    assert await bench.told() == BackendUp("simulated")
+    assert await bench.reported() == BackendUp("simulated")
 
 
 async def test_a_gpu_has_its_faults_under_one_name(bench: Bench) -> None:
     uuid = await bench.uuid(2)
     bench.fault("xid", "79", "--gpu", uuid)
-    assert await bench.told() == Xid(uuid, 79)
+    assert await bench.reported() == Xid(uuid, 79)
     bench.fault("xid", "79", "--gpu", "2")
-    down = await bench.told()
+    down = await bench.reported()
     assert isinstance(down, BackendDown)
     assert "GPU 2 is there by its index and by its UUID" in down.reason
 
@@ -199,7 +199,7 @@ async def test_a_gpu_has_its_faults_under_one_name(bench: Bench) -> None:
 async def test_a_backend_started_on_a_broken_file_says_so(tmp_path: Path) -> None:
     control = tmp_path / "faults.yaml"
     control.write_text("gpus: 3")
-    assert isinstance(await Bench(control).told(), BackendDown)
+    assert isinstance(await Bench(control).reported(), BackendDown)
 
 
 @pytest.mark.parametrize(

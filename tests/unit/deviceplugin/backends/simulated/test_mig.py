@@ -44,7 +44,7 @@ async def test_mig_is_switched_on_cut_uncut_and_switched_off(control: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         ([("3g.40gb", 1)], "3g.40gb@1: cannot start there; allowed are 0, 4"),
         ([("4g.40gb", 0), ("4g.40gb", 0)], "memory slice 0 is taken by 4g.40gb@0"),
@@ -53,12 +53,12 @@ async def test_mig_is_switched_on_cut_uncut_and_switched_off(control: Path) -> N
     ],
 )
 async def test_places_that_the_card_has_not_are_refused(
-    control: Path, make: list[tuple[str, int]], told: str
+    control: Path, make: list[tuple[str, int]], reported: str
 ) -> None:
     backend = started(control)
     uuid, _ = await first(backend)
     await backend.set_mig_mode(uuid, enabled=True)
-    with pytest.raises(BackendError, match=told.replace("+", r"\+")):
+    with pytest.raises(BackendError, match=reported.replace("+", r"\+")):
         await backend.cut(uuid, [], make)
 
 
@@ -88,19 +88,19 @@ async def test_a_mode_that_waits_for_a_reset_is_pending(control: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "gpu", "told"),
+    ("machine", "gpu", "reported"),
     [
         ("dgx-a100", "GPU-none", "GPU GPU-none: is not there"),
         ("pcie-t4", "", "Tesla T4 cannot be cut"),
         ("dgx-a100", "", "MIG is off"),
     ],
 )
-async def test_gpus_that_cannot_be_cut_are_told_by_name(
-    control: Path, machine: str, gpu: str, told: str
+async def test_gpus_that_cannot_be_cut_are_reported_by_name(
+    control: Path, machine: str, gpu: str, reported: str
 ) -> None:
     backend = started(control, machine)
     uuid = gpu or (await backend.inventory()).gpus[0].uuid
-    with pytest.raises(BackendError, match=told):
+    with pytest.raises(BackendError, match=reported):
         await backend.cut(uuid, [], [("1g.10gb", 0)])
 
 
