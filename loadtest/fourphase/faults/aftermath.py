@@ -35,7 +35,7 @@ def _figures(record: Record, bound: Times) -> dict[str, Any]:
         "kind": str(record.kind),
         "phase": record.phase,
         "what": HABITS[record.kind].what,
-        "told": record.told,
+        "told": record.result,
         "struck_s": round(record.struck, 3),
         "over_s": round(record.over, 3),
         "next_bound_after_s": None if following is None else round(following, 3),

@@ -76,7 +76,7 @@ HABITS: Final[Mapping[Kind, Habit]] = {
     Kind.RESTART_API_SERVER: Habit(
         "SIGKILL for the API server, started again at once", lasting=False
     ),
-    Kind.WATCH_DROPS: Habit("every watch is cut, once a second", at=0.25),
+    Kind.WATCH_DROPS: Habit("every watch is cut, once a second while pods are bound", at=0.25),
     Kind.GONE_STORM: Habit("watches are cut and resumed versions are gone, once a second", lasts=3),
     Kind.SLOW_RESPONSES: Habit("5 % of the API server's answers come 2 s late", at=0.0),
     Kind.CONFLICTS: Habit("1 % of the changes of objects get 409 Conflict", at=0.0),
