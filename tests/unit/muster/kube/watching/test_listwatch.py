@@ -61,7 +61,7 @@ def test_changes_that_the_consumer_made_itself_are_not_told_and_count_as_told(cu
     done = run(*steps, cut=cut, ours=lambda: ours)
     assert done.consumer.told == ["synced", "+a", "+b", "+b", "-b"]
     done = run(*steps[:4], cut=cut, ours=lambda: ours)
-    assert done.watch.has_told("14")
+    assert done.watch.has_reported("14")
 
 
 def test_a_lost_connection_resumes_at_the_last_version_without_a_list() -> None:
