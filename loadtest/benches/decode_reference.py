@@ -68,7 +68,7 @@ async def _ready(_request: web.Request) -> web.Response:
 
 
 async def serve(names: list[str], port: int) -> None:
-    """Serve on loopback until the process is told to end."""
+    """Serve on loopback until the process is asked to end."""
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
     app.add_routes(
         [web.post("/v1/extender/filter", Reference(names).filter), web.get("/readyz", _ready)]

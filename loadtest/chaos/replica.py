@@ -45,7 +45,7 @@ _GLANCE_S: Final = 1e-6  # the same of the election's clock, which is compared w
 
 
 class Replica:
-    """At most one process. ``crashed`` is told how a job ended that should not."""
+    """At most one process. ``crashed`` is called with the end of a job that should not end."""
 
     def __init__(
         self,

@@ -33,9 +33,9 @@ def measured_often(
     found: dict[str, list[Measured]] = {bound.name: [] for bound in bounds}
     for _ in range(runs):
         for probe, names in _by_probe(list(found)).items():
-            told = probing(probe)
+            figures = probing(probe)
             for name in names:
-                found[name].append(told[name])
+                found[name].append(figures[name])
     return found
 
 

@@ -28,7 +28,7 @@ def line(standing: Standing, width: int) -> str:
 
 
 def verdict(standings: Sequence[Standing], seconds: float) -> str:
-    """Return what it comes to, each failure told to the end."""
+    """Return the result, with every failure explained."""
     return "\n".join(_verdict(standings, seconds))
 
 

@@ -35,7 +35,7 @@ class FleetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host and where it hangs: widest domain first. ``nvlink``: where NVLink spans hosts."""
+    """One host and its domains, widest first."""
 
     name: str
     zone: str
@@ -43,6 +43,7 @@ class Host:
     rack: str
     gpus: int = GPUS_PER_HOST
     model: str = ""
+    #: The domain in which NVLink joins hosts, if there is one.
     nvlink: str = ""
     millicpu: int = 192_000  # as HOST_RESOURCES
     memory_mib: int = 2048 * 1024
@@ -50,11 +51,12 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Hosts in topology order, and where the figures come from. ``levels``: node label keys."""
+    """Hosts in topology order, and where the figures come from."""
 
     title: str
     hosts: tuple[Host, ...]
     source: str = ""
+    #: Node label keys.
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
 
     @property

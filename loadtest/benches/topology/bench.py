@@ -28,9 +28,10 @@ Figure = float | int | str
 
 @dataclass(slots=True)
 class Tally:
-    """Cases counted by outcome; ``misses``: those that are not optimal, by name."""
+    """Cases counted by outcome."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    #: Those that are not optimal, by name.
     misses: list[str] = field(default_factory=list)
 
     def add(self, name: str, case: Case) -> None:

@@ -34,9 +34,10 @@ _SLICED_CASES: Final = 0.3  # share of cases with slices, and of these with slic
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``labels``: one per level above the host, ``None`` where it lacks one."""
+    """One host of a case."""
 
     name: str
+    #: One per level above the host, ``None`` where it has none.
     labels: tuple[str | None, ...]
     gpus: int
     free_gpus: int
@@ -65,10 +66,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish.
-
-    ``slices``: (level, members) of every layer of slices, widest first.
-    """
+    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish."""
 
     number: int
     levels: tuple[str, ...]
@@ -76,6 +74,7 @@ class Case:
     kinds: tuple[Kind, ...]
     required: int | None
     preferred: int | None
+    #: (level, members) of every layer of slices, widest first.
     slices: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -113,9 +112,11 @@ def _identity(host: Host, level: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """``makeups``: what slices consist of, units of the layer inside by type, and how many."""
+    """One layer of slices."""
 
+    #: The level that the members of a slice share.
     level: int
+    #: For each sort of slice: its units of the next inner layer, by type, and how many slices.
     makeups: tuple[tuple[tuple[int, ...], int], ...]
 
 

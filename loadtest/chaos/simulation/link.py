@@ -160,7 +160,7 @@ _Request = tuple[str, str, Mapping[str, str], bytes, str, str]
 
 
 class Link:
-    """One client's calls and watches. ``counted`` is told how many steps were taken."""
+    """One client's calls and watches. ``counted`` is called with the number of steps taken."""
 
     def __init__(
         self, server: Server, dice: random.Random, counted: Callable[[int], None], name: str

@@ -57,7 +57,7 @@ class World:
         self.volumes = Volumes(self._loop.time)
         self._touches = 0
         self.ageing = True
-        records.pod_listeners.append(self._told)
+        records.pod_listeners.append(self._on_pod)
         gpus = 8 * sum(shape.hosts)
         self._pause_s = _MEAN_GPUS * _MEAN_STAY_S / (gpus * shape.load)
         self._build(shape)
@@ -194,7 +194,7 @@ class World:
 
     # ── what it reacts to ───────────────────────────────────────────────────────────────
 
-    def _told(self, was: PodRecord | None, now: PodRecord | None) -> None:
+    def _on_pod(self, was: PodRecord | None, now: PodRecord | None) -> None:
         """Act on a change of a pod; later, as everybody does."""
         if now is None:
             if was is not None and was.gang:

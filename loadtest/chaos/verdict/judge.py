@@ -1,6 +1,6 @@
 """The judge of a run: by the API objects alone, and by what the users asked for.
 
-* **Double allocations**: ``loadtest.testbed.oracles.checker``, told of every change as it happens.
+* **Double allocations**: ``loadtest.testbed.oracles.checker``, fed every change as it happens.
 * **Waits**: every second, for each gang that waits, whether it *fits*: a test of its own
   over what is bound and pinned. How long the same gang fitted without pause and was not
   placed is the wait; it may not exceed ``BOUND_S``.

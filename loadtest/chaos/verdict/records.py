@@ -37,13 +37,7 @@ _UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """A pod as it is now.
-
-    ``blocked``: another controller's gate is on it, or it asks for a scheduler that is not
-    there.
-
-    ``target``: node of its plan, "" while it is gated or without one.
-    """
+    """A pod as it is now."""
 
     uid: str
     name: str
@@ -51,8 +45,10 @@ class PodRecord:
     node: str
     phase: str
     gated: bool
+    #: Whether another controller's gate is on it, or it asks for a scheduler that does not run.
     blocked: bool
     going: bool
+    #: Node of its plan, "" while it is gated or without one.
     target: str
     requests: Resources
 
@@ -69,10 +65,11 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node as it is now. ``open``: neither cordoned nor tainted against new pods."""
+    """A node as it is now."""
 
     name: str
     rack: str
+    #: Whether it is neither cordoned nor tainted against new pods.
     open: bool
     allocatable: Resources
 

@@ -56,7 +56,7 @@ def longest_gap(bound: Times, struck: float, well: float) -> float | None:
 
 
 def notes(revived: int) -> list[str]:
-    """Return what is to be told of extenders that ended by themselves."""
+    """Return the report's lines on extenders that ended by themselves."""
     if not revived:
         return []
     return [

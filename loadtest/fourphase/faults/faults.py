@@ -42,12 +42,13 @@ _NAMED: Final = 3  # nodes in a table's cell
 
 @dataclass(slots=True)
 class Record:
-    """A fault that struck. Seconds of the run; ``ready_again``: None if it was never unready."""
+    """A fault that struck. Times in seconds of the run."""
 
     kind: Kind
     phase: str
     struck: float
     over: float = 0.0
+    #: When the extender was ready again, ``None`` if it was ready all the time.
     ready_again: float | None = None
     result: str = ""
 

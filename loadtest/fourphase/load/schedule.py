@@ -45,12 +45,14 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """One phase with its sizes. ``drain``, ``fail``: number of nodes."""
+    """One phase with its sizes."""
 
     index: int
     spec: Phase
     gangs: tuple[GangPlan, ...]
+    #: Number of nodes.
     drain: int
+    #: Number of nodes.
     fail: int
 
     @property
@@ -61,17 +63,17 @@ class PhasePlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """The whole load. ``scale``: pods here for each pod of the file; ``pools``: of the fleet.
-
-    ``replayed``: the trace, where one stands in the place of the phases.
-    """
+    """The whole load."""
 
     nodes: int
     seed: int
+    #: Pods here for each pod of the file.
     scale: float
     spec: Spec
     phases: tuple[PhasePlan, ...]
+    #: The pools of the fleet.
     pools: tuple[Pool, ...] = ()
+    #: The trace that is replayed instead of phases.
     replayed: Replayed | None = None
 
     @property

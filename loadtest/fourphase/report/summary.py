@@ -56,7 +56,7 @@ def _beside_bare(sizes: curvepage.Sizes) -> Iterator[str]:
     yield f"## {curvepage.TITLE}"
     yield ""
     yield f"**{curvepage.headline(sizes)}**"
-    yield from (f"- {line}" for line in curvepage.told(sizes))
+    yield from (f"- {line}" for line in curvepage.sentences(sizes))
     yield ""
     yield from table(curvepage.HEAD, curvepage.rows(sizes))
     yield ""

@@ -38,10 +38,13 @@ PATIENCE_S: Final = 30.0  # beyond the longest run
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A published trace: where it lies, where it comes from, how it is read."""
+    """A published trace."""
 
+    #: Below the folder of published data.
     file: Path
-    told: str
+    #: Where it comes from, for the report.
+    described: str
+    #: Returns the trace of a file.
     read: Callable[[Path, int, int], Trace]
 
 
@@ -76,7 +79,7 @@ def plan(replay: Replay, fleet: Fleet, *, seed: int, data: Path) -> LoadPlan:
     speed = replay.speed or stream.span / TURN_S
     replayed = Replayed(
         name=replay.trace,
-        source=source.told,
+        source=source.described,
         jobs=len(kept),
         gangs=sum(job.pods > 1 for job in kept),
         earlier=stream.warm,

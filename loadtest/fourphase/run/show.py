@@ -1,6 +1,6 @@
 """Progress: a panel that moves on a terminal; elsewhere a line now and then, on stderr.
 
-A run of an hour that says nothing cannot be told from one that hangs; stdout is the report's.
+A run of an hour that prints nothing looks like one that hangs; stdout is for the report.
 """
 
 import sys
@@ -99,7 +99,7 @@ class Show(LivePanel):
         table = Table.grid(padding=(0, 2))
         for phase in self._plan.phases:
             log = driver.logs[phase.index] if phase.index < len(driver.logs) else None
-            table.add_row(_mark(log), phase.spec.name, Text(phase.spec.title, "dim"), _told(log))
+            table.add_row(_mark(log), phase.spec.name, Text(phase.spec.title, "dim"), _summary(log))
         return table
 
     def _now(self, driver: Driver, watching: Watching, partial: int) -> Table:
@@ -121,7 +121,7 @@ def _mark(log: PhaseLog | None) -> Text:
     return Text("✓", "green") if log.ended else Text("▶", "bold")
 
 
-def _told(log: PhaseLog | None) -> str:
+def _summary(log: PhaseLog | None) -> str:
     return f"{log.ended - log.began:.0f} s" if log is not None and log.ended else ""
 
 

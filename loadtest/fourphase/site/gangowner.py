@@ -35,12 +35,13 @@ class Place(StrEnum):
 
 @dataclass(slots=True)
 class Entry:
-    """One gang. ``attempt`` counts how often it was submitted; ``occupying``: its pods exist."""
+    """One gang. ``attempt`` counts how often it was submitted."""
 
     plan: GangPlan
     place: Place = Place.PLANNED
     attempt: int = 0
     withdrawals: int = 0
+    #: Whether its pods exist.
     occupying: bool = False
 
     @property

@@ -68,10 +68,11 @@ class _Gang:
 
 @dataclass(slots=True)
 class _Placed:
-    """What a pod takes from its node; ``planned``: the devices of its plan."""
+    """What a pod takes from its node."""
 
     node: str
     requests: Resources
+    #: The devices of its plan.
     planned: tuple[Part, ...]
     devices: tuple[Part, ...] = ()
 

@@ -60,8 +60,9 @@ class Part:
 
 @dataclass(slots=True)
 class NodeParts:
-    """What is taken of the devices of one node; ``memory``: MiB of each, 0 if not known."""
+    """What is taken of the devices of one node."""
 
+    #: MiB of each, 0 if not known.
     memory: int = 0
     milli: Counter[str] = field(default_factory=Counter)
     mib: Counter[str] = field(default_factory=Counter)

@@ -40,10 +40,13 @@ _MAY_CONFLICT: Final = frozenset({"PATCH", "PUT"})
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong now. ``slow``, ``conflicts``: shares of requests; ``expired``: of watches."""
+    """What goes wrong now."""
 
+    #: Shares of requests.
     slow: float = 0.0
+    #: Shares of requests.
     conflicts: float = 0.0
+    #: Paths and selectors of the watches that get 410 when they are resumed.
     expired: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
 
@@ -172,7 +175,7 @@ def _refused(code: int, reason: str, message: str) -> web.Response:
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until the process is asked to end."""
     parser = argparse.ArgumentParser(
         prog="python -m loadtest.testbed.standins.faultproxy", description=__doc__
     )

@@ -38,10 +38,12 @@ LONGEST_PAUSE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where time and chance come from. ``now``: monotonic seconds; ``chance``: in [0, 1)."""
+    """The clock and the source of random numbers."""
 
+    #: Returns monotonic seconds.
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    #: Returns a random number in [0, 1).
     chance: Callable[[], float] = random.random
 
 

@@ -63,21 +63,25 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """How a gang sits at one level. ``spread``: see the module; ``at_once``: it did not wait."""
+    """How a gang sits at one level."""
 
     gpus: int
+    #: Defined in the module's docstring.
     spread: float
     crossings: int
+    #: Whether it started without waiting.
     at_once: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One log in figures. ``gang_waits``: of jobs of several pods. ``seats``: by level."""
+    """One log in figures."""
 
     waits: dict[str, float]
+    #: Waits of the jobs with several pods.
     gang_waits: dict[str, float]
     utilisation: float
+    #: By level.
     seats: dict[str, list[Sitting]]
 
     @classmethod

@@ -25,7 +25,7 @@ Hosts = tuple[int, ...]
 
 
 class Side(Protocol):
-    """Who decides where gangs go. Jobs are told apart by their name."""
+    """Decides where gangs go. Jobs are identified by their name."""
 
     def submitted(self, job: Job, now: float) -> None:
         """Learn of a job."""
@@ -39,13 +39,11 @@ class Side(Protocol):
 
 @dataclass(slots=True)
 class Log:
-    """What happened: start and hosts of each job of the stream, in its order.
-
-    ``looks``: how often a head was put to the side.
-    """
+    """What happened: start and hosts of each job of the stream, in its order."""
 
     starts: list[float] = field(default_factory=list)
     hosts: list[Hosts] = field(default_factory=list)
+    #: How often a head was put to the side.
     looks: int = 0
 
 

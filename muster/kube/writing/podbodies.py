@@ -80,13 +80,12 @@ _VERSION: Final = b',"resourceVersion":%b'
 
 @dataclass(frozen=True, slots=True)
 class ReleaseExtra:
-    """What a release writes beside the plan.
+    """What a release writes in addition to the plan."""
 
-    ``annotations``: keys and texts. ``version``: the only one of the pod they may be written on,
-    because they were made from what it had there; "": any.
-    """
-
+    #: Keys and texts of further annotations.
     annotations: tuple[tuple[str, str], ...] = ()
+    #: The only version of the pod that they may be written to, because they were made from the
+    #: annotations of that version; "": any version.
     version: str = ""
 
 

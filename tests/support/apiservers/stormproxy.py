@@ -23,10 +23,11 @@ _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-enc
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer of the API server. ``retry_after``: whole seconds, 0 for no such header."""
+    """An answer of the API server."""
 
     code: int
     reason: str
+    #: Whole seconds, 0 for no such header.
     retry_after: int = 0
 
 

@@ -5,7 +5,7 @@ by writes to the store; only what is measured, the extender, has to ask for anyt
 
     created, gated ──release by the extender──► bound to its plan's node, Running ──► deleted
          │                                              all of a gang ── runs_s ──────┘
-         └── no more than ``backlog_s`` of them wait: then creation holds back, and is told
+         └── no more than ``backlog_s`` of them wait: then creation pauses, and is counted
 
 Beside it nodes are updated one after the other, as kubelets report their status.
 Time is a parameter of ``tick``. After each write the core is offered to others: the server is not
@@ -38,10 +38,12 @@ _NUMBERS: Final = ("pods_per_second", "runs_s", "node_updates_per_second", "back
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happens each second. ``gang``: pods of one; ``runs_s``: from whole to gone."""
+    """What happens each second."""
 
     pods_per_second: float
+    #: Pods of one gang.
     gang: int = 256
+    #: Seconds from whole to gone.
     runs_s: float = 60.0
     node_updates_per_second: float = 0.0
     backlog_s: float = 20.0

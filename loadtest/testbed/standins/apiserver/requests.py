@@ -43,13 +43,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, taken apart. ``partial``: metadata only; ``packed``: protobuf was asked for."""
+    """A request, parsed."""
 
     target: Target
     query: dict[str, str]
     body: bytes
     content_type: str
+    #: Whether only metadata was asked for.
     partial: bool
+    #: Whether protobuf was asked for.
     packed: bool
     user: User
 

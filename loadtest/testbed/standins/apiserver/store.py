@@ -5,7 +5,7 @@ keeps
 
 * ``entries``: the present object of each key, as the bytes that go on the wire;
 * ``history``: the changes since ``compacted``, so that a watch can resume;
-* ``watchers``: told of each change before the write returns.
+* ``watchers``: called with each change before the write returns.
 
 An object is encoded once per write; lists, watches and replies share those bytes. In protobuf it
 is encoded when a list first asks for it so, and once.
@@ -71,7 +71,7 @@ class Change:
 
     @property
     def obj(self) -> JsonObject:
-        """The object, decoded at most once while watchers are being told."""
+        """The object, decoded at most once for all watchers."""
         if self._obj is None:
             self._obj = orjson.loads(self.data)
         return self._obj

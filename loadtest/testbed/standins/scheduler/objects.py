@@ -80,7 +80,7 @@ def pod_requests(pod: JsonObject) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """A pod, parsed once. ``kept``: the object without its type, decoded or (``packed``) not."""
+    """A pod, parsed once."""
 
     uid: str
     namespace: str
@@ -96,6 +96,7 @@ class PodInfo:
     requests: Resources
     host_ports: frozenset[tuple[str, int]]
     anti_affinity: tuple[JsonObject, ...]
+    #: The object without its type, decoded or (``packed``) not.
     kept: JsonObject | bytes
 
     @property

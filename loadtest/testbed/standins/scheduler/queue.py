@@ -80,11 +80,12 @@ class Place(StrEnum):
 
 @dataclass(slots=True)
 class QueuedPod:
-    """A pod on its way. ``since``: when it came to its place; times in epoch seconds."""
+    """A pod in the queue. Times in epoch seconds."""
 
     pod: PodInfo
     place: Place
     queued_at: float
+    #: When it came to its present part of the queue.
     since: float
     attempts: int = 0
     rejections: int = 0

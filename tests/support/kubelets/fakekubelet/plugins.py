@@ -33,14 +33,13 @@ class Handler(Protocol):
 
 @dataclass
 class Moods:
-    """How the kubelet behaves towards plugins; set it at any time.
+    """How the kubelet behaves towards plugins; set it at any time."""
 
-    ``talking``: while it is cleared, Register and the plugin watcher do nothing at all.
-    ``refuses``: Register is answered with this error. ``deaf``: ListAndWatch is never called.
-    """
-
+    #: Register is answered with this error.
     refuses: str = ""
+    #: Whether ListAndWatch is never called.
     deaf: bool = False
+    #: While it is cleared, Register and the plugin watcher do nothing at all.
     talking: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -62,8 +61,9 @@ class PluginClient:
 
 @dataclass
 class Plugins(RegistrationServicer):
-    """All plugins, and the service that they register with. ``folder``: device-plugins."""
+    """All plugins, and the service that they register with."""
 
+    #: The directory device-plugins.
     folder: Path
     handler: Handler
     moods: Moods

@@ -105,7 +105,7 @@ async def test_a_binding_that_no_watch_told_of_and_a_pod_that_is_not_there_are_t
     seen, (first, *_) = world.gang(0)
     world.bind(first, told=False)
     (told,) = await world.lack(seen)
-    assert f"is on {world.host}, and no watch has told of that" in told
+    assert f"is on {world.host}, and no watch has reported that" in told
     del world.server.pods[first["metadata"]["name"]]
     (told,) = await world.lack(seen)
     assert told.endswith(f'404: pods "{first["metadata"]["name"]}" not found')
