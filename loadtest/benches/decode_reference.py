@@ -45,14 +45,14 @@ class Reference:
         )
         fits = (rows >= 0) & (self._free[rows] >= wanted)
         planned = request.headers[PLANNED_NAME]
-        kept = [
+        fitting = [
             name for name, ok in zip(names, fits.tolist(), strict=True) if ok and name == planned
         ]
         failed = {name: "planned elsewhere" for name in names if name != planned}
         body = orjson.dumps(
             {
                 "Nodes": None,
-                "NodeNames": kept,
+                "NodeNames": fitting,
                 "FailedNodes": failed,
                 "FailedAndUnresolvableNodes": {},
                 "Error": "",

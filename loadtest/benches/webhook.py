@@ -4,7 +4,7 @@
 
     throughput   closed loop, echo and webhook in turns
     latency      open loop at a fixed rate, echo and webhook in turns
-    rotation     a webhook whose authority lives for seconds, three of them, under load
+    rotation     a webhook with an authority that is valid for seconds, three of them, under load
     hostile      a thousand clients that never finish, bodies of 7 MiB, good calls in between
 
 The webhook runs as a program with a certificate of its own and a ClusterProfile; the pods are those

@@ -92,7 +92,7 @@ def domains(outcome: Outcome, record: GangRecord) -> tuple[int, int]:
 
 
 def within_required(outcome: Outcome, record: GangRecord) -> bool:
-    """Tell whether a gang with a required level lies in one domain of it."""
+    """Return whether a gang with a required level lies in one domain of it."""
     required = record.what.gang.required
     blocks, racks = domains(outcome, record)
     return (racks if required.endswith("rack") else blocks) == 1 if required else True

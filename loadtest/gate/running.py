@@ -1,4 +1,4 @@
-"""Which probe runs when: all of them once, then those again whose ratios were over their bounds."""
+"""Which probe runs when: all of them once, then again those with ratios over their bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias

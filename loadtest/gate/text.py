@@ -15,7 +15,7 @@ class Lines:
         self._quiet = quiet
 
     def standing(self, standing: Standing) -> None:
-        """Tell the measurement that was made last."""
+        """Return the measurement that was made last."""
         if not self._quiet:
             print(line(standing, self._width), flush=True)
 

@@ -60,7 +60,7 @@ class Lists:
         return web.json_response({})
 
     async def progress(self, _request: web.Request) -> web.Response:
-        """Tell how many pages of each resource were asked for."""
+        """Return how many pages of each resource were asked for."""
         return web.json_response(self._listed)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:

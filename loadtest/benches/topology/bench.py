@@ -73,7 +73,7 @@ class Tally:
 
 
 def reaches(given: Answer, optimum: Optimum) -> bool:
-    """Tell whether a plan is as good as the best; crossings where those are known."""
+    """Return whether a plan is as good as the best; crossings where those are known."""
     if given.used != optimum.used:
         return False
     return optimum.crossings is None or given.crossings == optimum.crossings

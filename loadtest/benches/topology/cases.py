@@ -8,8 +8,8 @@
     gang       equal pods, or two or three kinds; required, preferred, slices, or none
 
 Everything here is plain Python: the oracle and the restated rules read it, and share no
-line with the planner. A host without a level's label is a domain of its own there: nobody
-knows whom it is near.
+line with the planner. A host without a level's label is a domain of its own there, since its
+place is not known.
 """
 
 import random
@@ -44,7 +44,7 @@ class Host:
     free_millicpu: int
 
     def fits(self, counts: tuple[int, ...], kinds: tuple["Kind", ...]) -> bool:
-        """Tell whether these many pods of each kind fit side by side."""
+        """Return whether these many pods of each kind fit side by side."""
         gpus = sum(n * kind.gpus for n, kind in zip(counts, kinds, strict=True))
         cpu = sum(n * kind.millicpu for n, kind in zip(counts, kinds, strict=True))
         return gpus <= self.free_gpus and cpu <= self.free_millicpu
@@ -88,7 +88,7 @@ class Case:
         return levels if self.preferred is None else (self.preferred, *levels)
 
     def eligible(self, host: Host) -> bool:
-        """Tell whether a host has the labels that the gang requires."""
+        """Return whether a host has the labels that the gang requires."""
         needed = {level for level, _ in self.slices}
         needed |= set() if self.required is None else {self.required}
         return all(host.labels[level] is not None for level in needed)

@@ -186,7 +186,7 @@ class _Model:
         return total
 
     def _ends(self, level: int, above: "_Ends | None") -> "_Ends":
-        """Say where each kind's run through the domains of a level begins and ends."""
+        """Return where each kind's run through the domains of a level begins and ends."""
         model, inside = self._model, self._inside(level)
         ends = _Ends(level, [], [], [], [])
         for k, kind in enumerate(self._case.kinds):

@@ -117,7 +117,7 @@ class _Jump:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """One run's loop. ``time`` starts at 0 and counts seconds that nobody waited for."""
+    """One run's loop. ``time`` starts at 0 and counts virtual seconds."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -168,7 +168,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are no file descriptors."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits in a selector, so nobody has to be woken."""
+        """Do nothing: the loop never waits in a selector, so it need not be woken."""
 
 
 def _message(context: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""What the API server says, in small records: read from the objects, shared with nobody judged.
+"""Small records of pods and nodes, read from API objects; the judged code does not share them.
 
-The world acts on them (who is bound, who is to be replaced) and the judge adds them up.
+The world acts on them (binds pods, replaces lost ones), and the judge counts them.
 """
 
 import json
@@ -59,7 +59,7 @@ class PodRecord:
 
     @property
     def holds(self) -> str:
-        """Return the node whose room it takes, or is pinned to; "" for none."""
+        """Return the node on which it takes room, or to which it is pinned; "" for none."""
         return "" if self.ended else self.node or self.target
 
 

@@ -1,6 +1,6 @@
 """Who led when: judged by the Lease and by what reached the API server.
 
-* Leaders' writes come in *terms*: once a successor has written, nobody before it writes again.
+* Leaders' writes come in *terms*: once a successor has written, no earlier leader writes again.
 * A Lease does not lie idle: when its holder has not renewed it for the lease's duration, and a
   fit replica has been there all that time, it is taken.
 

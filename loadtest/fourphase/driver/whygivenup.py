@@ -21,7 +21,8 @@ async def lacking(
 ) -> list[str]:
     """Return a sentence for each of the first gangs that wait, and one for those that leave.
 
-    ``waiting``, ``leaving``: names of attempts that are not whole, and whose pods are to be gone.
+    ``waiting``: names of attempts that are not whole. ``leaving``: names of attempts that should
+    be gone, and still have pods.
     """
     lines = [await _gang(api, watching, watching.gangs[name]) for name in waiting[:NAMED]]
     if others := len(waiting) - len(lines):
@@ -45,7 +46,7 @@ async def _pod(api: Api, name: str) -> str:
         pod = await api.get(f"{PODS}/{name}")
     except (ApiFailed, *LOST) as failed:
         return str(failed) or type(failed).__name__  # an API server that is away may be the reason
-    return "; ".join(_state(pod)) or "nobody has said anything of it"
+    return "; ".join(_state(pod)) or "its status says nothing"
 
 
 def _state(pod: JSON) -> Iterator[str]:

@@ -6,7 +6,7 @@
                                └─ /readyz is asked all the time: was it lost, when was it back
 
 A phase does not end before its faults are over and the extender is ready again. As long as it is
-not ready nobody can be placed, so that time is not held against the gangs that wait.
+not ready no gang can be placed, so that time does not count against the gangs that wait.
 """
 
 import asyncio
@@ -232,7 +232,7 @@ class Faults:
 
 
 def due(fault: Fault, bound: int, pods: int) -> bool:
-    """Tell whether a fault strikes now: ``bound`` since its phase began, which brings ``pods``."""
+    """Return whether a fault strikes now: ``bound`` since its phase began, which brings ``pods``."""
     return bound >= fault.strikes_at * pods
 
 
@@ -249,12 +249,12 @@ def next_pause(pause: float, *, progress: bool) -> float:
 def as_new(node: JSON) -> JSON:
     """Return a node as a kubelet would register it again."""
     metadata = node["metadata"]
-    kept = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
+    own = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
     spec = {key: value for key, value in node.get("spec", {}).items() if key != "unschedulable"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": kept,
+        "metadata": own,
         "spec": spec,
         "status": node["status"],
     }

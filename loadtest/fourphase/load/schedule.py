@@ -98,7 +98,7 @@ class LoadPlan:
 def plan(spec: Spec, nodes: int, *, seed: int = 0, pools: Sequence[Pool] = ()) -> LoadPlan:
     """Decide the load for a cluster of ``nodes``; raises ``SpecError`` when it is too small.
 
-    ``pools``: of a fleet whose hosts differ; their hosts count then, those without GPUs do not.
+    ``pools``: of a fleet with different hosts. Then only hosts in pools count, which have GPUs.
     """
     nodes = sum(pool.room for pool in pools) or nodes
     if nodes < FEWEST_NODES:

@@ -6,7 +6,7 @@
                     (fourphase.run.turns.play: both sides in turns, the order turns every round)
 
 A size that fails keeps its finished rounds, and the others are measured all the same. So does one
-that a signal breaks off: what there is is kept after every round.
+that a signal breaks off: the results so far are stored after every round.
 
 How many gangs a size gets: pods at most as many as the bare side binds in ``BARE_BUDGET_S``, so
 that a round lasts minutes where a bare kube-scheduler is slow; ``MOST_PODS`` where it is fast; and

@@ -2,7 +2,7 @@
 
 ::
 
-    phases ─► report kept ─► size: round ─► report kept ─► round ─► report kept ─► size …
+    phases ─► report stored ─► size: round ─► report stored ─► round ─► report stored ─► size …
     (their control plane ends      (each size on a control plane of its own)
      before the first size)
 """

@@ -46,7 +46,7 @@ class Show(LivePanel):
         self._second, self._bound_before = 0, 0
 
     def step(self, what: str) -> None:
-        """Say what is being brought up."""
+        """Show which part is being started."""
         if self.draws:
             self._console.print(f"  [dim]starting[/] {what}")
         else:
@@ -61,7 +61,7 @@ class Show(LivePanel):
             self._tell(driver, watching, partial)
 
     def _tell(self, driver: Driver, watching: Watching, partial: int) -> None:
-        """Say that a phase begins, and how far it is now and then."""
+        """Show that a phase begins, and its progress now and then."""
         now, phase = watching.now(), driver.logs[-1].plan
         if len(driver.logs) > self._phase_said:
             what = f"begins: {phase.pods:,} pods in {len(phase.gangs):,} gangs"

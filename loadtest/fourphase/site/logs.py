@@ -1,4 +1,4 @@
-"""What the programs wrote, kept where it may be needed: of a run that did not go well."""
+"""The logs of the programs, stored after a run that did not go well."""
 
 import shutil
 from collections.abc import Iterator

@@ -3,10 +3,10 @@
     per round:   bare: drain, flow ──► Muster: drain, flow        (the order turns every round)
 
 Each side gets a freshly started kube-scheduler with the same request budget, one warm-up gang, and
-then the same gangs. The pods are byte for byte the same on both sides: without Muster nobody reads
-their annotations. Bare means kube-scheduler's defaults (adaptive sampling) and no webhook; gangs
-are then just pods. Muster means the shipped configuration and the shipped number of spares, webhook
-and extender as processes that run during their own turns only.
+then the same gangs. The pods are byte for byte the same on both sides: without Muster their
+annotations are not read. Bare means kube-scheduler's defaults (adaptive sampling) and no webhook;
+gangs are then just pods. Muster means the shipped configuration and the shipped number of spares,
+webhook and extender as processes that run during their own turns only.
 
 **drain** measures scheduling alone. kube-scheduler is suspended while all pods but the last one of
 each gang are created, so that a backlog stands on both sides; it is resumed as the last ones are

@@ -5,7 +5,7 @@ Where a node says which devices a pod was given, those take the place of what it
 Shares no code with what it judges. A plan names devices in the order of the pod's asks:
 whole ones first, by resource name, then container by container. Each name stands for
 
-- a whole device, which is then nobody else's;
+- a whole device, which no other pod may then use;
 - so many thousandths of it, or so much of its memory;
 - ``device/profile@start``: a MIG instance, which takes memory slices from ``start`` on.
 

@@ -7,9 +7,9 @@
                 │ drop: every watch is cut                    refused with 409, nothing written
                 └ gone: every watch is cut, and what it resumes with is answered with 410, once
 
-It is the honest way to make a server misbehave that would not: the server itself does nothing
-else than before, and everybody but Muster talks to it directly. ``GET /faults?slow=0.05`` sets
-and tells; it shows the API server's own certificate where that has one.
+So a server misbehaves only for Muster: the server itself does nothing
+else than before, and all other clients talk to it directly. ``GET /faults?slow=0.05`` sets
+and returns; the proxy shows the API server's own certificate where that has one.
 """
 
 import argparse
@@ -144,8 +144,8 @@ class FaultProxy:
 async def _handed_on(
     answer: aiohttp.ClientResponse, request: web.BaseRequest
 ) -> web.StreamResponse:
-    kept = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
-    response = web.StreamResponse(status=answer.status, headers=kept)
+    passed = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
+    response = web.StreamResponse(status=answer.status, headers=passed)
     if encoding := answer.headers.get("Content-Encoding"):
         response.headers["Content-Encoding"] = encoding  # the body is handed on as it is
     await response.prepare(request)

@@ -48,7 +48,7 @@ class Clock:
 
 
 def is_transient(failure: Exception) -> bool:
-    """Tell whether asking again may help."""
+    """Return whether asking again may help."""
     if isinstance(failure, ApiFailed):
         return failure.code in TRANSIENT or _UNLISTED in str(failure)
     return isinstance(failure, LOST)
@@ -115,7 +115,7 @@ class _PersistentApi(Api):
 
 
 def is_ours(there: JSON, sent: JSON) -> bool:
-    """Tell whether an object can be what was sent: same owners, and every label of it."""
+    """Return whether an object can be what was sent: same owners, and every label of it."""
     has, wants = there["metadata"], sent["metadata"]
     owners = [[o["uid"] for o in each.get("ownerReferences") or ()] for each in (has, wants)]
     labels = has.get("labels") or {}

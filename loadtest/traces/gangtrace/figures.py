@@ -108,7 +108,7 @@ def waits(stream: Stream, log: Log, *, gangs: bool = False) -> Floats:
 
 
 def wait_figures(seconds: Floats) -> dict[str, float]:
-    """Return mean, quantiles and the longest; zeros where nobody is counted."""
+    """Return mean, quantiles and the longest; zeros if there is no value."""
     if not len(seconds):
         return dict.fromkeys(("mean", "p50", "p95", "max"), 0.0)
     p50, p95, most = np.percentile(seconds, [50, 95, 100]).tolist()

@@ -7,7 +7,7 @@
                             │   ▼                                       │
                             └─ blocked, and everybody behind it ◄───────┘ another look
 
-Nobody overtakes: whoever waits, waits for room at the head or for those before. A blocked
+No job overtakes another: a job waits for room at the head, or for the jobs before it. A blocked
 head is looked at again only when something has ended since, as the extender does. All ends
 of an instant come before its arrivals.
 """

@@ -103,7 +103,7 @@ class Churn:
         return len(self._gated)
 
     def _due(self, what: str, more: float) -> int:
-        """Return the whole number that is due; the rest is kept for the next tick."""
+        """Return the whole number that is due; the rest waits for the next tick."""
         whole, self._debt[what] = divmod(self._debt[what] + more, 1.0)
         return int(whole)
 
@@ -165,7 +165,7 @@ class Churn:
             self._ends.append((now + self.rates.runs_s, gang))
 
     def _end(self, now: float, passed: float) -> None:
-        """Delete the pods of gangs whose time is over, at twice the rate that pods come."""
+        """Delete the pods of gangs that have run long enough, at twice the rate that pods come."""
         while self._ends and self._ends[0][0] <= now:
             _, gang = self._ends.popleft()
             self._remove(self._jobs, (NAMESPACE, gang))

@@ -97,12 +97,14 @@ class PodInfo:
     host_ports: frozenset[tuple[str, int]]
     anti_affinity: tuple[JsonObject, ...]
     #: The object without its type, decoded or (``packed``) not.
-    kept: JsonObject | bytes
+    stored: JsonObject | bytes
 
     @property
     def raw(self) -> JsonObject:
         """The object as it is sent on."""
-        found: JsonObject = orjson.loads(self.kept) if isinstance(self.kept, bytes) else self.kept
+        if not isinstance(self.stored, bytes):
+            return self.stored
+        found: JsonObject = orjson.loads(self.stored)
         return found
 
     def packed(self) -> "PodInfo":
@@ -110,7 +112,7 @@ class PodInfo:
 
         Decoded a million of them are four gigabytes.
         """
-        return replace(self, kept=encoded(self.raw))
+        return replace(self, stored=encoded(self.raw))
 
     @property
     def key(self) -> str:
@@ -147,7 +149,7 @@ def pod_info(pod: JsonObject) -> PodInfo:
             if port.get("hostPort")
         ),
         anti_affinity=anti_affinity_terms(pod),
-        kept=raw,
+        stored=raw,
     )
 
 

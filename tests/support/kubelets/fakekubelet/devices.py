@@ -66,7 +66,7 @@ class DeviceTables:
         return frozenset(node.ID for node in self.all[resource][device].topology.nodes)
 
     def has_topology(self, resource: str) -> bool:
-        """Tell whether any device of the resource has a NUMA node."""
+        """Return whether any device of the resource has a NUMA node."""
         return any(device.topology.nodes for device in self.all.get(resource, {}).values())
 
     def available(self, resource: str) -> set[str]:
@@ -79,7 +79,7 @@ class DeviceTables:
         return None if given is None else given.ids
 
     def is_device_resource(self, resource: str) -> bool:
-        """Tell whether a plugin serves it, or has once."""
+        """Return whether a plugin serves it, or has once."""
         return resource in self.healthy or resource in self.allocated
 
     def insert(self, pod: str, container: str, resource: str, given: Given) -> None:

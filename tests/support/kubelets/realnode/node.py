@@ -323,7 +323,7 @@ async def _forget(api: Api, name: str) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Tell one socket from the next at the same path: inodes are used again, times are not."""
+    """Return what differs between two sockets at one path: inodes are used again, times not."""
     try:
         found = path.stat()
     except OSError:

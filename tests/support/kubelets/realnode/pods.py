@@ -43,7 +43,7 @@ def pod_spec(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **mor
 
 
 def status_of(pod: JSON) -> str:
-    """Say in a line how a pod is."""
+    """Return a line on the state of a pod."""
     status = pod.get("status", {})
     states = [found.get("state") for found in status.get("containerStatuses", ())]
     return f"{status.get('phase')} {status.get('reason')} {status.get('message')} {states}"

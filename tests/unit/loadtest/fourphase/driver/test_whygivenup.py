@@ -84,7 +84,7 @@ UNFIT = {"type": "PodScheduled", "reason": "Unschedulable", "message": "no node"
         ({"spec": {"schedulingGates": [{"name": "a.b/mine"}]}}, "waits at the gate a.b/mine"),
         (GONE_SOON, "is being deleted since 2026-01-01T00:00:00Z"),
         ({"status": {"conditions": [UNFIT]}}, "Unschedulable: no node"),
-        ({"status": {"conditions": [{"type": "Ready"}]}}, "nobody has said anything of it"),
+        ({"status": {"conditions": [{"type": "Ready"}]}}, "its status says nothing"),
     ],
 )
 async def test_the_first_pod_that_waits_says_why(
