@@ -232,7 +232,7 @@ class Faults:
 
 
 def due(fault: Fault, bound: int, pods: int) -> bool:
-    """Return whether a fault strikes now: ``bound`` since its phase began, which brings ``pods``."""
+    """Return whether a fault strikes now: ``bound`` of its phase's ``pods`` are bound."""
     return bound >= fault.strikes_at * pods
 
 

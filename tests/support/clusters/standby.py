@@ -1,4 +1,4 @@
-"""A scene whose gangs keep hot spares: decided as the planner does, seats held after each plan."""
+"""A scene with gangs that have hot spares: planned, with their seats held after each plan."""
 
 from dataclasses import replace
 

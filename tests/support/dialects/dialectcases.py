@@ -63,7 +63,7 @@ def load_all() -> list[Case]:
 
 
 def of_minor(minor: str, cases: Iterable[Case]) -> list[Case]:
-    """Return the cases whose objects that minor knows."""
+    """Return the cases with objects that a minor of Kubernetes knows."""
     return [case for case in cases if case.minor in ("", minor)]
 
 

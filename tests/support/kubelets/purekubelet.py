@@ -59,7 +59,7 @@ class Habits:
 
 @dataclass(slots=True)
 class PureKubelet:
-    """``healthy``: resource → ids as it was last told; ``rng``: Go's map order."""
+    """A kubelet as a model. ``healthy``: resource → ids last reported; ``rng``: Go's map order."""
 
     rng: Random
     table: Callable[[], Table]
@@ -197,7 +197,7 @@ class PureKubelet:
             one.has.clear()
 
     def end(self, uid: str) -> None:
-        """Forget a pod whose containers have ended."""
+        """Forget a pod after the end of its containers."""
         self.pods.pop(uid, None)
 
 

@@ -61,7 +61,7 @@ def definitions() -> list[JSON]:
 
 
 async def install(api: Api, without: str = "") -> None:
-    """Create all definitions, but that of the kind whose plural is ``without``."""
+    """Create all definitions except that of the kind with the plural ``without``."""
     for definition in definitions():
         if definition["spec"]["names"]["plural"] != without:
             await api.create(CRDS, definition)

@@ -70,7 +70,7 @@ class DeviceTables:
         return any(device.topology.nodes for device in self.all.get(resource, {}).values())
 
     def available(self, resource: str) -> set[str]:
-        """Return healthy devices that nobody has."""
+        """Return healthy devices that no container has."""
         return self.healthy.get(resource, set()) - self.allocated.get(resource, set())
 
     def held(self, pod: str, container: str, resource: str) -> frozenset[str] | None:
@@ -134,7 +134,7 @@ class DeviceTables:
 
     @classmethod
     def load(cls, folder: Path, now: float) -> "DeviceTables":
-        """Read the checkpoint: resources are known, but nobody serves them yet."""
+        """Read the checkpoint: resources are known, but no plugin serves them yet."""
         tables = cls()
         path = folder / CHECKPOINT
         if not path.exists():

@@ -70,7 +70,8 @@ class Plugins(RegistrationServicer):
     clients: dict[str, PluginClient] = field(default_factory=dict)
     registered: list[tuple[str, str]] = field(default_factory=list)
     """(resource, endpoint) of each call of Register so far."""
-    told: Callable[[], None] = lambda: None
+    #: Called after each change.
+    changed: Callable[[], None] = lambda: None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def Register(
@@ -79,7 +80,7 @@ class Plugins(RegistrationServicer):
         context: aio.ServicerContext[pb.RegisterRequest, pb.Empty],
     ) -> pb.Empty:
         self.registered.append((request.resource_name, request.endpoint))
-        self.told()
+        self.changed()
         await self.moods.talking.wait()
         if request.version != "v1beta1":
             await _refuse(context, f"requested API version {request.version} is not supported")

@@ -11,7 +11,7 @@ from loadtest.testbed.client.api import JSON
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a container found: its environment, and each path that it was told to look at.
+    """What a container found: its environment, and each path that it had to look at.
 
     A path is {"kind": "device" | "file" | "directory" | "absent", "writable": bool} with "major"
     and "minor" of a device, "text" of a file, "entries" of a directory.
