@@ -165,7 +165,7 @@ class Sync:
         await self.flushed()
 
     def _has_reached(self, version: str) -> bool:
-        return self._pods.watch is not None and self._pods.watch.has_told(version)
+        return self._pods.watch is not None and self._pods.watch.has_reported(version)
 
     async def flushed(self) -> None:
         """Wait until no list of pods is being read, and everything received is applied."""

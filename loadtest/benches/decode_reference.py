@@ -45,14 +45,14 @@ class Reference:
         )
         fits = (rows >= 0) & (self._free[rows] >= wanted)
         planned = request.headers[PLANNED_NAME]
-        kept = [
+        fitting = [
             name for name, ok in zip(names, fits.tolist(), strict=True) if ok and name == planned
         ]
         failed = {name: "planned elsewhere" for name in names if name != planned}
         body = orjson.dumps(
             {
                 "Nodes": None,
-                "NodeNames": kept,
+                "NodeNames": fitting,
                 "FailedNodes": failed,
                 "FailedAndUnresolvableNodes": {},
                 "Error": "",
@@ -68,7 +68,7 @@ async def _ready(_request: web.Request) -> web.Response:
 
 
 async def serve(names: list[str], port: int) -> None:
-    """Serve on loopback until the process is told to end."""
+    """Serve on loopback until the process is asked to end."""
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
     app.add_routes(
         [web.post("/v1/extender/filter", Reference(names).filter), web.get("/readyz", _ready)]

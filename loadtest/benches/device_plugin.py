@@ -54,10 +54,11 @@ _READY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked on the command line. ``idle_seconds``: how long idleness is watched."""
+    """What is asked on the command line."""
 
     devices: int = 8
     calls: int = 2000
+    #: How long the plugin is measured without any work.
     idle_seconds: float = 20.0
     seed: int = 1
 
@@ -172,8 +173,8 @@ def _requests(ids: Sequence[str], seed: int) -> Iterator[pb.PreferredAllocationR
 
 
 def _check(request: pb.PreferredAllocationRequest, answer: pb.PreferredAllocationResponse) -> None:
-    (asked,), (told,) = request.container_requests, answer.container_responses
-    chosen = set(told.deviceIDs)
+    (asked,), (answered,) = request.container_requests, answer.container_responses
+    chosen = set(answered.deviceIDs)
     if len(chosen) != asked.allocation_size or not chosen <= set(asked.available_deviceIDs):
         raise RuntimeError(f"a choice of {len(chosen)} is not what was asked: {request}")
 
@@ -191,7 +192,7 @@ async def _lists(lists: AsyncIterator[pb.ListAndWatchResponse], faults: Path) ->
         took.append(1e3 * (time.perf_counter() - started))
         ill = sum(device.health == "Unhealthy" for device in message.devices)
         if ill != gpu + 1:
-            raise RuntimeError(f"{gpu + 1} GPUs are lost, {ill} are told to be unhealthy")
+            raise RuntimeError(f"{gpu + 1} GPUs are lost, {ill} are reported as unhealthy")
     return {"list_median_ms": statistics.median(took), "list_max_ms": max(took)}
 
 

@@ -33,7 +33,7 @@ async def _serve(context: ssl.SSLContext | None) -> None:
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until the process is asked to end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chain", type=Path)
     parser.add_argument("--key", type=Path)

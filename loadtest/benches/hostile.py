@@ -1,4 +1,4 @@
-"""The phase of `muster bench webhook` with clients that nobody wishes for.
+"""The phase of `muster bench webhook` with hostile clients.
 
 Half of the slow clients stop in the middle of the head, the other half send most of 7 MiB and then
 stop. All stay for as long as they are let; meanwhile good calls are made, and the memory of the

@@ -90,7 +90,7 @@ def run(nodes: int, pods: int) -> dict[str, float]:
 
 
 class _Fleet:
-    """Names everything by number, so that nothing has to be kept but the uids."""
+    """Names everything by number, so that only the UIDs have to be stored."""
 
     def __init__(self, nodes: int, pods: int) -> None:
         self._random = random.Random(SEED)

@@ -52,13 +52,12 @@ _MEMBER: Final = PodClass((("cpu", 32_000), ("memory", 1 << 38), (_GPU, GPUS), (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``size`` members. ``mixed``: a launcher and, per eight, a server are among them.
-
-    ``slice_size``: members at a time that share a rack, 0: no slices.
-    """
+    """A gang of ``size`` members."""
 
     size: int
+    #: Whether a launcher and, per eight, a server are among them.
     mixed: bool = False
+    #: Number of members that share a rack, 0: no slices.
     slice_size: int = 0
 
     def kind(self, rank: int) -> PodClass:

@@ -46,9 +46,10 @@ _EDGE: Final = 0.3  # growth: memory of this share at the end beside as much at 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked for. ``pods``: on the nodes from the beginning; times in seconds."""
+    """What is asked for. Times in seconds."""
 
     nodes: int
+    #: Pods that are on the nodes from the beginning.
     pods: int
     rate: float
     seconds: float

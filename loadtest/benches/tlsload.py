@@ -9,7 +9,7 @@ sockets, no HTTP library: a request is bytes, a reply is found by its Content-Le
     closed loop   every connection sends its next request when its reply is there
     open loop     request k is due at k / rate, whatever became of the others; a time is taken
                   from then on, also while the request waits for a free connection. So a server that
-                  stalls is charged for everybody it kept waiting (no coordinated omission)
+                  stalls is charged for all requests that waited (no coordinated omission)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The replay is in ``gangtrace``; for Muster it is the extender's planner that places. Best-fit
 draws among equal hosts, and a queue makes much of little: its figures are means over
-``REFERENCES`` seeds, and the luckiest of them is told too.
+``REFERENCES`` seeds, and the luckiest of them is reported, too.
 
 ::
 
@@ -51,19 +51,18 @@ _DATA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is replayed. ``jobs`` 0: the whole trace; else so many consecutive ones.
+    """What is replayed. ``jobs`` 0: the whole trace; else so many consecutive ones."""
 
-    ``trace``: ``philly``, ``generated``, or a CSV in Philly's columns; ``topology``:
-    ``lingjun``, ``generated``, or a CSV in Lingjun's. ``data``: the folder of the named ones.
-    """
-
+    #: ``philly``, ``generated``, or a CSV in Philly's columns.
     trace: str
+    #: ``lingjun``, ``generated``, or a CSV in Lingjun's.
     topology: str
     load: float = LOAD
     jobs: int = 0
     scale: int = 1
     mix: float = 1.0
     seed: int = 0
+    #: The folder of the traces and topologies that have a name.
     data: Path = Path()
 
 

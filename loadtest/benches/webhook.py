@@ -4,7 +4,7 @@
 
     throughput   closed loop, echo and webhook in turns
     latency      open loop at a fixed rate, echo and webhook in turns
-    rotation     a webhook whose authority lives for seconds, three of them, under load
+    rotation     a webhook with an authority that is valid for seconds, three of them, under load
     hostile      a thousand clients that never finish, bodies of 7 MiB, good calls in between
 
 The webhook runs as a program with a certificate of its own and a ClusterProfile; the pods are those
@@ -54,11 +54,12 @@ _UID: Final = b'"uid":"'
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked on the command line. ``seconds``: of each round and side."""
+    """What is asked on the command line."""
 
     connections: int = 16
     rate: float = 1_500.0
     rounds: int = 5
+    #: Length of each round, on each side.
     seconds: float = 3.0
     poisson: bool = False
     alone: bool = False
@@ -110,17 +111,17 @@ async def _run(settings: Settings) -> dict[str, object]:
         if settings.rotations:
             short = {**_directory(folder / "authority"), **_SHORT}
             _, rotated = await _webhook(children, folder, "rotated", short)
-            told = await asyncio.to_thread(
+            answer = await asyncio.to_thread(
                 rotating, _mutations(rotated, bodies), folder / "authority", settings.rotations
             )
-            lost.append(told.pop("failed"))
-            figures |= told
+            lost.append(answer.pop("failed"))
+            figures |= answer
         if settings.slow_clients:
-            told = await asyncio.to_thread(
+            answer = await asyncio.to_thread(
                 hostile, ours, bundle, settings.slow_clients, webhook.pid
             )
-            lost.append(told.pop("failed"))
-            figures |= told
+            lost.append(answer.pop("failed"))
+            figures |= answer
         children.check()
     return {**figures, "errors": sum(map(int, map(str, lost)))}
 
@@ -198,8 +199,8 @@ def _check(target: Target, context: ssl.SSLContext) -> None:
     patch = base64.b64decode(response.get("patch", "")).decode()
     missing = [word for word in reviews.INJECTED if word not in patch]
     if missing or response.get("warnings"):
-        told = response.get("warnings")
-        raise RuntimeError(f"the patch lacks {', '.join(missing) or 'nothing'}; warnings: {told}")
+        lacks, warnings = ", ".join(missing) or "nothing", response.get("warnings")
+        raise RuntimeError(f"the patch lacks {lacks}; warnings: {warnings}")
 
 
 # --- the two loops --------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """``python -m loadtest.chaos --steps N --seed S``: run, print JSON, fail if anything was wrong.
 
-``--episode 5/13`` replays one episode of seed 5; with ``--trace`` every step is told.
+``--episode 5/13`` replays one episode of seed 5; with ``--trace`` every step is printed.
 """
 
 import argparse

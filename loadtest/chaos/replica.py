@@ -24,7 +24,7 @@ from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
 from extender.wiring.extender import Extender
 from loadtest.chaos.simulation.clock import Clock
-from loadtest.chaos.simulation.connection import Connection, Nobody
+from loadtest.chaos.simulation.connection import Anonymous, Connection
 from loadtest.chaos.simulation.link import Link, NotReached
 from loadtest.chaos.simulation.loop import Process, VirtualLoop
 from loadtest.chaos.simulation.server import Server
@@ -45,7 +45,7 @@ _GLANCE_S: Final = 1e-6  # the same of the election's clock, which is compared w
 
 
 class Replica:
-    """At most one process. ``crashed`` is told how a job ended that should not."""
+    """At most one process. ``crashed`` is called with the end of a job that should not end."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Replica:
         extender = self.extender = Extender(
             self._config,
             KubeClient(
-                Nobody(),
+                Anonymous(),
                 transport=reads,
                 writes=writes,
                 packed=decoders_of(self._config.first_list),
@@ -162,7 +162,7 @@ class Replica:
             rules=ElectionTimes(
                 float(election.lease_duration_seconds), deadline_s, election.retry_period_seconds
             ),
-            free=KubeClient(Nobody(), transport=free),
+            free=KubeClient(Anonymous(), transport=free),
             fence=Fence(write_timeout_s=election.write_timeout_seconds, clock=clock),
             mark=Mark(pod),
             clock=clock,

@@ -141,7 +141,7 @@ class _Episode:
             dice,
             calm=shape.calm,
             without=self._settings.without,
-            told=self._fault,
+            report=self._fault,
         )
 
     def _wrote(self, link: Link, method: str, path: str, limit: Limit | None) -> Callable[[], None]:

@@ -12,27 +12,29 @@ EPISODE_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One episode. ``without``: faults that do not happen; ``trace``: print every step."""
+    """One episode."""
 
     seed: str
     steps: int = EPISODE_STEPS
+    #: Faults that do not happen.
     without: frozenset[str] = frozenset()
+    #: Whether every step is printed.
     trace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the seed chose: the cluster, the load and the configuration of Muster.
+    """What the seed chose: the cluster, the load and the configuration of Muster."""
 
-    ``hosts``: hosts of each rack. ``load``: wanted GPUs as a share of those there are.
-    ``calm``: seconds between two faults, on average. ``binds``: whether kube-scheduler
-    leaves binding to the extender. ``replicas``: of the extender; two hold an election.
-    """
-
+    #: Hosts of each rack.
     hosts: tuple[int, ...]
+    #: GPUs asked for, as a share of those of the cluster.
     load: float
+    #: Seconds between two faults, on average.
     calm: float
+    #: Whether kube-scheduler leaves binding to the extender.
     binds: bool
+    #: Processes of the extender; two of them hold an election.
     replicas: int
     config: ExtenderConfig = field(default_factory=ExtenderConfig)
 

@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _node(minor: Minor) -> dict[str, Path]:
-    """Build what a real node runs; a machine that cannot have one does without, and is told so."""
+    """Build the programs of a real node; where it cannot run, print that and build none."""
     from loadtest.testbed.controlplane import nodeassets  # noqa: PLC0415  lazy
 
     if reason := nodeassets.why_no_runc():

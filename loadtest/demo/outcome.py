@@ -12,7 +12,7 @@ from loadtest.testbed.oracles.checker import Finding
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A gang that waited, and why, as the extender told it."""
+    """A gang that waited, and the reason that the extender gave."""
 
     gang: str
     pods: int
@@ -22,8 +22,9 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Who was on which host at the fullest moment. ``at``: seconds since the start."""
+    """Which gang was on which host at the fullest moment."""
 
+    #: Seconds since the start.
     at: float
     gpus: int
     hosts: dict[str, Counter[int]]
@@ -31,12 +32,13 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that is shown at the end. ``seconds``: from the first job to the end."""
+    """Everything that is shown at the end."""
 
     story: Story
     tracker: Tracker
     control_plane: str
     kubernetes: str | None  # the minor of a real control plane
+    #: Time from the first job to the end.
     seconds: float
     partial: list[Finding]
     double: list[Finding]
@@ -90,7 +92,7 @@ def domains(outcome: Outcome, record: GangRecord) -> tuple[int, int]:
 
 
 def within_required(outcome: Outcome, record: GangRecord) -> bool:
-    """Tell whether a gang with a required level lies in one domain of it."""
+    """Return whether a gang with a required level lies in one domain of it."""
     required = record.what.gang.required
     blocks, racks = domains(outcome, record)
     return (racks if required.endswith("rack") else blocks) == 1 if required else True

@@ -106,14 +106,14 @@ class Demo:
             await node_watch.synced.wait()
             await pod_watch.synced.wait()
             with self._show:
-                await self._story_told(plane, muster, driver, tasks)
+                await self._run_story(plane, muster, driver, tasks)
             return self._outcome(plane, muster)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _story_told(
+    async def _run_story(
         self, plane: Plane, muster: Muster, driver: Api, tasks: list["asyncio.Task[None]"]
     ) -> None:
         self._start = self._last_move = time.monotonic()

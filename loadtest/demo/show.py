@@ -36,7 +36,7 @@ class Show(Protocol):
     ) -> None: ...
 
     def step(self, what: str) -> None:
-        """Say what is being brought up."""
+        """Show which part is being started."""
 
     def update(self, tracker: Tracker, now: float) -> None:
         """Show the present state. ``now``: seconds since the first arrival."""
@@ -85,7 +85,7 @@ class LiveShow(LivePanel):
         )
 
     def step(self, what: str) -> None:
-        """Say what is being brought up."""
+        """Show which part is being started."""
         self._console.print(f"  [dim]starting[/] {what}")
 
     def update(self, tracker: Tracker, now: float) -> None:

@@ -51,8 +51,8 @@ __all__ = ["Asked", "Settings", "run"]
 JSON_FILE: Final = "report.json"
 MARKDOWN_FILE: Final = "report.md"
 PAGE_FILE: Final = "report.html"
-# Failures that say what is wrong in a sentence: of files, of parts, of requests.
-_TOLD: Final = (
+# Failures with a message that is enough for the user: of files, of parts, of requests.
+_EXPECTED: Final = (
     SpecError, DataMissingError, FleetError, OpenbError, TraceError, StreamError, AssetError,
     ProgramFailed, ApiFailed, aiohttp.ClientError, OSError,
 )  # fmt: skip
@@ -78,9 +78,9 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     except asyncio.CancelledError:
         on_stderr("there is nothing to report yet")
         return _by(signals)
-    except (*_TOLD, ExceptionGroup) as error:
+    except (*_EXPECTED, ExceptionGroup) as error:
         failure = first(error)
-        if not isinstance(failure, _TOLD):
+        if not isinstance(failure, _EXPECTED):
             raise
         print(f"muster loadtest: {failure}", file=sys.stderr)
         return 2
@@ -89,7 +89,7 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     else:
         print(summary.markdown(report))
         print(f"report: {out / PAGE_FILE}")
-    for line in (*session.failures(report), *logs.told(out)):
+    for line in (*session.failures(report), *logs.note(out)):
         print(f"muster loadtest: {line}", file=sys.stderr)
     return session.exit_code(report) or _by(signals)
 

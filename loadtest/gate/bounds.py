@@ -33,20 +33,19 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Bound(_Strict, frozen=True):
-    """One ratio: ``of`` divided by ``over``, both in ``unit``.
-
-    ``recorded``: median when the bound was set, ``seen``: least and most of ``runs`` runs then.
-    ``look``: what to look at when it is missed.
-    """
+    """One ratio: ``of`` divided by ``over``, both in ``unit``."""
 
     name: str
     of: str
     over: str
     unit: str
     bound: float
+    #: The median when the bound was set.
     recorded: float
+    #: Least and most of ``runs`` runs at that time.
     seen: tuple[float, float]
     runs: int
+    #: What to look at first when the bound is missed.
     look: str
 
 

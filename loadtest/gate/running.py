@@ -1,4 +1,4 @@
-"""Which probe runs when: all of them once, then those again whose ratios were over their bounds."""
+"""Which probe runs when: all of them once, then again those with ratios over their bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -33,9 +33,9 @@ def measured_often(
     found: dict[str, list[Measured]] = {bound.name: [] for bound in bounds}
     for _ in range(runs):
         for probe, names in _by_probe(list(found)).items():
-            told = probing(probe)
+            figures = probing(probe)
             for name in names:
-                found[name].append(told[name])
+                found[name].append(figures[name])
     return found
 
 

@@ -15,7 +15,7 @@ class Lines:
         self._quiet = quiet
 
     def standing(self, standing: Standing) -> None:
-        """Tell the measurement that was made last."""
+        """Return the measurement that was made last."""
         if not self._quiet:
             print(line(standing, self._width), flush=True)
 
@@ -28,7 +28,7 @@ def line(standing: Standing, width: int) -> str:
 
 
 def verdict(standings: Sequence[Standing], seconds: float) -> str:
-    """Return what it comes to, each failure told to the end."""
+    """Return the result, with every failure explained."""
     return "\n".join(_verdict(standings, seconds))
 
 

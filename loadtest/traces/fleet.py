@@ -35,7 +35,7 @@ class FleetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host and where it hangs: widest domain first. ``nvlink``: where NVLink spans hosts."""
+    """One host and its domains, widest first."""
 
     name: str
     zone: str
@@ -43,6 +43,7 @@ class Host:
     rack: str
     gpus: int = GPUS_PER_HOST
     model: str = ""
+    #: The domain in which NVLink joins hosts, if there is one.
     nvlink: str = ""
     millicpu: int = 192_000  # as HOST_RESOURCES
     memory_mib: int = 2048 * 1024
@@ -50,11 +51,12 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Hosts in topology order, and where the figures come from. ``levels``: node label keys."""
+    """Hosts in topology order, and where the figures come from."""
 
     title: str
     hosts: tuple[Host, ...]
     source: str = ""
+    #: Node label keys.
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
 
     @property
@@ -129,10 +131,10 @@ def read_topology(path: Path, hosts: int | None = None) -> Fleet:
     by_leaf: dict[tuple[str, str, str], list[str]] = {}
     for row in sorted(rows, key=lambda r: (r["DSW"], r["PSW"], _number(r["ASW"]), r["ip"])):
         by_leaf.setdefault((row["DSW"], row["PSW"], row["ASW"]), []).append(row["ip"])
-    kept = _cut(by_leaf, hosts)
+    chosen = _cut(by_leaf, hosts)
     made = [
         Host(f"{psw}-{asw}-h{i}".lower(), dsw, psw, f"{psw}-{asw}")
-        for (dsw, psw, asw), leaf in kept.items()
+        for (dsw, psw, asw), leaf in chosen.items()
         for i, _ in enumerate(leaf, start=1)
     ]
     return Fleet(f"{path.name}: a real Clos", tuple(made))
@@ -151,12 +153,12 @@ def _cut(
         return leaves
     groups = Counter(key[:2] for key in leaves)
     share = {group: max(1, round(count * hosts / total)) for group, count in groups.items()}
-    kept: dict[tuple[str, str, str], list[str]] = {}
+    chosen: dict[tuple[str, str, str], list[str]] = {}
     for key, leaf in leaves.items():
         if share[key[:2]]:
             share[key[:2]] -= 1
-            kept[key] = leaf
-    return kept
+            chosen[key] = leaf
+    return chosen
 
 
 def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:

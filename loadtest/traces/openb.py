@@ -40,9 +40,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """``tasks``: one shape per task of the file. ``machines``: in the file's order."""
+    """The tasks and the machines of the published files."""
 
+    #: One shape per task of the file.
     tasks: tuple[Shape, ...]
+    #: In the file's order.
     machines: tuple[Machine, ...]
 
     @property

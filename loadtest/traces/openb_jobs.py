@@ -21,11 +21,13 @@ _WHOLE = 1000  # thousandths of a GPU
 
 @dataclass(frozen=True, slots=True)
 class Task(Job):
-    """One pod. ``models``: GPU models it may use, none for any; ``rounded``: asked for a part."""
+    """One pod."""
 
     millicpu: int = 0
     memory_mib: int = 0
+    #: GPU models it may use, none for any.
     models: tuple[str, ...] = ()
+    #: Whether it asked for a part of a GPU, and asks for a whole one here.
     rounded: bool = False
 
     @property

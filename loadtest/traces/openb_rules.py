@@ -101,11 +101,11 @@ def fitting(stock: NodeStock, shape: Shape) -> Mask:
 
 
 class Fgd:
-    """Fragmentation gradient descent: the node, and device, whose fragments grow least.
+    """Fragmentation gradient descent: the node, and device, with the least growth of fragments.
 
     A node's fragments for a popular shape: all its idle GPU when the shape does not fit,
     else what is idle on devices too small for it; the mean over the shapes counts.
-    Scores are kept per shape and renewed for nodes that changed.
+    Scores are stored per shape and computed again for nodes that changed.
     """
 
     def __init__(self, stock: NodeStock, tasks: Sequence[Shape], *, exact: bool = False) -> None:
@@ -118,7 +118,7 @@ class Fgd:
         self._known: dict[Shape, int] = {}
 
     def place(self, shape: Shape) -> bool:
-        """Take the room whose fragments grow least; False: the shape fits nowhere."""
+        """Take the room with the least growth of fragments; False: the shape fits nowhere."""
         score, device = self._up_to_date(shape)
         node = int(score.argmax())
         if score[node] < 0:

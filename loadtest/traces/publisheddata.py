@@ -1,4 +1,4 @@
-"""Where published data lies: files that nobody may copy here, in a folder that the user names."""
+"""Published data: files that may not be copied here, in a folder that the user names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a watch tells its consumer."""
+"""What a watch reports to its consumer."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -12,12 +12,10 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Upserted(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is there now; it may be unchanged.
-
-    ``listed``: told by a list, which may have skipped versions; a watch tells every one.
-    """
+    """An object exists now; it may be unchanged."""
 
     object: T
+    #: Whether a list reported it. A list may skip versions, a watch reports every one.
     listed: bool = False
 
 
@@ -28,14 +26,12 @@ class ObjectGone(msgspec.Struct, frozen=True, gc=False):
 
 
 class Synced(msgspec.Struct, frozen=True, gc=False):
-    """A list is complete: all there was at ``resource_version`` has been told.
-
-    ``seen``: the UIDs in it, whenever something may have been told before that is gone
-    now; ``None`` after an undisturbed first list. Consumers of a watch that does not
-    track forget everything that is not in it.
-    """
+    """A list is complete: all objects that existed at ``resource_version`` have been reported."""
 
     resource_version: str
+    #: The UIDs in the list, if objects were reported before that may be gone now; ``None`` after a
+    #: first list without interruption. The consumer of a watch without ``tracks`` forgets every
+    #: object that is not among them.
     seen: frozenset[str] | None = None
 
 

@@ -4,8 +4,8 @@ How lists are read (measured on kube-apiserver 1.35.4, 15,005 pods of 6.3 KB, co
 its own ``/metrics``): pages with ``limit`` and **no** resourceVersion. The first page is a
 consistent read, the others continue at its exact version, and all come from the watch
 cache: ``etcd_request_duration_seconds{operation="list"}`` stayed at the one read that
-filled the cache. For every page it goes through all that is left of the list, though (to be
-seen in ``apiserver_cache_list_fetched_objects_total``): 260 pages of 500 took 10 s of its CPU at
+filled the cache. But for every page the server walks through the whole rest of the list (see
+``apiserver_cache_list_fetched_objects_total``): 260 pages of 500 took 10 s of its CPU at
 130,000 nodes, 26 of 5,000 took 4 (docs/design/first-list.md). The alternatives:
 
 * ``resourceVersion=0`` also comes from the cache, but ``limit`` is then ignored (one
@@ -42,7 +42,7 @@ T = TypeVar("T", bound=KubeObject)
 Body = bytes | msgspec.Struct | Mapping[str, object]
 
 LISTED_ITEMS: Final = 5000
-"""Items of an answer. For each one kube-apiserver goes through all that is left of the list."""
+"""Items of an answer. For each answer kube-apiserver walks through the whole rest of the list."""
 
 Packed = Mapping[Resource[Any], PageDecoder[Any]]
 
@@ -127,7 +127,7 @@ class KubeClient:
 
         ``selectors``: ``labelSelector`` and ``fieldSelector``. A page marked ``anew`` begins
         the list again and takes the place of all pages before it. ``limit``: items of an answer,
-        which may be told as several pages.
+        which may be returned as several pages.
         """
         path = resource.path(namespace=namespace)
         query = {**(selectors or {}), "limit": str(limit)}
@@ -189,7 +189,7 @@ class KubeClient:
         return self._transport.stream(HttpRequest("GET", path, query), idle_s=idle_s)
 
     async def serves(self, resource: Resource[Any]) -> bool:
-        """Tell whether the server knows a resource now, by what it says of the group's version."""
+        """Return whether the server knows a resource now, by its list of the group's version."""
         try:
             answer = await self._transport.send(HttpRequest("GET", resource.root))
         except NotFound:
@@ -197,7 +197,7 @@ class KubeClient:
         return resource.plural in served(answer)
 
     async def ask(self, path: str, body: Body) -> bytes:
-        """Send a review and return the answer. Nothing is stored, so standbys may ask, too."""
+        """Send a review and return the answer. It stores nothing, so standbys may send it, too."""
         return await self._transport.send(
             HttpRequest("POST", path, body=_encoded(body), stores=False)
         )
@@ -213,7 +213,7 @@ class KubeClient:
     async def replace(
         self, resource: Resource[T], name: str, body: Body, *, namespace: str | None = None
     ) -> T:
-        """Replace an object; with its resourceVersion in ``body`` only if it is unchanged."""
+        """Replace an object; with a resourceVersion in ``body`` only if it still has that one."""
         path = resource.path(name, namespace=namespace)
         answer = await self._writes.send(HttpRequest("PUT", path, body=_encoded(body)))
         return self.codec(resource).object(answer)
@@ -230,8 +230,8 @@ class KubeClient:
     ) -> PartialObject:
         """Patch an object or its subresource and return its new metadata.
 
-        Custom resources know no strategic merge: give ``MERGE``. The server does not look for
-        unknown fields: our bodies have none, and looking is a tenth of what a PATCH costs it.
+        Custom resources have no strategic merge: give ``MERGE``. The server does not check for
+        unknown fields: our bodies have none, and the check is a tenth of what a PATCH costs it.
         """
         request = HttpRequest(
             "PATCH",
@@ -252,7 +252,7 @@ class KubeClient:
         uid: str | None = None,
         grace_s: int | None = None,
     ) -> None:
-        """Delete an object; with ``uid`` only that one, else ``Conflict``."""
+        """Delete an object. With ``uid`` only the object of that UID; another is a ``Conflict``."""
         options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}

@@ -4,7 +4,7 @@
 
     KubeError
     ├── TransportError            no answer; the request may or may not have taken effect
-    │   ├── NotSent               no connection: it certainly has not
+    │   ├── NotSent               no connection: it certainly had no effect
     │   └── Fenced                not sent either: this process may not write (any more)
     ├── AuthError                 credentials cannot be loaded
     ├── DecodeError               an answer that is not what the API promises
@@ -23,7 +23,7 @@ import msgspec
 
 from muster.kube.wire import Wire
 
-_SHOWN: Final = 600  # characters of a message that are kept; 422s of pods quote whole diffs
+_SHOWN: Final = 600  # characters of a message, then it is cut; 422s of pods quote whole diffs
 _SERVER_ERRORS: Final = 500  # first code of that class
 
 

@@ -83,7 +83,7 @@ def _nanos(text: str) -> int:
     return -nanos if found["sign"] == "-" else nanos
 
 
-# Pods of a cluster ask for the same few amounts; long texts are not kept.
+# Pods of a cluster ask for the same few amounts; long texts are not remembered.
 _remembered: Final = lru_cache(maxsize=1024)(_nanos)
 
 

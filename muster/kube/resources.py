@@ -9,11 +9,11 @@ from muster.kube.wirestorage import CsiNode, PersistentVolume, PersistentVolumeC
 
 
 class Meta(Protocol):
-    """What any object is told apart by."""
+    """What identifies any object."""
 
     @property
     def namespace(self) -> str:
-        """Return its namespace, "" for what has none."""
+        """Return its namespace, "" for an object without one."""
         ...
 
     @property
@@ -46,11 +46,13 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """One resource type. ``group`` is "" for the core group; ``type`` decodes its objects."""
+    """One resource type."""
 
+    #: "" for the core group.
     group: str
     version: str
     plural: str
+    #: The wire struct that its objects are decoded to.
     type: type[T]
     namespaced: bool = True
 

@@ -1,12 +1,12 @@
-"""Who a token belongs to and what its owner may do: the API server is asked.
+"""Who a token belongs to and what its owner may do, by reviews that the API server answers.
 
 ::
 
     bearer token ──TokenReview──► user, groups ──SubjectAccessReview──► yes or no
-                        └── not authenticated, or made for another audience: nobody
+                        └── not authenticated, or made for another audience: no user
 
-Both are POSTs that store nothing. What signs tokens (ServiceAccount keys, OIDC, a webhook) and
-what authorises (RBAC, a cloud's IAM) is the API server's business.
+Both are POSTs that store nothing. How tokens are signed (ServiceAccount keys, OIDC, a webhook) and
+how users are authorised (RBAC, a cloud's IAM) only the API server knows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class _AccessReview(Wire, frozen=True):
 
 
 async def owner_of(client: KubeClient, token: str, audiences: Sequence[str]) -> UserInfo | None:
-    """Return whose ``token`` it is; None for nobody's, or one made for somebody else.
+    """Return the owner of ``token``; None if it has none, or if it is for another audience.
 
     ``audiences``: it must have been made for one of them; empty: for the API server itself.
     Raises ``KubeError`` where the API server cannot be asked.
@@ -61,13 +61,13 @@ async def owner_of(client: KubeClient, token: str, audiences: Sequence[str]) -> 
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
     answer = await client.ask(TOKEN_REVIEWS, body)
     status = _read(answer, _TokenReview).status
-    # A server that knows nothing of audiences authenticates all the same and names none.
+    # A server without support for audiences authenticates the token and names no audience.
     meant = not audiences or not set(audiences).isdisjoint(status.audiences)
     return status.user if status.authenticated and status.user.username and meant else None
 
 
 async def may(client: KubeClient, user: UserInfo, verb: str, path: str) -> bool:
-    """Return whether ``user`` may ``verb`` the URL ``path``, which no resource lies behind.
+    """Return whether ``user`` may ``verb`` the URL ``path``, which is not the path of a resource.
 
     Raises ``KubeError`` where the API server cannot be asked.
     """

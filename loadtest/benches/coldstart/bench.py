@@ -68,13 +68,12 @@ def run(nodes: int, pods: int, *, tls: bool = False) -> dict[str, float]:
 
 @dataclass(slots=True)
 class _Clock:
-    """What the extender had spent when something happened first.
-
-    ``answers``: those that have all pods; ``asked``: set when the last of them was asked for.
-    """
+    """What the extender had spent when something happened first."""
 
     extender: Program
+    #: The answers that have all pods.
     answers: int
+    #: Set when the last of these answers was asked for.
     asked: asyncio.Event
     asked_s: float = 0.0
     pods_s: float = 0.0
@@ -90,15 +89,15 @@ class _Clock:
 
 
 async def _cold_start(nodes: int, pods: int, *, tls: bool) -> dict[str, float]:
-    told = ["--nodes", str(nodes), "--pods", str(pods)]
+    arguments = ["--nodes", str(nodes), "--pods", str(pods)]
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         made = credentials.create(directory)
         if tls:
-            told += ["--chain", str(made.certificate), "--key", str(made.key)]
+            arguments += ["--chain", str(made.certificate), "--key", str(made.key)]
         async with Children(directory) as children, _session(made) as http:
             _, server = await children.start_module(
-                "server", "loadtest.benches.coldstart.server", *told
+                "server", "loadtest.benches.coldstart.server", *arguments
             )
             port, asked = free_port(), asyncio.Event()
             kubeconfig = made.write_kubeconfig("muster-extender", server)

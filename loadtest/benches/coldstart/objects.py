@@ -8,7 +8,7 @@
 
 The cluster: hosts with 8 GPUs; six DaemonSets on every host; one training pod on every host,
 placed by Muster, in gangs of 64; and Deployments of 50 pods for the rest. Numbers decide
-everything, so nothing is kept but the templates. Objects come in the order of etcd's keys:
+everything, so only the templates are stored. Objects come in the order of etcd's keys:
 namespace, then name.
 """
 

@@ -60,7 +60,7 @@ class Lists:
         return web.json_response({})
 
     async def progress(self, _request: web.Request) -> web.Response:
-        """Tell how many pages of each resource were asked for."""
+        """Return how many pages of each resource were asked for."""
         return web.json_response(self._listed)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -124,7 +124,7 @@ async def _answer(
 
 
 async def serve(nodes: int, pods: int, context: ssl.SSLContext | None) -> None:
-    """Serve on loopback until the process is told to end; with TLS where there is a context."""
+    """Serve on loopback until the process is asked to end; with TLS if there is a context."""
     app = web.Application()
     lists = Lists(nodes, pods)
     app.router.add_get("/progress", lists.progress)

@@ -28,9 +28,10 @@ Figure = float | int | str
 
 @dataclass(slots=True)
 class Tally:
-    """Cases counted by outcome; ``misses``: those that are not optimal, by name."""
+    """Cases counted by outcome."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    #: Those that are not optimal, by name.
     misses: list[str] = field(default_factory=list)
 
     def add(self, name: str, case: Case) -> None:
@@ -72,7 +73,7 @@ class Tally:
 
 
 def reaches(given: Answer, optimum: Optimum) -> bool:
-    """Tell whether a plan is as good as the best; crossings where those are known."""
+    """Return whether a plan is as good as the best; crossings where those are known."""
     if given.used != optimum.used:
         return False
     return optimum.crossings is None or given.crossings == optimum.crossings

@@ -8,8 +8,8 @@
     gang       equal pods, or two or three kinds; required, preferred, slices, or none
 
 Everything here is plain Python: the oracle and the restated rules read it, and share no
-line with the planner. A host without a level's label is a domain of its own there: nobody
-knows whom it is near.
+line with the planner. A host without a level's label is a domain of its own there, since its
+place is not known.
 """
 
 import random
@@ -34,16 +34,17 @@ _SLICED_CASES: Final = 0.3  # share of cases with slices, and of these with slic
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``labels``: one per level above the host, ``None`` where it lacks one."""
+    """One host of a case."""
 
     name: str
+    #: One per level above the host, ``None`` where it has none.
     labels: tuple[str | None, ...]
     gpus: int
     free_gpus: int
     free_millicpu: int
 
     def fits(self, counts: tuple[int, ...], kinds: tuple["Kind", ...]) -> bool:
-        """Tell whether these many pods of each kind fit side by side."""
+        """Return whether these many pods of each kind fit side by side."""
         gpus = sum(n * kind.gpus for n, kind in zip(counts, kinds, strict=True))
         cpu = sum(n * kind.millicpu for n, kind in zip(counts, kinds, strict=True))
         return gpus <= self.free_gpus and cpu <= self.free_millicpu
@@ -65,10 +66,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish.
-
-    ``slices``: (level, members) of every layer of slices, widest first.
-    """
+    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish."""
 
     number: int
     levels: tuple[str, ...]
@@ -76,6 +74,7 @@ class Case:
     kinds: tuple[Kind, ...]
     required: int | None
     preferred: int | None
+    #: (level, members) of every layer of slices, widest first.
     slices: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -89,7 +88,7 @@ class Case:
         return levels if self.preferred is None else (self.preferred, *levels)
 
     def eligible(self, host: Host) -> bool:
-        """Tell whether a host has the labels that the gang requires."""
+        """Return whether a host has the labels that the gang requires."""
         needed = {level for level, _ in self.slices}
         needed |= set() if self.required is None else {self.required}
         return all(host.labels[level] is not None for level in needed)
@@ -113,9 +112,11 @@ def _identity(host: Host, level: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """``makeups``: what slices consist of, units of the layer inside by type, and how many."""
+    """One layer of slices."""
 
+    #: The level that the members of a slice share.
     level: int
+    #: For each sort of slice: its units of the next inner layer, by type, and how many slices.
     makeups: tuple[tuple[tuple[int, ...], int], ...]
 
 

@@ -39,12 +39,11 @@ class OracleMissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """``used``: domains used in ``Case.order``; ``None``: nothing fits.
+    """The best plan that there is for a case."""
 
-    ``crossings``: ring crossings per level, widest first, ``None`` where not solved.
-    """
-
+    #: Domains used, in ``Case.order``; ``None``: nothing fits.
     used: tuple[int, ...] | None
+    #: Ring crossings per level, widest first, ``None`` where not solved.
     crossings: tuple[int, ...] | None
 
 
@@ -187,7 +186,7 @@ class _Model:
         return total
 
     def _ends(self, level: int, above: "_Ends | None") -> "_Ends":
-        """Say where each kind's run through the domains of a level begins and ends."""
+        """Return where each kind's run through the domains of a level begins and ends."""
         model, inside = self._model, self._inside(level)
         ends = _Ends(level, [], [], [], [])
         for k, kind in enumerate(self._case.kinds):
@@ -255,12 +254,10 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Per kind and domain of one level: whether it is held, begun with, ended with.
-
-    ``back``: per kind, whether it may end in the domain that it began in.
-    """
+    """Per kind and domain of one level: whether it is held, begun with, ended with."""
 
     level: int
+    #: Per kind, whether it may end in the domain that it began in.
     back: "list[cp_model.IntVar]"
     held: "list[dict[str, cp_model.IntVar]]"
     first: "list[dict[str, cp_model.IntVar]]"

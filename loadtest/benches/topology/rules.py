@@ -75,7 +75,7 @@ def used(case: Case, placement: Placement) -> tuple[int, ...]:
 
 
 def keeps_required(case: Case, placement: Placement) -> bool:
-    """Tell whether all kinds are in one required domain: Kueue's pod sets need not be."""
+    """Return whether all kinds are in one required domain: Kueue's pod sets need not be."""
     if case.required is None:
         return True
     names = case.domains()[case.required]

@@ -22,11 +22,13 @@ _KEY = GangKey("bench/bench/gang")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the planner did. ``used``: ``None``: no plan; ``errors``: what is wrong with it."""
+    """What the planner did."""
 
+    #: Domains used; ``None``: there was no plan.
     used: tuple[int, ...] | None
     crossings: tuple[int, ...]
     proven: bool
+    #: What is wrong with the plan.
     errors: tuple[str, ...]
 
 

@@ -31,10 +31,10 @@ class Faults:
         *,
         calm: float,
         without: frozenset[str],
-        told: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._world, self._muster, self._scheduler = world, muster, scheduler
-        self._dice, self._calm, self._told = dice, calm, told
+        self._dice, self._calm, self._report = dice, calm, report
         self._loop = asyncio.get_running_loop()
         self._stopped = False
         cluster = ClusterFaults(world, dice, self._for_a_while, lambda: self._stopped)
@@ -56,7 +56,7 @@ class Faults:
             (at,) = self._dice.choices(range(len(self._names)), self._weights)
             done = self._kinds[at]()
             if done:
-                self._told(f"fault {self._names[at]}: {done}")
+                self._report(f"fault {self._names[at]}: {done}")
 
     def stop(self) -> None:
         """End every fault that lasts."""

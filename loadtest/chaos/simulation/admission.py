@@ -1,7 +1,7 @@
 """The webhook in a run: its real mutation, applied as the API server applies a JSON Patch.
 
 With ``failurePolicy: Ignore``: while it is down, pods are created as they were sent, so the
-members of one gang may come gated, ungated, and with a scheduler's name that nobody answers to.
+members of one gang may come gated, ungated, and with the name of a scheduler that does not run.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _POD: Final = msgspec.json.Decoder(wire.Pod)
 
 @dataclass(slots=True)
 class Webhook:
-    """``down``: nobody is there."""
+    """The webhook of the simulation. ``down``: it does not answer."""
 
     down: bool = False
     _policy: ManagedPolicy = field(default_factory=ManagedPolicy)

@@ -22,7 +22,7 @@ _NOBODY: Final = Credentials("http://simulated")
 _RESET: Final = (Lost, NotReached)
 
 
-class Nobody(Auth):
+class Anonymous(Auth):
     """Credentials that are there already: reading them would take a thread."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Connection(Transport):
         retry: Retry | None = None,
         fence: Fence | None = None,
     ) -> None:
-        super().__init__(Nobody(), timeout_s=timeout_s, retry=retry, jitter=jitter)
+        super().__init__(Anonymous(), timeout_s=timeout_s, retry=retry, jitter=jitter)
         self._fence = fence
         self._link = link
         self._limit = None if fence is None else Limit(fence.server_s)

@@ -20,28 +20,30 @@ _GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 @dataclass(slots=True)
 class Job:
-    """One gang. ``absent``: ranks that have not been created yet. ``over``: being deleted.
-
-    ``grouped``: described by a PodGroup. ``lone``: one pod that names no gang. ``held``: its
-    pods carry another controller's gate for a while, as Kueue's do. ``seen``: the webhook
-    sees its pods, where it is up. ``scheduler``: the name that they ask for.
-    """
+    """One gang."""
 
     name: str
     size: int
     minimum: int
     gpus: int
     required: str
+    #: Whether the webhook sees its pods, if it runs.
     seen: bool
+    #: The scheduler name in its pods.
     scheduler: str
     owned: bool
+    #: Whether a PodGroup describes it.
     grouped: bool
     urgent: bool
+    #: Whether it is one pod that names no gang.
     lone: bool
+    #: Whether its pods carry another controller's gate for a while, as with Kueue.
     held: bool
     life_s: float
+    #: Ranks that have not been created yet.
     absent: set[int] = field(default_factory=set)
     doomed: bool = False
+    #: Whether it is being deleted.
     over: bool = False
 
     def pod(self, rank: int) -> JsonObject:

@@ -28,7 +28,7 @@ _REASONS: Final = {409: "Conflict", 422: "Invalid", 429: "TooManyRequests", 500:
 
 
 class Lost(Exception):
-    """No answer; nobody knows whether it was done."""
+    """No answer; the call may have taken effect or not."""
 
 
 class NotReached(Exception):
@@ -100,7 +100,7 @@ class Stream:
         self._wake.set()
 
     def stall(self, seconds: float) -> None:
-        """Say nothing for a while; nothing is lost, the TCP connection just hangs."""
+        """Stay silent for a while; nothing is lost, the TCP connection just hangs."""
         self._stalled_until = self._loop.time() + seconds
 
     def _changed(self, change: Change) -> None:
@@ -160,7 +160,7 @@ _Request = tuple[str, str, Mapping[str, str], bytes, str, str]
 
 
 class Link:
-    """One client's calls and watches. ``counted`` is told how many steps were taken."""
+    """One client's calls and watches. ``counted`` is called with the number of steps taken."""
 
     def __init__(
         self, server: Server, dice: random.Random, counted: Callable[[int], None], name: str

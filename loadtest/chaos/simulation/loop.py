@@ -117,18 +117,18 @@ class _Jump:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """One run's loop. ``time`` starts at 0 and counts seconds that nobody waited for."""
+    """One run's loop. ``time`` starts at 0 and counts virtual seconds."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
 
     def __init__(self, wrong: Callable[[str], None]) -> None:
-        """``wrong`` is told of every exception that no task or callback caught."""
+        """``wrong`` is called for every exception that no task or callback caught."""
         super().__init__()
         self._virtual = 0.0
         self._selector = _Jump(self)
         self._clock_resolution = 1e-9
-        self.set_exception_handler(lambda _, context: wrong(_told(context)))
+        self.set_exception_handler(lambda _, context: wrong(_message(context)))
 
     def time(self) -> float:
         """Return the virtual time in seconds."""
@@ -168,10 +168,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are no file descriptors."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits in a selector, so nobody has to be woken."""
+        """Do nothing: the loop never waits in a selector, so it need not be woken."""
 
 
-def _told(context: dict[str, Any]) -> str:
+def _message(context: dict[str, Any]) -> str:
     error = context.get("exception")
     return f"{context.get('message')}: {error!r}"
 

@@ -27,8 +27,9 @@ _RETRY_S: Final = 61.0  # extender.planning.requeue.REFUSED_RETRY_S and a look o
 
 @dataclass(slots=True)
 class Volumes:
-    """Pairs of gang and node that do not go together. ``now``: virtual seconds."""
+    """Pairs of gang and node that do not go together."""
 
+    #: Returns virtual seconds.
     now: Callable[[], float]
     _refused: dict[str, set[str]] = field(default_factory=dict)
     _kept_off: dict[str, dict[str, float]] = field(default_factory=dict)

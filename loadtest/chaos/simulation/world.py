@@ -57,7 +57,7 @@ class World:
         self.volumes = Volumes(self._loop.time)
         self._touches = 0
         self.ageing = True
-        records.pod_listeners.append(self._told)
+        records.pod_listeners.append(self._on_pod)
         gpus = 8 * sum(shape.hosts)
         self._pause_s = _MEAN_GPUS * _MEAN_STAY_S / (gpus * shape.load)
         self._build(shape)
@@ -118,7 +118,7 @@ class World:
         self._forget_if_gone(job)
 
     def restart(self, job: Job) -> None:
-        """Delete all members of a job whose controller makes them again, as it is now."""
+        """Delete all members of a job; its controller makes them again, as the job is now."""
         for pod in self.records.gang(job.name):
             self.remove(pod.name, pod.uid, grace=self.dice.choice((0, None)))
         if job.grouped:
@@ -194,7 +194,7 @@ class World:
 
     # ── what it reacts to ───────────────────────────────────────────────────────────────
 
-    def _told(self, was: PodRecord | None, now: PodRecord | None) -> None:
+    def _on_pod(self, was: PodRecord | None, now: PodRecord | None) -> None:
         """Act on a change of a pod; later, as everybody does."""
         if now is None:
             if was is not None and was.gang:
@@ -233,7 +233,7 @@ class World:
             self._finish(job)
 
     def _replace(self, was: PodRecord) -> None:
-        """Recreate a lost member; nobody does that for pods without a controller."""
+        """Recreate a lost member; pods without a controller are not recreated."""
         job = self.jobs.get(was.gang)
         if job is None or job.over or was.phase == "Succeeded":
             if job is not None and job.over:

@@ -1,12 +1,12 @@
 """The judge of a run: by the API objects alone, and by what the users asked for.
 
-* **Double allocations**: ``loadtest.testbed.oracles.checker``, told of every change as it happens.
+* **Double allocations**: ``loadtest.testbed.oracles.checker``, fed every change as it happens.
 * **Waits**: every second, for each gang that waits, whether it *fits*: a test of its own
   over what is bound and pinned. How long the same gang fitted without pause and was not
   placed is the wait; it may not exceed ``BOUND_S``.
 * **At rest** (no new fault, no arrival, no end, for ``REST_S``; nodes are as they are): no
   gang fits that is not placed, no pod is neither bound nor waiting for room, and
-  required levels are kept.
+  required levels are respected.
 
 The fit is exact for what runs here: all members of a gang are alike, so a domain takes
 the sum over its nodes of how many fit into each.
@@ -31,7 +31,7 @@ BOUND_S: Final = 300.0
 """hold_seconds (60) + longest back-off of a gang (60) + what a watch may hang before it is
 given up (150) + the longest fault of the network (30)."""
 REST_S: Final = 200.0
-"""Less than the 300 s after which kube-scheduler looks at a pod that nobody woke
+"""Less than the 300 s after which kube-scheduler looks at a pod that was not woken
 (scheduling_queue.go, DefaultPodMaxInUnschedulablePodsDuration): a pod that sleeps is found."""
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-      some bound, too few ──► PARTIAL ──► enough bound: it ran, nobody takes it down any more
+      some bound, too few ──► PARTIAL ──► enough bound: it ran, it is not taken down any more
                                 │              until none of it is bound
                                 └─ never ran, members are missing, all have a controller:
                                    gone within ``rollBackAfterSeconds`` of a calm time
@@ -37,7 +37,7 @@ class _Life:
 
 @dataclass(slots=True)
 class PartialGangJudge:
-    """``roll_back_s``: Muster's patience, None: for ever."""
+    """Judges how long gangs are partial. ``roll_back_s``: Muster's limit, None: no limit."""
 
     roll_back_s: float | None
     _lives: dict[str, _Life] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class PartialGangJudge:
     def wrongly_evicted(
         self, job: Job, pod: PodRecord, pods: list[PodRecord], process_since: float
     ) -> bool:
-        """Whether evicting ``pod`` now takes down a gang that runs, or what nobody replaces."""
+        """Whether evicting ``pod`` now takes down a running gang, or a pod that is not replaced."""
         if not pod.node or pod.ended or pod.going:
             return False
         life = self._lives.get(job.name)

@@ -1,6 +1,6 @@
-"""What the API server says, in small records: read from the objects, shared with nobody judged.
+"""Small records of pods and nodes, read from API objects; the judged code does not share them.
 
-The world acts on them (who is bound, who is to be replaced) and the judge adds them up.
+The world acts on them (binds pods, replaces lost ones), and the judge counts them.
 """
 
 import json
@@ -37,13 +37,7 @@ _UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """A pod as it is now.
-
-    ``blocked``: another controller's gate is on it, or it asks for a scheduler that is not
-    there.
-
-    ``target``: node of its plan, "" while it is gated or without one.
-    """
+    """A pod as it is now."""
 
     uid: str
     name: str
@@ -51,8 +45,10 @@ class PodRecord:
     node: str
     phase: str
     gated: bool
+    #: Whether another controller's gate is on it, or it asks for a scheduler that does not run.
     blocked: bool
     going: bool
+    #: Node of its plan, "" while it is gated or without one.
     target: str
     requests: Resources
 
@@ -63,16 +59,17 @@ class PodRecord:
 
     @property
     def holds(self) -> str:
-        """Return the node whose room it takes, or is pinned to; "" for none."""
+        """Return the node on which it takes room, or to which it is pinned; "" for none."""
         return "" if self.ended else self.node or self.target
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node as it is now. ``open``: neither cordoned nor tainted against new pods."""
+    """A node as it is now."""
 
     name: str
     rack: str
+    #: Whether it is neither cordoned nor tainted against new pods.
     open: bool
     allocatable: Resources
 

@@ -1,6 +1,6 @@
 """Who led when: judged by the Lease and by what reached the API server.
 
-* Leaders' writes come in *terms*: once a successor has written, nobody before it writes again.
+* Leaders' writes come in *terms*: once a successor has written, no earlier leader writes again.
 * A Lease does not lie idle: when its holder has not renewed it for the lease's duration, and a
   fit replica has been there all that time, it is taken.
 
@@ -17,10 +17,11 @@ from loadtest.testbed.standins.apiserver.store import Change
 
 @dataclass(slots=True)
 class Terms:
-    """Follows the terms of ``muster``. Times are virtual seconds; ``slack_s``: for retries."""
+    """Follows the terms of ``muster``. Times are virtual seconds."""
 
     muster: Muster
     lease_s: float
+    #: Time that retries may take.
     slack_s: float
     late_writes: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
@@ -64,7 +65,7 @@ class Terms:
         if waits_s > self.lease_s + self.slack_s:
             text = f"the Lease of {self._holder or 'nobody'} lay idle for {waits_s:.0f} s"
             self.idle.append(text)
-            self._changed_at = now  # told once
+            self._changed_at = now  # reported once
 
     def _follow(self, replica: Replica, now: float) -> None:
         me = replica.identity

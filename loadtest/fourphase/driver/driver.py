@@ -248,7 +248,7 @@ class Driver:
     async def _lose_nodes(self, phase: PhasePlan, log: PhaseLog) -> None:
         """Drain some nodes and let others vanish with what is on them."""
         chance = random.Random(f"{self.plan.seed}/{phase.spec.name}/nodes")
-        used = self._watching.in_use()  # first: to lose a node that nobody uses shows nothing
+        used = self._watching.in_use()  # first: to lose an unused node shows nothing
         order = chance.sample(self.usable, len(self.usable))
         order.sort(key=lambda host: host not in used)
         lost = drawn_from_all(order, phase.drain + phase.fail, self.plan.pools)

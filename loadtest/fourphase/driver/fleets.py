@@ -93,15 +93,15 @@ def _cut(fleet: Fleet, nodes: int, chance: random.Random) -> Iterator[Host]:
     """
     blocks = Counter(host.block for host in fleet.hosts)
     shares = dict(zip(blocks, divided(nodes, list(blocks.values())), strict=True))
-    kept: set[str] = set()
+    chosen: set[str] = set()
     for block, share in shares.items():
         leaves: dict[str, list[str]] = {}
         for host in fleet.hosts:
             if host.block == block:
                 leaves.setdefault(host.rack, []).append(host.name)
         drawn = chance.sample(list(leaves), len(leaves))
-        kept.update([name for rack in drawn for name in leaves[rack]][:share])
-    yield from (host for host in fleet.hosts if host.name in kept)
+        chosen.update([name for rack in drawn for name in leaves[rack]][:share])
+    yield from (host for host in fleet.hosts if host.name in chosen)
 
 
 # ── openb ───────────────────────────────────────────────────────────────────────────────
@@ -110,7 +110,7 @@ def _cut(fleet: Fleet, nodes: int, chance: random.Random) -> Iterator[Host]:
 def _openb(nodes: int, seed: int, data: Path) -> Fleet:
     """Take of every kind of machine its share; kinds follow each other in an order drawn by seed.
 
-    Kinds whose share is less than half a machine are left to the larger ones.
+    Kinds with a share of less than half a machine are left out in favour of the larger ones.
     """
     machines = openb.read_machines(located(data, OPENB_MACHINES, "--fleet openb"))
     kinds = Counter(machines)

@@ -1,4 +1,4 @@
-"""What gangs lack that nothing has moved for: asked of the API server, told in words.
+"""Why gangs were given up: read from the API server, and returned as sentences.
 
 A phase does not wait for ever (``patience``). Whoever reads that some of its gangs were given up
 asks why, and by then the cluster is gone.
@@ -21,23 +21,24 @@ async def lacking(
 ) -> list[str]:
     """Return a sentence for each of the first gangs that wait, and one for those that leave.
 
-    ``waiting``, ``leaving``: names of attempts that are not whole, and whose pods are to be gone.
+    ``waiting``: names of attempts that are not whole. ``leaving``: names of attempts that should
+    be gone, and still have pods.
     """
-    told = [await _gang(api, watching, watching.gangs[name]) for name in waiting[:NAMED]]
-    if others := len(waiting) - len(told):
-        told.append(f"and {others:,} more")
+    lines = [await _gang(api, watching, watching.gangs[name]) for name in waiting[:NAMED]]
+    if others := len(waiting) - len(lines):
+        lines.append(f"and {others:,} more")
     still = [f"{name} ({watching.gangs[name].present:,} pods)" for name in leaving[:NAMED]]
     if still:
-        told.append(f"{len(leaving):,} gangs have still to leave: {', '.join(still)}")
-    return told
+        lines.append(f"{len(leaving):,} gangs have still to leave: {', '.join(still)}")
+    return lines
 
 
 async def _gang(api: Api, watching: Watching, seen: Seen) -> str:
-    told = f"gang {seen.name}: {seen.bound} of {seen.size} pods bound, {seen.present} there"
+    line = f"gang {seen.name}: {seen.bound} of {seen.size} pods bound, {seen.present} there"
     if seen.lost:
-        told += f", {len(seen.lost)} lost"
+        line += f", {len(seen.lost)} lost"
     pod = next(watching.unbound(seen), None)
-    return told if pod is None else f"{told}; {pod}: {await _pod(api, pod)}"
+    return line if pod is None else f"{line}; {pod}: {await _pod(api, pod)}"
 
 
 async def _pod(api: Api, name: str) -> str:
@@ -45,7 +46,7 @@ async def _pod(api: Api, name: str) -> str:
         pod = await api.get(f"{PODS}/{name}")
     except (ApiFailed, *LOST) as failed:
         return str(failed) or type(failed).__name__  # an API server that is away may be the reason
-    return "; ".join(_state(pod)) or "nobody has said anything of it"
+    return "; ".join(_state(pod)) or "its status says nothing"
 
 
 def _state(pod: JSON) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _state(pod: JSON) -> Iterator[str]:
     if when := text_at(pod, "metadata", "deletionTimestamp"):
         yield f"is being deleted since {when}"
     if node := text_at(pod, "spec", "nodeName"):
-        yield f"is on {node}, and no watch has told of that"
+        yield f"is on {node}, and no watch has reported that"
     for gate in items_at(pod, "spec", "schedulingGates"):
         yield f"waits at the gate {text_at(gate, 'name')}"
     for condition in items_at(pod, "status", "conditions"):

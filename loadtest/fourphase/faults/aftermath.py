@@ -35,7 +35,7 @@ def _figures(record: Record, bound: Times) -> dict[str, Any]:
         "kind": str(record.kind),
         "phase": record.phase,
         "what": HABITS[record.kind].what,
-        "told": record.told,
+        "told": record.result,
         "struck_s": round(record.struck, 3),
         "over_s": round(record.over, 3),
         "next_bound_after_s": None if following is None else round(following, 3),
@@ -56,7 +56,7 @@ def longest_gap(bound: Times, struck: float, well: float) -> float | None:
 
 
 def notes(revived: int) -> list[str]:
-    """Return what is to be told of extenders that ended by themselves."""
+    """Return the report's lines on extenders that ended by themselves."""
     if not revived:
         return []
     return [

@@ -6,7 +6,7 @@
                                └─ /readyz is asked all the time: was it lost, when was it back
 
 A phase does not end before its faults are over and the extender is ready again. As long as it is
-not ready nobody can be placed, so that time is not held against the gangs that wait.
+not ready no gang can be placed, so that time does not count against the gangs that wait.
 """
 
 import asyncio
@@ -42,14 +42,15 @@ _NAMED: Final = 3  # nodes in a table's cell
 
 @dataclass(slots=True)
 class Record:
-    """A fault that struck. Seconds of the run; ``ready_again``: None if it was never unready."""
+    """A fault that struck. Times in seconds of the run."""
 
     kind: Kind
     phase: str
     struck: float
     over: float = 0.0
+    #: When the extender was ready again, ``None`` if it was ready all the time.
     ready_again: float | None = None
-    told: str = ""
+    result: str = ""
 
 
 class Faults:
@@ -121,7 +122,7 @@ class Faults:
     async def _kill_extender(self, _: Fault, record: Record, __: asyncio.Event) -> None:
         async with self._processes:
             program = self._armed.leader()
-            record.told = program.name
+            record.result = program.name
             self._armed.down.add(program.name)
             program.kill()
             program.start()
@@ -138,7 +139,7 @@ class Faults:
             self._armed.down.add(program.name)
             await program.stop()
             after = await self._led(but=before)
-            record.told = f"{before} to {after}"
+            record.result = f"{before} to {after}"
             program.start()
             await program.wait_ready(self._armed.ready_s)
             self._armed.down.discard(program.name)
@@ -165,15 +166,18 @@ class Faults:
     async def _storm(self, fault: Fault, record: Record, placed: asyncio.Event) -> None:
         """Cut watches again and again; with 410s, what they resume from is gone."""
         gone = fault.kind is Kind.GONE_STORM
-        end, times = _until(self._watching.now(), fault), 0
+        end, times, pause = _until(self._watching.now(), fault), 0, REPEAT_S
         while True:
+            bound = self._watching.bound
             await self._cut(fault.kind, gone=gone)
             times += 1
             rest = end - self._watching.now()
             if rest <= 0 or (fault.seconds is None and placed.is_set()):
                 break
-            await _either(placed if fault.seconds is None else None, min(rest, REPEAT_S))
-        record.told = f"{times} times"
+            await _either(placed if fault.seconds is None else None, min(rest, pause))
+            if fault.seconds is None:
+                pause = next_pause(pause, progress=self._watching.bound > bound)
+        record.result = f"{times} times"
 
     async def _cut(self, kind: Kind, *, gone: bool) -> None:
         if self._is_proxied(kind):
@@ -190,7 +194,7 @@ class Faults:
         before = (await self._tell(**{name: str(share)})).get(name, 0)
         rest = _until(self._watching.now(), fault) - self._watching.now()
         await _either(placed if fault.seconds is None else None, rest)
-        record.told = f"{(await self._tell(**{name: '0'})).get(name, 0) - before} requests"
+        record.result = f"{(await self._tell(**{name: '0'})).get(name, 0) - before} requests"
 
     def _is_proxied(self, kind: Kind) -> bool:
         return kind in PROXIED[isinstance(self._place.plane, ControlPlane)]
@@ -209,7 +213,7 @@ class Faults:
         order = chance.sample(driver.usable, len(driver.usable))
         hosts = sorted(order, key=lambda host: host not in used)[:count]
         there = [await api.get(f"{_NODES}/{host}") for host in hosts]
-        record.told = ", ".join(hosts[:_NAMED]) + (" …" if count > _NAMED else "")
+        record.result = ", ".join(hosts[:_NAMED]) + (" …" if count > _NAMED else "")
         await driver.fail(hosts, driver.logs[-1])
         await asyncio.sleep(fault.seconds or 0.0)
         while self._watching.victims(hosts):  # noqa: ASYNC110  the watch sets no Event per node
@@ -221,26 +225,36 @@ class Faults:
         clock = self._armed.clock
         if clock is None:
             raise ProgramFailed("clock-step: the extender was started with the machine's clock")
-        record.told = "an hour ahead, and back"
+        record.result = "an hour ahead, and back"
         clock.set(STEP_S)
         await asyncio.sleep(fault.seconds or 0.0)
         clock.set(0.0)
 
 
 def due(fault: Fault, bound: int, pods: int) -> bool:
-    """Tell whether a fault strikes now: ``bound`` since its phase began, which brings ``pods``."""
+    """Return whether a fault strikes now: ``bound`` of its phase's ``pods`` are bound."""
     return bound >= fault.strikes_at * pods
+
+
+def next_pause(pause: float, *, progress: bool) -> float:
+    """Return the seconds to the next cut of a storm that lasts until its phase is placed.
+
+    ``progress``: whether a pod was bound since the last cut. On a slow machine a watch may bring
+    nothing within ``REPEAT_S``. Then the pause doubles: else the storm would prevent that its phase
+    is placed, and would never end.
+    """
+    return REPEAT_S if progress else pause * 2
 
 
 def as_new(node: JSON) -> JSON:
     """Return a node as a kubelet would register it again."""
     metadata = node["metadata"]
-    kept = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
+    own = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
     spec = {key: value for key, value in node.get("spec", {}).items() if key != "unschedulable"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": kept,
+        "metadata": own,
         "spec": spec,
         "status": node["status"],
     }

@@ -36,13 +36,13 @@ class Kind(StrEnum):
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One fault of a phase. ``at``: share of the phase's pods bound, 0 at once; ``lasts``: seconds.
-
-    Without them it does as its kind does (``HABITS``).
-    """
+    """One fault of a phase."""
 
     kind: Kind
+    #: Share of the phase's pods that are bound when it strikes, 0: at once; ``None``: as ``HABITS``
+    #: has it for the kind.
     at: float | None = None
+    #: Seconds; ``None``: as ``HABITS`` has it for the kind.
     lasts: float | None = None
 
     @property
@@ -58,11 +58,15 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """How a kind goes. ``lasting``: whether there is a length to choose."""
+    """How a kind of fault goes by default."""
 
+    #: What happens, for the report.
     what: str
+    #: Share of the phase's pods that are bound when it strikes.
     at: float = 0.5
+    #: Seconds; ``None``: until the phase is placed.
     lasts: float | None = None
+    #: Whether its length can be chosen.
     lasting: bool = True
 
 
@@ -71,12 +75,12 @@ HABITS: Final[Mapping[Kind, Habit]] = {
         "SIGKILL for the extender that leads, started again at once", lasting=False
     ),
     Kind.LEADER_CHANGE: Habit(
-        "the leading of two extenders is told to end and hands over", lasting=False
+        "the leading of two extenders is asked to end and hands over", lasting=False
     ),
     Kind.RESTART_API_SERVER: Habit(
         "SIGKILL for the API server, started again at once", lasting=False
     ),
-    Kind.WATCH_DROPS: Habit("every watch is cut, once a second", at=0.25),
+    Kind.WATCH_DROPS: Habit("every watch is cut, once a second while pods are bound", at=0.25),
     Kind.GONE_STORM: Habit("watches are cut and resumed versions are gone, once a second", lasts=3),
     Kind.SLOW_RESPONSES: Habit("5 % of the API server's answers come 2 s late", at=0.0),
     Kind.CONFLICTS: Habit("1 % of the changes of objects get 409 Conflict", at=0.0),

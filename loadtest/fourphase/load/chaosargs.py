@@ -16,9 +16,10 @@ from loadtest.fourphase.load.spec import Spec, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One word of ``--chaos``. ``phase``: "" is every phase."""
+    """One word of ``--chaos``."""
 
     fault: Fault
+    #: "" is every phase.
     phase: str = ""
 
 

@@ -34,19 +34,21 @@ SOURCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One model. ``model``: as GPU feature discovery writes it; ``share``: percent of the hosts.
+    """One GPU model of the fleet."""
 
-    ``rack``, ``block``: hosts of a full one. ``nvlink``: NVLink joins the hosts of a rack.
-    """
-
+    #: Its name as GPU feature discovery writes it.
     model: str
     name: str
+    #: Percent of the hosts.
     share: int
     gpus: int
+    #: Hosts of a full one.
     rack: int
+    #: Hosts of a full one.
     block: int
     millicpu: int
     memory_mib: int
+    #: Whether NVLink joins the hosts of a rack.
     nvlink: bool = False
 
 

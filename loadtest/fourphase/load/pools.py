@@ -24,20 +24,20 @@ NEAR_HOSTS: Final = 16  # of a rack in the grid: larger gangs prefer a block
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What each pod of a gang asks for.
-
-    ``pool``: whose room it takes, ``room``: how much of it. ``selector``: node labels it needs;
-    ``models``: of these GPU models any, none for whichever. ``near``: pods of a gang that still
-    prefers one domain of ``level``, a larger one prefers a block.
-    """
+    """What each pod of a gang asks for."""
 
     gpus: int = GPUS_PER_HOST
+    #: The pool that has room for it.
     pool: str = ""
+    #: How many units of the pool's room it takes.
     room: int = 1
+    #: Node labels it needs.
     selector: tuple[tuple[str, str], ...] = ()
+    #: Any of these GPU models; empty: any model at all.
     models: tuple[str, ...] = ()
     millicpu: int = 1000
     memory_mib: int = 1024
+    #: Gangs of up to so many pods prefer one domain of ``level``, larger ones prefer a block.
     near: int = NEAR_HOSTS
     level: str = names.RACK
 
@@ -56,9 +56,10 @@ WHOLE_HOST: Final = Ask()
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Hosts that the same pods may use. ``hosts``: name → its units of room."""
+    """Hosts that the same pods may use."""
 
     ask: Ask
+    #: Name → its units of room.
     hosts: Mapping[str, int] = field(repr=False)
 
     @property

@@ -45,12 +45,14 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """One phase with its sizes. ``drain``, ``fail``: number of nodes."""
+    """One phase with its sizes."""
 
     index: int
     spec: Phase
     gangs: tuple[GangPlan, ...]
+    #: Number of nodes.
     drain: int
+    #: Number of nodes.
     fail: int
 
     @property
@@ -61,17 +63,17 @@ class PhasePlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """The whole load. ``scale``: pods here for each pod of the file; ``pools``: of the fleet.
-
-    ``replayed``: the trace, where one stands in the place of the phases.
-    """
+    """The whole load."""
 
     nodes: int
     seed: int
+    #: Pods here for each pod of the file.
     scale: float
     spec: Spec
     phases: tuple[PhasePlan, ...]
+    #: The pools of the fleet.
     pools: tuple[Pool, ...] = ()
+    #: The trace that is replayed instead of phases.
     replayed: Replayed | None = None
 
     @property
@@ -96,7 +98,7 @@ class LoadPlan:
 def plan(spec: Spec, nodes: int, *, seed: int = 0, pools: Sequence[Pool] = ()) -> LoadPlan:
     """Decide the load for a cluster of ``nodes``; raises ``SpecError`` when it is too small.
 
-    ``pools``: of a fleet whose hosts differ; their hosts count then, those without GPUs do not.
+    ``pools``: of a fleet with different hosts. Then only hosts in pools count, which have GPUs.
     """
     nodes = sum(pool.room for pool in pools) or nodes
     if nodes < FEWEST_NODES:

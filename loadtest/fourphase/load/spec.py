@@ -25,7 +25,8 @@ HIGHEST_PRIORITY: Final = 1_000_000_000
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?")
 
-# Where a size comes from: published by who ran it, told by others, computed from those, chosen.
+# Where a size comes from: published by the operator, reported by others, computed from those, or
+# chosen by us.
 Figure = Literal["primary", "secondary", "derived", "ours"]
 
 
@@ -46,18 +47,17 @@ class PriorityClass(_Strict, frozen=True):
 
 
 class Arrival(_Strict, frozen=True):
-    """Work that comes during a phase.
-
-    ``pods``: at full size. ``gangs``: size → weight, drawn until the pods are spent.
-    ``per_second``: pods per second, 0 as fast as the API server takes them. ``runs``: seconds
-    from whole to done; ``None`` runs until it is removed.
-    """
+    """Work that comes during a phase."""
 
     class_: str = msgspec.field(name="class")
+    #: Number of pods at full size.
     pods: int
+    #: Size → weight, drawn until the pods are spent.
     gangs: dict[int, int]
     figure: Figure
+    #: Pods per second, 0 as fast as the API server takes them.
     per_second: float = 0.0
+    #: Seconds from whole to done; ``None``: it runs until it is removed.
     runs: float | None = None
 
 
@@ -69,34 +69,34 @@ class Published(_Strict, frozen=True):
 
 
 class Phase(_Strict, frozen=True):
-    """One phase, in the order in which its fields take effect.
-
-    ``finish``: class → share of its gangs that end well. ``drain``, ``fail``: shares of the
-    nodes. ``chaos``: faults that strike while it is placed. ``hold``: seconds at rest once
-    everything is bound. ``remove``: classes that leave.
-    """
+    """One phase, in the order in which its fields take effect."""
 
     name: str
     title: str
     arrivals: tuple[Arrival, ...] = ()
+    #: Class → share of its gangs that end well.
     finish: dict[str, float] = {}
+    #: Shares of the nodes.
     drain: float = 0.0
+    #: Shares of the nodes.
     fail: float = 0.0
+    #: Faults that strike while it is placed.
     chaos: tuple[Fault, ...] = ()
+    #: Seconds at rest once everything is bound.
     hold: float = 0.0
+    #: Classes that leave.
     remove: tuple[str, ...] = ()
     published: tuple[Published, ...] = ()
 
 
 class Spec(_Strict, frozen=True):
-    """All phases. ``nodes``: size of the cluster that the sizes belong to.
+    """All phases."""
 
-    ``patience``: seconds without any movement after which what still waits is given up.
-    """
-
+    #: Nodes of the cluster that the sizes are meant for.
     nodes: int
     classes: dict[str, PriorityClass]
     phases: tuple[Phase, ...]
+    #: Seconds without any movement after which the gangs that still wait are given up.
     patience: float = 30.0
 
 

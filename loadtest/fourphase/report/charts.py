@@ -25,15 +25,13 @@ COLOURS: Final = 8  # classes s0 … s7 of the page
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a plot: points in order of x; a y of ``None`` leaves a gap.
-
-    ``dots``: every point is marked, so that one alone shows too.
-    """
+    """One line of a plot: points in order of x; a y of ``None`` leaves a gap."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
     steps: bool = False
+    #: Whether every point is marked, so that a single point is visible, too.
     dots: bool = False
 
 
@@ -57,13 +55,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis runs over. ``log``: decades, for values above 0. ``only``: its ticks."""
+    """The range of an axis."""
 
     title: str
     low: float
     high: float
+    #: Whether it is logarithmic, for values above 0.
     log: bool = False
     unit: str = ""
+    #: The only ticks that it has.
     only: tuple[float, ...] = ()
 
     def place(self, value: float) -> float:

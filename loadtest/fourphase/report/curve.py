@@ -6,7 +6,7 @@
                     (fourphase.run.turns.play: both sides in turns, the order turns every round)
 
 A size that fails keeps its finished rounds, and the others are measured all the same. So does one
-that a signal breaks off: what there is is kept after every round.
+that a signal breaks off: the results so far are stored after every round.
 
 How many gangs a size gets: pods at most as many as the bare side binds in ``BARE_BUDGET_S``, so
 that a round lasts minutes where a bare kube-scheduler is slow; ``MOST_PODS`` where it is fast; and
@@ -52,15 +52,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for. No ``sizes``: the standard ones up to the run's, and that one.
+    """What is asked for."""
 
-    ``gang``: pods of a gang; ``None``: ``GANG``, half of the nodes at most. ``alone``: without
-    the phases.
-    """
-
+    #: Numbers of nodes; empty: the standard ones up to the run's size, and that size.
     sizes: tuple[int, ...] = ()
+    #: Pods of a gang; ``None``: ``GANG``, but at most half of the nodes.
     gang: int | None = None
     rounds: int = ROUNDS
+    #: Whether the phases are left out.
     alone: bool = False
 
 
@@ -95,10 +94,11 @@ def _load(nodes: int, gang: int | None) -> Load:
 
 @dataclass(frozen=True, slots=True)
 class AtSize:
-    """What came out at one size. ``failure``: why rounds are missing, empty if none is."""
+    """What came out at one size."""
 
     load: Load
     rounds: tuple[Round, ...]
+    #: Why rounds are missing, empty if none is.
     failure: str = ""
 
     def figures(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ async def measure(
 ) -> None:
     """Measure each size on a control plane opened for it; raises ``AssetError``.
 
-    ``keep`` is told of a size after each of its rounds, of all of them so far, and at its end.
+    ``keep`` is called with a size after each of its rounds, with all rounds so far, and at its end.
     """
     for load in sizes:
         keep(await _at_size(load, rounds, open_, say, keep))
@@ -141,7 +141,7 @@ async def _at_size(
             for number in range(rounds):
                 say(f"round {number + 1} of {rounds}")
                 done.append(await turns.play(plane, api, load, number))
-                say(_told(done[-1]))
+                say(_line(done[-1]))
                 keep(AtSize(load, tuple(done), _lacks(rounds, number + 1)))
     except (*_FAILURES, ExceptionGroup) as error:
         failure = first(error)
@@ -170,7 +170,7 @@ def _lacks(rounds: int, done: int) -> str:
     return "" if done == rounds else f"broken off after round {done} of {rounds}"
 
 
-def _told(each: Round) -> str:
+def _line(each: Round) -> str:
     muster, bare = each.muster.drain.pods_per_second, each.bare.drain.pods_per_second
     return f"Muster {muster:,.0f} pods/s, bare {bare:,.0f} pods/s: {each.ratio:.2f}x"
 

@@ -89,12 +89,12 @@ def _cpu(used: dict[str, float], programs: list[str]) -> list[str]:
 # ── in words ────────────────────────────────────────────────────────────────────────────
 
 
-def told(sizes: Sizes) -> list[str]:
+def sentences(sizes: Sizes) -> list[str]:
     """Return what the tables do not say: what failed, was cut, or was found."""
-    return [line for size in sizes for line in _told(size)]
+    return [line for size in sizes for line in _sentences(size)]
 
 
-def _told(size: dict[str, Any]) -> Iterator[str]:
+def _sentences(size: dict[str, Any]) -> Iterator[str]:
     at = f"{size['nodes']:,} nodes"
     if size["failure"]:
         why = size["failure"].partition("\n")[0]

@@ -68,7 +68,7 @@ def histogram(times: Times, until: float, width: float) -> Times:
 
 
 def within(times: Times, began: float, ended: float) -> Mask:
-    """Tell which times lie in [began, ended), bool[n]."""
+    """Return which times lie in [began, ended), bool[n]."""
     return (times >= began) & (times < ended)
 
 

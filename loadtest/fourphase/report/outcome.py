@@ -35,24 +35,25 @@ _BINS: Final = 240  # of a plot over time
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for. ``real``: minor of a real control plane; ``pods``: in a full cluster.
-
-    ``beside``: the turns with a bare kube-scheduler, if any.
-    ``replay``: a trace in the place of the phases; ``data``: folder of published fleets, traces.
-    ``chaos``: what followed each ``--chaos`` (``loadtest.fourphase.load.chaosargs``).
-    ``kubelets``: who was asked to run the pods, ``None``: as fits.
-    """
+    """What was asked for."""
 
     nodes: int
+    #: Pods of a full cluster.
     pods: int | None = None
+    #: Kubernetes minor of a real control plane, ``None``: the simulated one.
     real: Minor | None = None
     phases: Path | None = None
     seed: int = 0
+    #: The comparison with a bare kube-scheduler, if one was asked for.
     beside: Asked | None = None
     fleet: str = "grid"
+    #: A trace that is replayed instead of the phases.
     replay: Replay | None = None
+    #: Folder of published fleets and traces.
     data: Path = Path()
+    #: The values of ``--chaos`` (``loadtest.fourphase.load.chaosargs``).
     chaos: tuple[str, ...] = ()
+    #: What should run the pods; ``None``: chosen by the size.
     kubelets: str | None = None
 
     def pods_run_by(self) -> Kubelets:
@@ -62,7 +63,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything a report is made from. ``seconds``: length of the run."""
+    """Everything a report is made from."""
 
     settings: Settings
     command: str
@@ -72,6 +73,7 @@ class Outcome:
     samples: Samples
     logs: list[PhaseLog]
     verdict: Verdict
+    #: Length of the run.
     seconds: float
     faults: Sequence[Record] = ()
     revived: int = 0  # extenders that lost their Lease, ended and were started again
@@ -151,7 +153,7 @@ class Outcome:
     # ── any stretch of time ─────────────────────────────────────────────────────────────
 
     def _span(self, began: float, ended: float) -> dict[str, Any]:
-        """Return what is told of every phase, and of all of them together."""
+        """Return the figures of a phase, or of all phases together."""
         pods = self.watching.pods
         created, bound = pods.time("created"), pods.time("bound")
         came = figures.within(created, began, ended)

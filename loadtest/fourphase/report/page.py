@@ -76,7 +76,7 @@ def _phases(report: Report) -> Iterator[str]:
 def _beside_bare(sizes: curvepage.Sizes) -> Iterator[str]:
     yield f"<h2>{escape(curvepage.TITLE)}</h2>"
     yield f"<p>{escape(curvepage.headline(sizes))}</p>"
-    yield _items(curvepage.told(sizes))
+    yield _items(curvepage.sentences(sizes))
     yield curvepage.plots(sizes)
     yield _table(curvepage.HEAD, curvepage.rows(sizes))
     yield _table(curvepage.cpu_head(sizes), curvepage.cpu_rows(sizes))

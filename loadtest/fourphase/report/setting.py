@@ -19,7 +19,7 @@ KIND_HEAD: Final = ("GPU model", "hosts", "GPUs each", "GPUs")
 
 
 def of_fleet(name: str, fleet: Fleet, seed: int) -> Figures:
-    """Return what is told of the fleet; ``models``: from the most hosts to the fewest."""
+    """Return the fleet's part of the report; ``models``: from the most hosts to the fewest."""
     kinds = Counter((host.model, host.gpus) for host in fleet.hosts)
     return {
         "name": name,

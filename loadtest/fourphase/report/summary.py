@@ -12,7 +12,7 @@ _SHOWN_FINDINGS: Final = 10
 
 
 def markdown(report: Report) -> str:
-    """Return the summary, ready to be printed or kept."""
+    """Return the summary, ready to be printed or stored."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -56,7 +56,7 @@ def _beside_bare(sizes: curvepage.Sizes) -> Iterator[str]:
     yield f"## {curvepage.TITLE}"
     yield ""
     yield f"**{curvepage.headline(sizes)}**"
-    yield from (f"- {line}" for line in curvepage.told(sizes))
+    yield from (f"- {line}" for line in curvepage.sentences(sizes))
     yield ""
     yield from table(curvepage.HEAD, curvepage.rows(sizes))
     yield ""
@@ -182,7 +182,7 @@ def published(report: Report) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a Markdown table whose source is aligned, so that it also reads as it is."""
+    """Yield a Markdown table with an aligned source, so that it can be read as plain text."""
     widths = [max(len(cells[i]) for cells in [head, *rows]) for i in range(len(head))]
     for cells in (head, ["-" * width for width in widths], *rows):
         yield "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"

@@ -13,17 +13,17 @@ from loadtest.testbed.oracles.checker import Checker, Finding
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found wrong, in words. ``pods``, ``nodes``: objects listed at the end.
-
-    ``longest_partial_s``: for how long any gang was partial at most, finding or not.
-    """
+    """What was found wrong, in words."""
 
     over_allocatable: tuple[str, ...]
     partial_gangs: tuple[str, ...]
     bound_twice: tuple[str, ...]
     unplaced_gangs: tuple[str, ...]
+    #: Objects listed at the end.
     pods: int
+    #: Objects listed at the end.
     nodes: int
+    #: The longest time that any gang was partial, whether or not that is a finding.
     longest_partial_s: float = 0.0
 
     @property

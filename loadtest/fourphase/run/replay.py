@@ -10,7 +10,7 @@ the beginning, as class ``earlier``, and is not counted in the waits of the clas
 times longer than one turn are cut to it, which changes nothing while jobs arrive: no such job
 ends before the last arrival either way.
 
-Nobody gives way: all jobs have one priority and wait until Muster finds them room.
+No job gives way: all jobs have one priority and wait until Muster finds them room.
 """
 
 import math
@@ -38,10 +38,13 @@ PATIENCE_S: Final = 30.0  # beyond the longest run
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A published trace: where it lies, where it comes from, how it is read."""
+    """A published trace."""
 
+    #: Below the folder of published data.
     file: Path
-    told: str
+    #: Where it comes from, for the report.
+    described: str
+    #: Returns the trace of a file.
     read: Callable[[Path, int, int], Trace]
 
 
@@ -66,26 +69,26 @@ def plan(replay: Replay, fleet: Fleet, *, seed: int, data: Path) -> LoadPlan:
     path = located(data, source.file, f"--trace {replay.trace}")
     trace = source.read(path, replay.jobs, seed)
     asks = _Asks(fleet)
-    kept = tuple(job for job in trace.jobs if asks.fits(job))
-    if not any(job.gpus for job in kept):
+    fitting = tuple(job for job in trace.jobs if asks.fits(job))
+    if not any(job.gpus for job in fitting):
         raise SpecError(
             f"--trace {replay.trace}: none of its {len(trace.jobs)} jobs with GPUs fits on the "
             f"empty fleet of {len(fleet.hosts)} hosts: take more --jobs, more --nodes"
         )
-    stream = turning(Trace(trace.title, kept), fleet, replay.load)
+    stream = turning(Trace(trace.title, fitting), fleet, replay.load)
     speed = replay.speed or stream.span / TURN_S
     replayed = Replayed(
         name=replay.trace,
-        source=source.told,
-        jobs=len(kept),
-        gangs=sum(job.pods > 1 for job in kept),
+        source=source.described,
+        jobs=len(fitting),
+        gangs=sum(job.pods > 1 for job in fitting),
         earlier=stream.warm,
         load=replay.load,
         speed=speed,
         closer=stream.speedup,
         arriving_s=stream.span / speed,
-        too_large=len(trace.jobs) - len(kept),
-        rounded_up=sum(isinstance(job, Task) and job.rounded for job in kept),
+        too_large=len(trace.jobs) - len(fitting),
+        rounded_up=sum(isinstance(job, Task) and job.rounded for job in fitting),
     )
     return _load(replayed, tuple(_gangs(replayed, stream, asks)), fleet, seed)
 

@@ -2,7 +2,7 @@
 
 ::
 
-    phases ─► report kept ─► size: round ─► report kept ─► round ─► report kept ─► size …
+    phases ─► report stored ─► size: round ─► report stored ─► round ─► report stored ─► size …
     (their control plane ends      (each size on a control plane of its own)
      before the first size)
 """
@@ -28,10 +28,12 @@ Keep = Callable[[Report], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done. ``plan``: of the phases, if they are run; ``sizes``: beside bare."""
+    """The work of one session."""
 
     settings: Settings
+    #: The plan of the phases, if they are run.
     plan: LoadPlan | None
+    #: Sizes of the comparison with a bare kube-scheduler.
     sizes: tuple[Load, ...]
 
 
@@ -78,12 +80,12 @@ async def perform(
         say = _teller(console, quiet=quiet)
         found: dict[int, Report] = {}  # by nodes
 
-        def told(size: curve.AtSize) -> None:
+        def store(size: curve.AtSize) -> None:
             found[size.load.nodes] = size.figures()
             report["beside_bare"]["sizes"] = list(found.values())
             keep(report)
 
-        await curve.measure(work.sizes, beside.rounds, open_, say, told)
+        await curve.measure(work.sizes, beside.rounds, open_, say, store)
     return report
 
 

@@ -1,6 +1,6 @@
 """Progress: a panel that moves on a terminal; elsewhere a line now and then, on stderr.
 
-A run of an hour that says nothing cannot be told from one that hangs; stdout is the report's.
+A run of an hour that prints nothing looks like one that hangs; stdout is for the report.
 """
 
 import sys
@@ -46,7 +46,7 @@ class Show(LivePanel):
         self._second, self._bound_before = 0, 0
 
     def step(self, what: str) -> None:
-        """Say what is being brought up."""
+        """Show which part is being started."""
         if self.draws:
             self._console.print(f"  [dim]starting[/] {what}")
         else:
@@ -61,7 +61,7 @@ class Show(LivePanel):
             self._tell(driver, watching, partial)
 
     def _tell(self, driver: Driver, watching: Watching, partial: int) -> None:
-        """Say that a phase begins, and how far it is now and then."""
+        """Show that a phase begins, and its progress now and then."""
         now, phase = watching.now(), driver.logs[-1].plan
         if len(driver.logs) > self._phase_said:
             what = f"begins: {phase.pods:,} pods in {len(phase.gangs):,} gangs"
@@ -99,7 +99,7 @@ class Show(LivePanel):
         table = Table.grid(padding=(0, 2))
         for phase in self._plan.phases:
             log = driver.logs[phase.index] if phase.index < len(driver.logs) else None
-            table.add_row(_mark(log), phase.spec.name, Text(phase.spec.title, "dim"), _told(log))
+            table.add_row(_mark(log), phase.spec.name, Text(phase.spec.title, "dim"), _summary(log))
         return table
 
     def _now(self, driver: Driver, watching: Watching, partial: int) -> Table:
@@ -121,7 +121,7 @@ def _mark(log: PhaseLog | None) -> Text:
     return Text("✓", "green") if log.ended else Text("▶", "bold")
 
 
-def _told(log: PhaseLog | None) -> str:
+def _summary(log: PhaseLog | None) -> str:
     return f"{log.ended - log.began:.0f} s" if log is not None and log.ended else ""
 
 

@@ -4,7 +4,7 @@
 ``faultsetup``  Muster, set up so that the faults of a run can be made
 ``gangowner``   who is on the cluster, who had to leave it and who may come back
 ``kubelets``    who reports pods as running and done: kwok, or a writer of our own
-``logs``        what the programs wrote, kept where it may be needed: of a run that did not go well
+``logs``        the logs of the programs, stored after a run that did not go well
 ``processes``   CPU and memory of every process of a run, read from the kernel (Linux, proc(5))
 ``site``        where a load test runs: a control plane with a fleet, Muster and a scheduler on it
 ``turns``       Muster and a bare kube-scheduler in turns, on one control plane

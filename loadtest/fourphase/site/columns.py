@@ -53,7 +53,7 @@ class PodColumns:
         return True
 
     def has(self, name: str, row: int) -> bool:
-        """Tell whether a thing has happened to a pod."""
+        """Return whether a thing has happened to a pod."""
         return not math.isnan(self._times[name][row])
 
     def place(self, row: int, node: int) -> None:
@@ -104,7 +104,7 @@ class Samples:
         self.rows += 1
 
     def column(self, name: str) -> Times:
-        """Return a column, float64[rows]; empty when nobody ever sampled it."""
+        """Return a column, float64[rows]; empty when it was never sampled."""
         return self._columns.get(name, np.empty(0))[: self.rows]
 
     @property

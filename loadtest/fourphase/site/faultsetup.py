@@ -44,22 +44,23 @@ _PROXY_MODULE: Final = "loadtest.testbed.standins.faultproxy"
 
 @dataclass(slots=True)
 class Armed:
-    """Muster and the means. ``url``: where kube-scheduler calls it; ``down``: ended on purpose.
-
-    ``ready_s``: the patience until an extender that was started is ready.
-    ``service`` and ``replicas``: with a leader election only. ``revived``: how often a replica
-    ended by itself, as one that loses its Lease does, and was started again.
-    """
+    """Muster, and what is needed to make its faults."""
 
     muster: Muster
+    #: The URL at which kube-scheduler calls it.
     url: str
+    #: Seconds after which an extender that was started must be ready.
     ready_s: float = READY_TIMEOUT_S
     proxy: Program | None = None
     proxy_url: str = ""
     clock: WallClock | None = None
+    #: With a leader election only.
     service: Service | None = None
+    #: With a leader election only.
     replicas: tuple[Replica, ...] = ()
+    #: Names of replicas that were ended on purpose.
     down: set[str] = field(default_factory=set)
+    #: How often a replica ended by itself, as one that loses its Lease does, and was started again.
     revived: int = 0
 
     def leader(self) -> Program:
@@ -103,7 +104,7 @@ async def arm(
     ``levels``: of the topology, label keys. ``ready_s``: the patience until an extender is ready,
     at the beginning and after a fault.
     """
-    told = {"levels": list(levels)}  # all must know the same
+    common = {"levels": list(levels)}  # all programs must have the same
     real = plane.url.startswith("https")
     proxy, server = None, None
     if PROXIED[real] & set(kinds):
@@ -113,11 +114,11 @@ async def arm(
         await proxy.wait_ready()
     clock = WallClock(plane.directory / "clock") if Kind.CLOCK_STEP in kinds else None
     muster = Muster(
-        plane, extender=told, webhook=told, server=server, reserves=True, ready_s=ready_s
+        plane, extender=common, webhook=common, server=server, reserves=True, ready_s=ready_s
     )
     armed = Armed(muster, muster.extender_url, ready_s, proxy, server or "", clock)
     if Kind.LEADER_CHANGE in kinds:
-        await _with_standby(stack, plane, driver, armed, told)
+        await _with_standby(stack, plane, driver, armed, common)
     elif clock is not None:
         muster.extender.command = clock.command(muster.extender.command)
     await stack.enter_async_context(muster)
@@ -129,7 +130,7 @@ async def arm(
 
 
 async def _with_standby(
-    stack: AsyncExitStack, plane: Plane, driver: Api, armed: Armed, told: Mapping[str, Any]
+    stack: AsyncExitStack, plane: Plane, driver: Api, armed: Armed, common: Mapping[str, Any]
 ) -> None:
     """Put two extenders in place of the one, a Lease between and a Service before them."""
     # RBAC's file may have brought the namespace and the Lease.
@@ -138,7 +139,7 @@ async def _with_standby(
         await driver.ensure(OWN_PODS, own_pod(name))
     lease: dict[str, Any] = {"metadata": {"name": LEASE_PATH.rpartition("/")[2]}, "spec": {}}
     await driver.ensure(LEASE_PATH.rpartition("/")[0], lease)
-    settings = {**told, "drainSeconds": 0, "leaderElection": {"leaderElect": True}}
+    settings = {**common, "drainSeconds": 0, "leaderElection": {"leaderElect": True}}
     made = [
         Replica(plane, name, settings, armed.proxy_url or None, armed.clock) for name in _REPLICAS
     ]
@@ -172,7 +173,7 @@ def _proxy(plane: Plane) -> tuple[Program, str]:
 
 
 async def tell_proxy(plane: Plane, url: str, **faults: str) -> dict[str, Any]:
-    """Set what goes wrong; returns how often each has."""
+    """Set the faults; return how often each has happened."""
     ca = plane.credentials.ca if url.startswith("https") else None
     async with Api(url, ca=ca) as api:
         return await api.get("/faults", **faults)

@@ -35,12 +35,13 @@ class Place(StrEnum):
 
 @dataclass(slots=True)
 class Entry:
-    """One gang. ``attempt`` counts how often it was submitted; ``occupying``: its pods exist."""
+    """One gang. ``attempt`` counts how often it was submitted."""
 
     plan: GangPlan
     place: Place = Place.PLANNED
     attempt: int = 0
     withdrawals: int = 0
+    #: Whether its pods exist.
     occupying: bool = False
 
     @property
@@ -74,7 +75,7 @@ class Book:
 
     @property
     def free(self) -> int:
-        """Room that nobody occupies, not even somebody who is leaving."""
+        """Free room, without the room of gangs that are still leaving."""
         return self.nodes - self.used
 
     def lose(self, pool: str, room: int) -> None:
@@ -149,7 +150,7 @@ class Book:
     def to_return(self, *, spare: int = 0) -> list[Entry]:
         """Choose gangs from outside that fit now: best first, in order.
 
-        ``spare``: room that is kept in every pool.
+        ``spare``: room that stays free in every pool.
         """
         room = Counter({pool: there - spare for pool, there in self.rooms.items()})
         for entry in self.entries.values():

@@ -71,4 +71,4 @@ async def start(
 
 def writing(who: Kubelets, api: Api) -> Kubelet:
     """Return what the driver tells of pods that are bound, and of those that are to end."""
-    return Kubelet(api, kwok.told) if who is Kubelets.KWOK else Kubelet(api)
+    return Kubelet(api, kwok.write_of) if who is Kubelets.KWOK else Kubelet(api)

@@ -1,4 +1,4 @@
-"""What the programs wrote, kept where it may be needed: of a run that did not go well."""
+"""The logs of the programs, stored after a run that did not go well."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,21 +15,22 @@ def forget(out: Path) -> None:
     shutil.rmtree(out / FOLDER, ignore_errors=True)
 
 
-def told(out: Path) -> list[str]:
-    """Return a line that says where they are, none where none were kept."""
+def note(out: Path) -> list[str]:
+    """Return a line that names the folder of the logs, none if they were not stored."""
     return [f"logs of all programs: {out / FOLDER}"] if (out / FOLDER).is_dir() else []
 
 
 @dataclass(slots=True)
 class Logs:
-    """``needed``: whether they are kept; so they are unless somebody says otherwise."""
+    """What is to happen with the logs at the end."""
 
+    #: Whether they are stored. False is set only by a run with a good end.
     needed: bool = True
 
 
 @contextmanager
 def keeping(directory: Path, out: Path) -> Iterator[Logs]:
-    """Copy ``directory/*.log`` into ``out/report-logs`` at the end, however it comes."""
+    """Copy ``directory/*.log`` into ``out/report-logs`` at the end, also after an error."""
     logs = Logs()
     try:
         yield logs

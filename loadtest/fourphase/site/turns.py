@@ -3,10 +3,10 @@
     per round:   bare: drain, flow ──► Muster: drain, flow        (the order turns every round)
 
 Each side gets a freshly started kube-scheduler with the same request budget, one warm-up gang, and
-then the same gangs. The pods are byte for byte the same on both sides: without Muster nobody reads
-their annotations. Bare means kube-scheduler's defaults (adaptive sampling) and no webhook; gangs
-are then just pods. Muster means the shipped configuration and the shipped number of spares, webhook
-and extender as processes that run during their own turns only.
+then the same gangs. The pods are byte for byte the same on both sides: without Muster their
+annotations are not read. Bare means kube-scheduler's defaults (adaptive sampling) and no webhook;
+gangs are then just pods. Muster means the shipped configuration and the shipped number of spares,
+webhook and extender as processes that run during their own turns only.
 
 **drain** measures scheduling alone. kube-scheduler is suspended while all pods but the last one of
 each gang are created, so that a backlog stands on both sides; it is resumed as the last ones are
@@ -55,15 +55,13 @@ _READS_AT_ONCE: Final = 32  # about where the API server's throughput stops grow
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What either side gets: ``gangs`` of ``size`` pods, a whole host each, as in training.
-
-    ``limit_s``: seconds after which a drain or a flow is cut.
-    """
+    """What either side gets: ``gangs`` of ``size`` pods, a whole host each, as in training."""
 
     nodes: int
     gangs: int
     size: int
     extender_binds: bool = False
+    #: Seconds after which a drain or a flow is cut.
     limit_s: float = math.inf
 
     @property
@@ -74,20 +72,20 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """How a standing backlog was bound. ``pods``: those measured, all of them unless cut.
+    """How a standing backlog was bound."""
 
-    ``cpu_s``: CPU seconds from the resumption to the last binding, by program.
-    """
-
+    #: Number of pods measured: all of them, unless the measurement was cut.
     pods: int
     pods_per_second: float
+    #: CPU seconds from the resumption to the last binding, by program.
     cpu_s: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """How gangs were bound that came one after the other. ``pods``: as in ``Drain``."""
+    """How gangs were bound that came one after the other."""
 
+    #: As in ``Drain``.
     pods: int
     makespan_s: float
     creation_s: float
@@ -100,10 +98,11 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side did in one round. ``findings``: what the judge says of Muster, in words."""
+    """What one side did in one round."""
 
     drain: Drain
     flow: Flow
+    #: What the judge found wrong with Muster, in words.
     findings: tuple[str, ...] = ()
 
 

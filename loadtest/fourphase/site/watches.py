@@ -22,21 +22,23 @@ from loadtest.traces.fleet import Fleet
 
 @dataclass(slots=True)
 class Seen:
-    """One attempt of a gang. ``present``, ``bound``, ``done``: pods now; ``extra``: substitutes.
-
-    ``lost``: rows of members that are being deleted and replaced; nobody counts on them.
-    """
+    """One attempt of a gang."""
 
     gang: int
     name: str
     first: int
     size: int
+    #: Pods now.
     present: int = 0
+    #: Pods now.
     bound: int = 0
+    #: Pods now.
     done: int = 0
     ask: Ask = WHOLE_HOST
     was_whole: bool = False
+    #: Names of pods that replace lost members.
     extra: list[str] = field(default_factory=list)
+    #: Rows of members that are being deleted and replaced; they do not count as bound.
     lost: set[int] = field(default_factory=set)
 
     @property

@@ -63,9 +63,9 @@ def annotations_of(obj: JsonObject) -> dict[str, str]:
 
 
 def encoded(obj: JsonObject) -> bytes:
-    """Encode an object that is kept.
+    """Encode an object that is stored.
 
-    orjson writes into twice the room and gives the rest back, which nobody has a use for between
+    orjson writes into twice the room and gives the rest back, which cannot be used between
     two objects that stay: a million pods of 1 KiB took 4.5 KiB each. A copy takes what it needs.
     """
     return bytes(memoryview(orjson.dumps(obj)))

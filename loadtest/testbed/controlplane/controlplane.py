@@ -42,8 +42,8 @@ _UNTHROTTLED: Final = (
     # connection for whoever waits then, a TLS handshake each (docs/adr/0044).
     "--http2-max-streams-per-connection=1000",
 )
-# What is told nowhere else: a watch that is closed because its reader is late, a list read again.
-_TOLD_OF_WATCHES: Final = "--vmodule=cache_watcher=1,reflector=4"
+# Only the log shows a watch that is closed because its reader is late, and a list read again.
+_LOG_WATCHES: Final = "--vmodule=cache_watcher=1,reflector=4"
 # ServiceAccount would refuse pods until a controller has made the namespace's account;
 # TaintNodesByCondition would taint every new node not-ready and no kubelet is there to clear it.
 _NO_ADMISSION: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
@@ -241,7 +241,7 @@ class ControlPlane(Parts):
             f"--secure-port={port}",
             f"--tls-cert-file={self.credentials.certificate}",
             f"--tls-private-key-file={self.credentials.key}",
-            _TOLD_OF_WATCHES,
+            _LOG_WATCHES,
         ]
         if self._options.feature_gates:
             flags.append(f"--feature-gates={','.join(self._options.feature_gates)}")

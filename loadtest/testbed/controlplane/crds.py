@@ -8,7 +8,7 @@
 
 Nothing is compiled and nothing is committed: the committed go.sum pins every module by hash,
 and the cache's directory is named after it and after the list below. Lock and cache are those
-of `loadtest.testbed.controlplane.assets`. They are kept as JSON, which tests read a hundred times
+of `loadtest.testbed.controlplane.assets`. They are stored as JSON, which tests read a hundred times
 faster.
 
 Not to be had this way is KAI, whose module the proxy does not serve: tests define a kind
@@ -131,7 +131,8 @@ def _fetch(go: Path, module: str, version: str, wanted: str) -> Path:
     }
     command = [str(go), "mod", "download", "-json", f"{module}@{version}"]
     what = f"fetching {module} {version}"
-    with tempfile.TemporaryDirectory() as outside:  # of any module, whose go.mod would have a say
+    # Outside of any module, because a go.mod would have an influence.
+    with tempfile.TemporaryDirectory() as outside:
         said = run(command, cwd=Path(outside), env=environment, what=what)
     reply = json.loads(said[said.find("{") :])  # what it tells of its progress comes before
     if reply["Sum"] != wanted:

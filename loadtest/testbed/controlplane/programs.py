@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-GRACE_S: Final = 5.0  # etcd and the API server end within a second when nobody watches them
+GRACE_S: Final = 5.0  # etcd and the API server end within a second when they have no watches
 READY_TIMEOUT_S: Final = 60.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
 # Some times what an object takes: kube-scheduler was 60 s over 130,000 nodes on two busy cores.
 _LISTED_S: Final = 0.002

@@ -1,4 +1,4 @@
-"""A program whose wall clock others set, as ``settimeofday(2)`` sets that of its machine.
+"""A program with a wall clock that others set, as ``settimeofday(2)`` sets that of a machine.
 
     python -m loadtest.testbed.controlplane.wallclock OFFSET_FILE MODULE ARGUMENT…
 

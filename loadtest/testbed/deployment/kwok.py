@@ -30,8 +30,8 @@ _LEASE_S: Final = 40  # the kubelet's nodeLeaseDurationSeconds; it renews after 
 STAGES: Final = Path(__file__).parent / "kwokstages.yaml"
 
 
-def told(phase: str) -> Write | None:
-    """Return that a pod is done, to be written; that it runs kwok sees by itself."""
+def write_of(phase: str) -> Write | None:
+    """Return the write that ends a pod; ``None`` for "Running", which kwok itself writes."""
     return None if phase == "Running" else ("", {"metadata": {"annotations": {DONE: "true"}}})
 
 

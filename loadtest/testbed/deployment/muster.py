@@ -62,7 +62,7 @@ class Muster:
             **(_serving(plane) if tls else {}),
             "kind": "ExtenderConfiguration",
             "listen": {"port": port},
-            "drainSeconds": 0,  # nobody is routed elsewhere meanwhile
+            "drainSeconds": 0,  # no Service would send calls elsewhere meanwhile
             "leaderElection": {"leaderElect": False},  # the only one
             **(extender or {}),
         }

@@ -2,10 +2,10 @@
 
 ::
 
-    kube-scheduler ──► Service ──► the replica whose pod is labelled leader
+    kube-scheduler ──► Service ──► the replica with the leader label on its pod
                     (a TCP forwarder; connections that are open stay where they are)
 
-No kubelet runs, so the replicas' own pods are objects that nobody schedules.
+No kubelet runs, so the replicas' own pods are only objects, and are not scheduled.
 """
 
 from __future__ import annotations

@@ -68,10 +68,11 @@ class _Gang:
 
 @dataclass(slots=True)
 class _Placed:
-    """What a pod takes from its node; ``planned``: the devices of its plan."""
+    """What a pod takes from its node."""
 
     node: str
     requests: Resources
+    #: The devices of its plan.
     planned: tuple[Part, ...]
     devices: tuple[Part, ...] = ()
 
@@ -82,7 +83,7 @@ class Checker:
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._gangs: dict[str, _Gang] = {}
-        # A deletion may come with metadata only: whose member the pod was is kept here.
+        # A deletion may come with metadata only: the gang of each pod is stored here.
         self._gang_of: dict[str, str] = {}
         self._minimum: dict[str, int] = {}
         self._allocatable: dict[str, Resources] = {}

@@ -5,7 +5,7 @@ Where a node says which devices a pod was given, those take the place of what it
 Shares no code with what it judges. A plan names devices in the order of the pod's asks:
 whole ones first, by resource name, then container by container. Each name stands for
 
-- a whole device, which is then nobody else's;
+- a whole device, which no other pod may then use;
 - so many thousandths of it, or so much of its memory;
 - ``device/profile@start``: a MIG instance, which takes memory slices from ``start`` on.
 
@@ -60,8 +60,9 @@ class Part:
 
 @dataclass(slots=True)
 class NodeParts:
-    """What is taken of the devices of one node; ``memory``: MiB of each, 0 if not known."""
+    """What is taken of the devices of one node."""
 
+    #: MiB of each, 0 if not known.
     memory: int = 0
     milli: Counter[str] = field(default_factory=Counter)
     mib: Counter[str] = field(default_factory=Counter)

@@ -7,9 +7,9 @@
                 │ drop: every watch is cut                    refused with 409, nothing written
                 └ gone: every watch is cut, and what it resumes with is answered with 410, once
 
-It is the honest way to make a server misbehave that would not: the server itself does nothing
-else than before, and everybody but Muster talks to it directly. ``GET /faults?slow=0.05`` sets
-and tells; it shows the API server's own certificate where that has one.
+So a server misbehaves only for Muster: the server itself does nothing
+else than before, and all other clients talk to it directly. ``GET /faults?slow=0.05`` sets
+and returns; the proxy shows the API server's own certificate where that has one.
 """
 
 import argparse
@@ -40,10 +40,13 @@ _MAY_CONFLICT: Final = frozenset({"PATCH", "PUT"})
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong now. ``slow``, ``conflicts``: shares of requests; ``expired``: of watches."""
+    """What goes wrong now."""
 
+    #: Shares of requests.
     slow: float = 0.0
+    #: Shares of requests.
     conflicts: float = 0.0
+    #: Paths and selectors of the watches that get 410 when they are resumed.
     expired: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
 
@@ -141,8 +144,8 @@ class FaultProxy:
 async def _handed_on(
     answer: aiohttp.ClientResponse, request: web.BaseRequest
 ) -> web.StreamResponse:
-    kept = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
-    response = web.StreamResponse(status=answer.status, headers=kept)
+    passed = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
+    response = web.StreamResponse(status=answer.status, headers=passed)
     if encoding := answer.headers.get("Content-Encoding"):
         response.headers["Content-Encoding"] = encoding  # the body is handed on as it is
     await response.prepare(request)
@@ -172,7 +175,7 @@ def _refused(code: int, reason: str, message: str) -> web.Response:
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until the process is asked to end."""
     parser = argparse.ArgumentParser(
         prog="python -m loadtest.testbed.standins.faultproxy", description=__doc__
     )

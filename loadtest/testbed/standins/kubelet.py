@@ -36,11 +36,11 @@ def status(phase: str) -> Write | None:
 
 
 class Kubelet:
-    """Writes pod phases in the background: ``run`` works off what the others ask for."""
+    """Writes pod phases in the background: ``run`` does what the other methods ask for."""
 
-    def __init__(self, api: Api, tell: Callable[[str], Write | None] = status) -> None:
-        """``tell``: what is written so that a pod comes to a phase, None where it does anyway."""
-        self._api, self._tell = api, tell
+    def __init__(self, api: Api, write_of: Callable[[str], Write | None] = status) -> None:
+        """``write_of``: returns the write that brings a pod to a phase, None if none is needed."""
+        self._api, self._write_of = api, write_of
         self._queue: asyncio.Queue[_Pod] = asyncio.Queue()
         self._wanted: dict[_Pod, deque[str]] = {}
 
@@ -73,10 +73,10 @@ class Kubelet:
 
     async def _write(self, pod: _Pod, phase: str) -> None:
         """Write until it stands, or the pod is gone; raises a refusal that stays one."""
-        told = self._tell(phase)
-        if told is None:
+        write = self._write_of(phase)
+        if write is None:
             return
-        subresource, change = told
+        subresource, change = write
         path = f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}{subresource}"
         while True:
             try:

@@ -22,7 +22,7 @@ from loadtest.testbed.standins.packing import INLINED, Known, schema, seconds, v
 
 Pack = Callable[[Any], bytes]
 
-# Messages that many objects have in common, and how many of them are kept, of some 200 bytes each.
+# Messages that many objects share, and how many of them are stored, of some 200 bytes each.
 SHARED: Final = {"Affinity", "Container", "OwnerReference", "Toleration", "Volume"}
 MOST_SHARED: Final = 16_384
 
@@ -30,7 +30,7 @@ _SIZES: Final = tuple(map(varint, range(4096)))
 
 
 def packed(kind: str, value: JSON) -> bytes:
-    """Return an object. Raises ``KeyError`` for a field whose number is not known."""
+    """Return an object. Raises ``KeyError`` for a field without a known number."""
     return _message(kind)(value)
 
 

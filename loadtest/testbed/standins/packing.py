@@ -149,7 +149,7 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "Nothing": {},
 }
 INLINED: Final = {"volumeSource", "localObjectReference", "handler"}
-"""Messages whose fields are, in JSON, those of the object they belong to."""
+"""Messages that JSON does not have: there their fields are those of the object around them."""
 
 _TEXTS: Final = {"labels", "annotations", "nodeSelector", "matchLabels"}
 """Maps of texts; other maps are of quantities."""
@@ -166,7 +166,7 @@ class Known(NamedTuple):
 
 
 class _Encoder:
-    """Packs objects whose marks have given lengths."""
+    """Packs objects with marks of given lengths."""
 
     def __init__(self, lengths: Mapping[bytes, int]) -> None:
         self._lengths = lengths
@@ -179,7 +179,7 @@ class _Encoder:
         }
 
     def message(self, kind: str, value: JSON) -> Parts:
-        """Return an object's bytes. Raises ``KeyError`` for a field whose number is not known."""
+        """Return an object's bytes. Raises ``KeyError`` for a field without a known number."""
         fields = schema(kind)
         left = {name: found for name, found in value.items() if found is not None}
         parts: Parts = [b""]

@@ -38,15 +38,17 @@ LONGEST_PAUSE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where time and chance come from. ``now``: monotonic seconds; ``chance``: in [0, 1)."""
+    """The clock and the source of random numbers."""
 
+    #: Returns monotonic seconds.
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    #: Returns a random number in [0, 1).
     chance: Callable[[], float] = random.random
 
 
 def is_transient(failure: Exception) -> bool:
-    """Tell whether asking again may help."""
+    """Return whether asking again may help."""
     if isinstance(failure, ApiFailed):
         return failure.code in TRANSIENT or _UNLISTED in str(failure)
     return isinstance(failure, LOST)
@@ -113,7 +115,7 @@ class _PersistentApi(Api):
 
 
 def is_ours(there: JSON, sent: JSON) -> bool:
-    """Tell whether an object can be what was sent: same owners, and every label of it."""
+    """Return whether an object can be what was sent: same owners, and every label of it."""
     has, wants = there["metadata"], sent["metadata"]
     owners = [[o["uid"] for o in each.get("ownerReferences") or ()] for each in (has, wants)]
     labels = has.get("labels") or {}

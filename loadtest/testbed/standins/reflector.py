@@ -122,5 +122,5 @@ class Reflector:
 
 
 def _metadata(uid: str, namespace: str, name: str) -> JsonObject:
-    """Return what is known of an object that nobody saw go."""
+    """Return what is known of an object whose deletion no watch has reported."""
     return {"metadata": {"uid": uid, "name": name, "namespace": namespace}}

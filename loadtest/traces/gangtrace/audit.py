@@ -23,10 +23,11 @@ class Faults:
 
 @dataclass(slots=True)
 class Audited:
-    """A side, and ``faults``: what it did wrong."""
+    """A side whose answers are checked."""
 
     side: Side
     fleet: Fleet
+    #: What the side did wrong.
     faults: Faults = field(default_factory=Faults)
     _queue: deque[str] = field(default_factory=deque)
     _held: dict[str, Hosts] = field(default_factory=dict)

@@ -66,20 +66,22 @@ class GangPlace:
     """How a gang is placed at one level."""
 
     gpus: int
-    #: See the module.
+    #: Defined in the module's docstring.
     spread: float
     crossings: int
-    #: It did not wait.
+    #: Whether it started without waiting.
     at_once: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One log in figures. ``gang_waits``: of jobs of several pods. ``places``: by level."""
+    """One log in figures."""
 
     waits: dict[str, float]
+    #: Waits of the jobs with several pods.
     gang_waits: dict[str, float]
     utilisation: float
+    #: By level.
     places: dict[str, list[GangPlace]]
 
     @classmethod
@@ -106,7 +108,7 @@ def waits(stream: Stream, log: Log, *, gangs: bool = False) -> Floats:
 
 
 def wait_figures(seconds: Floats) -> dict[str, float]:
-    """Return mean, quantiles and the longest; zeros where nobody is counted."""
+    """Return mean, quantiles and the longest; zeros if there is no value."""
     if not len(seconds):
         return dict.fromkeys(("mean", "p50", "p95", "max"), 0.0)
     p50, p95, most = np.percentile(seconds, [50, 95, 100]).tolist()

@@ -7,7 +7,7 @@
                             │   ▼                                       │
                             └─ blocked, and everybody behind it ◄───────┘ another look
 
-Nobody overtakes: whoever waits, waits for room at the head or for those before. A blocked
+No job overtakes another: a job waits for room at the head, or for the jobs before it. A blocked
 head is looked at again only when something has ended since, as the extender does. All ends
 of an instant come before its arrivals.
 """
@@ -25,7 +25,7 @@ Hosts = tuple[int, ...]
 
 
 class Side(Protocol):
-    """Who decides where gangs go. Jobs are told apart by their name."""
+    """Decides where gangs go. Jobs are identified by their name."""
 
     def submitted(self, job: Job, now: float) -> None:
         """Learn of a job."""
@@ -39,13 +39,11 @@ class Side(Protocol):
 
 @dataclass(slots=True)
 class Log:
-    """What happened: start and hosts of each job of the stream, in its order.
-
-    ``looks``: how often a head was put to the side.
-    """
+    """What happened: start and hosts of each job of the stream, in its order."""
 
     starts: list[float] = field(default_factory=list)
     hosts: list[Hosts] = field(default_factory=list)
+    #: How often a head was put to the side.
     looks: int = 0
 
 

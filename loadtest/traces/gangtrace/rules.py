@@ -6,7 +6,7 @@
 ``firstfit``  pod by pod the first host with room in the order of the network, which is as
               close together as a rule without a notion of it comes
 ``spread``    pod by pod the host with the most free; of equals as ``bestfit``
-``pool``      one pool of all GPUs, no hosts: nobody who starts in this order can start
+``pool``      one pool of all GPUs, no hosts: no rule that starts in this order can start
               everybody earlier. The floor of waiting
 ============  ============================================================================
 

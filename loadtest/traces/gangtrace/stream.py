@@ -31,14 +31,14 @@ class StreamError(Exception):
 class Stream:
     """Gangs in the order in which they are to start.
 
-    ``jobs[:warm]`` are on the fleet, or wait for it, at time 0 and are not counted. ``span``:
-    seconds of one turn, in which the others arrive. ``speedup``: how many times closer than
-    in the trace the submissions are.
+    ``jobs[:warm]`` are on the fleet, or wait for it, at time 0 and are not counted.
     """
 
     jobs: tuple[Job, ...]
     warm: int
+    #: Seconds of one turn, in which the others arrive.
     span: float
+    #: How many times closer than in the trace the submissions are.
     speedup: float
 
 

@@ -1,4 +1,4 @@
-"""What reads first lists of nodes and pods. Other rooms import this module and no other here."""
+"""The readers of first lists of nodes and pods. Other rooms import only this module from here."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -55,9 +55,9 @@ class _PodLists:
 Decoders = Mapping[Resource[Any], PageDecoder[Any]]
 
 COLUMNS: Final[Decoders] = {NODES: NodeLists(), LISTED_PODS: _PodLists()}
-"""All objects of a page together; what they have in common is read once."""
+"""Readers of all objects of a page together: what the objects have in common is read once."""
 PLAIN: Final[Decoders] = {
     NODES: PlainLists(NODES, messages.Node),
     LISTED_PODS: PlainLists(PODS, messages.Pod),
 }
-"""One object at a time. The same objects, for many times the CPU."""
+"""Readers of one object at a time. They return equal objects and take many times the CPU."""

@@ -1,7 +1,8 @@
 """Where the fields of many protobuf messages are: one step of numpy for a field of all of them.
 
-A message on the wire is a row of fields, and where one begins is known only when the one before it
-has been read. So it takes a step per field, but the messages of a page do not wait for each other::
+A message on the wire is a row of fields, and the place of a field is known only when the field
+before it has been read. So it takes a step per field, but one step reads that field of all messages
+of a page::
 
     step 1      step 2      step 3                     number ──► first, begin, end, of each message
     ┌────┬──────────┬──────┐
@@ -10,9 +11,9 @@ has been read. So it takes a step per field, but the messages of a page do not w
     │tag │ size…│ tag … │      message 1                end    where its last value ends
     └────┴──────┴───────┘
 
-(https://protobuf.dev/programming-guides/encoding). Only numbers below 64 are looked at, and sizes
-below 256 MiB; Kubernetes has no others, nor groups, nor fixed-width numbers. A message with
-anything of the kind, or that ends in the middle of a field, is *broken*: it has to be decoded by
+(https://protobuf.dev/programming-guides/encoding). Only field numbers below 64 and sizes below
+256 MiB are read; Kubernetes uses no others, and neither groups nor fixed-width numbers. A message
+that has one of these, or that ends in the middle of a field, is *broken*: it has to be decoded by
 itself.
 """
 
@@ -34,7 +35,7 @@ Number = NDArray[np.int64] | int
 """One for each message, or one for all."""
 
 PADDING: Final = bytes(64)
-"""What a page must be followed by: it is read in words and blocks from any place."""
+"""The bytes that must follow a page, because words and blocks are read from any place in it."""
 
 _NUMBERS: Final = 64
 _LONGEST_SIZE: Final = 4  # bytes
@@ -89,10 +90,11 @@ class Buffer:
         return bytes(self.body[begin:end])
 
     def have(self, text: bytes, ranges: "Ranges") -> Flags:
-        """Return bool[n]: in which ranges a text stands. Mostly in none, which is seen at once."""
+        """Return bool[n]: which ranges hold a text. Mostly none does, and that is found at once."""
         size = int((ranges.end - ranges.begin).max(initial=0))
         at = np.minimum(ranges.begin, len(self.body) - size)
-        if text not in self.texts(at, max(size, 1)).tobytes():  # with what is behind, and more
+        # These bytes are more than the ranges: what is not in them is in no range.
+        if text not in self.texts(at, max(size, 1)).tobytes():
             return np.zeros(len(ranges), dtype=np.bool_)
         body, ends = self.body, zip(ranges.begin.tolist(), ranges.end.tolist(), strict=True)
         return np.array([text in bytes(body[begin:end]) for begin, end in ends], dtype=np.bool_)
@@ -116,9 +118,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """From where to where, for each of n messages; empty where there is nothing."""
+    """One range of bytes for each of n messages; an empty one where there is nothing."""
 
+    #: First byte.
     begin: Places
+    #: The byte after the last.
     end: Places
 
     def __len__(self) -> int:
@@ -139,6 +143,7 @@ class Heads:
     begin: Places
     #: Where the next fields begin.
     after: Places
+    #: bool[n]: which cannot be read here.
     broken: Flags
 
     def at(self, rows: Flags) -> "Heads":
@@ -165,7 +170,7 @@ def heads(buffer: Buffer, at: Places) -> Heads:
 
 
 def _alike_sized(at: Places, byte: int, number: int, kind: int) -> Heads:
-    """Read what follows the tags where it is the same byte everywhere: nothing is to be found."""
+    """Read what follows the tags if it is the same byte in all messages: one look-up is enough."""
     begin = at + 1 if kind == BYTES else at
     after = begin + (byte if kind == BYTES else 1)
     odd = number < 1 or number >= _NUMBERS or kind not in (BYTES, VARINT)
@@ -173,7 +178,7 @@ def _alike_sized(at: Places, byte: int, number: int, kind: int) -> Heads:
 
 
 def _one_tag(word: NDArray[np.int64]) -> int | None:
-    """Return the two bytes that all begin with, alike messages as they are, else ``None``."""
+    """Return the two bytes that all words begin with, ``None`` if these differ."""
     one = int(word[0]) & 0xFFFF
     mask = 0xFFFF if one & 0x80 else 0xFF
     return one if bool(((word & mask) == one & mask).all()) else None
@@ -230,7 +235,7 @@ _Cells = tuple[Number, NDArray[np.intp] | slice]
 
 
 class MessageFields:
-    """The fields of n messages, as far as they are wanted.
+    """The wanted fields of n messages.
 
     Fields that are next to each other may be wanted as one *stretch*.
     """
@@ -266,7 +271,7 @@ class MessageFields:
         return Ranges(self.begin[slot], self.end[slot])
 
     def stretch(self, number: int) -> Ranges:
-        """Return from where to where a field and those wanted with it are, tags and all."""
+        """Return the ranges of a field and of those wanted with it, with their tags."""
         slot = self._slots[number]
         return Ranges(self.first[slot], self.end[slot])
 
@@ -315,9 +320,9 @@ def seconds(buffer: Buffer, times: Ranges) -> tuple[NDArray[np.int64], Flags]:
 
 
 def entries(buffer: Buffer, stretch: Ranges) -> tuple[NDArray[np.intp], Ranges]:
-    """Return the values of a repeated field: of which message each is, ascending, and where it is.
+    """Return the values of a repeated field: the message of each, ascending, and its range.
 
-    ``stretch``: where each message has the field; broken messages are left out before.
+    ``stretch``: the range of the field in each message. The caller leaves out broken messages.
     """
     rows = np.flatnonzero(stretch.begin < stretch.end)
     at, end = stretch.begin[rows], stretch.end[rows]

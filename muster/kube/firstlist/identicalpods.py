@@ -1,4 +1,4 @@
-"""Siblings that differ in names, nodes and numbers only: found by columns, not read one by one.
+"""Siblings that only differ in names, nodes and numbers, found by columns and not one by one.
 
 ::
 
@@ -9,9 +9,9 @@
       bytes, and the own ones of the right sort?            if its layout is the first pod's: it has
                                                             the same keys, or is looked at itself
 
-Members of a gang are equal but for a few values of their own (``muster.kube.firstlist.ownkeys``).
-Of these only the rank is needed: a pod that runs has no use for its spares any more. A pod that has
-anything else of its own is read by itself (``extender.intake.firstlist.members``):
+Members of a gang are equal except for a few values (``muster.kube.firstlist.ownkeys``). Of these
+only the rank is needed: a pod that runs does not need its spares any more. A pod with anything else
+of its own has no identical pods and is read by itself (``extender.intake.firstlist.members``):
 devices in its plan, a job's network, names that are not plain.
 """
 
@@ -51,7 +51,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class IdenticalPods:
-    """Pods of a page that hold the same as the first of them, but for names, nodes and numbers."""
+    """Pods of a page that only differ from the first of them in names, nodes and numbers."""
 
     #: int[n], ascending.
     places: Places
@@ -61,7 +61,7 @@ class IdenticalPods:
     planned: Numbers
 
     def before(self, stop: int) -> Self:
-        """Return those before a place."""
+        """Return the identical pods before a place."""
         return self if self.places[-1] < stop else self.those(self.places < stop)
 
     def some(self, begin: int, end: int) -> Self:
@@ -69,14 +69,14 @@ class IdenticalPods:
         return self.those(slice(begin, end))
 
     def those(self, which: Flags | slice) -> Self:
-        """Return those that are marked."""
+        """Return the identical pods that are marked."""
         numbers = {key: column[which] for key, column in self.numbers.items()}
         return type(self)(self.places[which], numbers, self.planned[which])
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRanges:
-    """Where planned pods have what may be their own, one range each.
+    """The ranges of the parts that planned pods may have of their own, one range per pod.
 
     The ranges of a column are equally long, but for ``conditions``.
     """
@@ -102,7 +102,7 @@ class OwnRanges:
 
 
 class _Layout(NamedTuple):
-    """Where a pod has what is its own; everything from the beginning of its column."""
+    """The places of a pod's own values, counted from the beginning of each column."""
 
     plan: PlanPlaces  # among the labels
     numbers: tuple[tuple[Key, Span], ...]
@@ -112,7 +112,7 @@ class _Layout(NamedTuple):
 
     @classmethod
     def of(cls, own: OwnBytes, node: bytes) -> Self | None:
-        """Return that of one pod, ``None`` where more has to be read of it."""
+        """Return the layout of one pod, ``None`` if more of it has to be read."""
         plans, numbers, others = list[PlanPlaces | None](), dict[Key, Span](), list[Span]()
         try:
             for one in own_entries(own.labels):
@@ -162,7 +162,7 @@ def _others(labels: bytes) -> list[Span]:
 
 
 class _Columns:
-    """What pods have of their own, if they are laid out alike."""
+    """The own values of pods, if the pods have one layout."""
 
     #: bool[n]: which pods have own values of the right sort.
     may: Flags
@@ -198,10 +198,10 @@ class _Columns:
         return same
 
     def are_laid_out(self, rows: Places, free: Sequence[Span]) -> Flags:
-        """Return which of some pods have what is their own where the first pod has it.
+        """Return which of some pods have their own values at the places of the first pod.
 
-        These are pods that differ from it in values only, and in nodes only where its nodes stand.
-        ``free``: where those values stand, that of the plan's id first; an id is written as it is.
+        They differ from the first pod in these values only, and in nodes only where it has nodes.
+        ``free``: the places of the values, first that of the plan's id, which is never escaped.
         """
         labels, pins, volumes = (each[rows] for each in (self._labels, self._pin, self._volumes))
         alike = np.ones(len(rows), dtype=np.bool_)
@@ -216,8 +216,8 @@ class _Columns:
     def _take_nodes(self, own: Chars, layout: _Layout) -> None:
         """Check the nodes of each pod's plan, and clear them so that they are not compared.
 
-        ``own``: the node that each pod is on, which must be the first of its plan. No node may be
-        there twice.
+        ``own``: the node that each pod is on, which must be the first of its plan. No node may
+        occur twice.
         """
         nodes = list[Chars]()
         for span, begins in zip(layout.plan.nodes, layout.pins, strict=True):

@@ -28,7 +28,7 @@ _META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
 
 
 def _steps() -> list[int]:
-    """Return how far it is to the next item, by the two bytes of a size; 0: it is no such size."""
+    """Return the distance to the next item by the two bytes of its size, 0 for other bytes."""
     found = np.zeros(1 << 16, dtype=np.int64)
     size = np.arange(MORE, MORE * MORE)
     found[size & 0x7F | MORE | size >> 7 << 8] = _HEAD + size
@@ -50,10 +50,10 @@ def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
 
 
 def parts(body: Body, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
-    """Yield items in parts, each in bytes that go on behind it.
+    """Yield items in parts, each with more bytes behind it.
 
     An answer has 20 MB, and a copy of it takes longer than to find a field of all its pods. So it
-    is read with ``PADDING`` behind it (``transport.Request.rooms``), and copied only without.
+    is read with ``PADDING`` behind it (``transport.HttpRequest.rooms``), and copied only without.
     """
     whole: Buffer | None = None
     for first in range(0, max(len(items), 1), size):
@@ -98,7 +98,7 @@ def _raw(body: Body, stop: int) -> tuple[int, int]:
 def _items(body: Body, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, ends = b"", list[int]()
-    begins = {0: at + _HEAD}  # by item: where it begins, if not so far behind the one before it
+    begins = {0: at + _HEAD}  # by item: where it begins, if not ``_HEAD`` behind the one before it
     steps, last = _STEPS, stop - 2
     while at < stop:
         if at < last:

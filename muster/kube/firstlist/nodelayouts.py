@@ -39,7 +39,7 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class TextKind(Enum):
-    """What a text of a node's own is."""
+    """The field that a text of a node's own belongs to."""
 
     NAME = "name"
     UID = "uid"
@@ -69,21 +69,21 @@ _LAST_READ: Final = max(_STATUS.DESCRIPTOR.fields_by_number)
 class OwnText(NamedTuple):
     """A text of a node's own."""
 
-    #: From where to where it stands, in bytes from the node's beginning.
+    #: Its range, in bytes from the node's beginning.
     begin: int
     end: int
-    #: ``None`` for what is not read.
+    #: ``None`` for a text that is not read.
     part: TextKind | None
-    #: Of a map's entry.
+    #: The key, for a value in a map.
     key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A node, and what another one must have in common with it to be read by it."""
+    """A node, and the bits that another node must share to be read with its layout."""
 
     node: wire.Node
-    #: Its head.
+    #: The words of its head.
     words: NDArray[np.uint64]
     #: The bits of the head that must be the same.
     mask: NDArray[np.uint64]
@@ -97,7 +97,7 @@ class Layout:
     after: int
 
     def read(self, buffer: Buffer, items: Ranges) -> tuple[Flags, list[wire.Node]]:
-        """Return which of the nodes are laid out so, and these, read."""
+        """Return which of the nodes have this layout, and these nodes."""
         same = items.end - items.begin >= self.size
         rows = np.flatnonzero(same)
         same[rows] = self._ends_alike(buffer, items.at(rows))
@@ -107,7 +107,7 @@ class Layout:
         leaves = [leaf for leaf in self.leaves if varies[leaf.begin : leaf.end].any()]
         try:
             return same, self._nodes(buffer, begins, leaves)
-        except BAD_INPUT:  # a text that is none: each is read by itself
+        except BAD_INPUT:  # a text is not UTF-8: each node is read by itself
             return np.zeros(len(items), dtype=np.bool_), []
 
     def _ends_alike(self, buffer: Buffer, items: Ranges) -> Flags:
@@ -120,7 +120,7 @@ class Layout:
         return next_one
 
     def _alike(self, buffer: Buffer, begins: Places) -> tuple[Flags, NDArray[np.uint8]]:
-        """Return which nodes have all that must be the same, and which bytes differ in these."""
+        """Return which nodes share all required bits, and which bytes differ among these nodes."""
         same = np.ones(len(begins), dtype=np.bool_)
         varies = np.zeros(len(self.words), dtype=np.uint64)
         for piece in self.pieces:
@@ -131,8 +131,8 @@ class Layout:
                 words ^= self.words[piece]
                 alike = ~(words & self.mask[piece]).any(axis=1)
                 same[some] &= alike
-                kept = words if alike.all() else words[alike]
-                varies[piece] |= np.bitwise_or.reduce(kept, axis=0)
+                chosen = words if alike.all() else words[alike]
+                varies[piece] |= np.bitwise_or.reduce(chosen, axis=0)
         return same, varies.view(np.uint8)
 
     def _nodes(self, buffer: Buffer, begins: Places, leaves: list[OwnText]) -> list[wire.Node]:
@@ -167,7 +167,7 @@ class Layout:
 
 
 def _structs(struct: type[_Struct], **columns: Iterable[object]) -> Iterator[_Struct]:
-    """Yield structs of columns by the names of their fields, as long as no column ends.
+    """Yield structs from columns that are named like the fields, until a column ends.
 
     ``map`` calls the struct with its fields in their order, which takes 0.26 us a node where a call
     with keywords takes 0.36. The order is the struct's own. Raises ``TypeError`` unless there is a
@@ -192,7 +192,7 @@ class _Own:
                 self._leaves.setdefault(leaf.part, []).append(leaf)
 
     def texts(self, part: TextKind, like: str) -> Iterable[str]:
-        """Return a text of each node. ``like``: what it is where all have the same."""
+        """Return a text of each node. ``like``: the text if all nodes have the same."""
         leaves = self._leaves.get(part)
         return self._column(leaves[0]) if leaves else repeat(like)
 
@@ -214,7 +214,7 @@ class _Own:
         return LabelPage(like, own).rows(len(self._begins))
 
     def maps(self, part: TextKind, like: dict[str, str]) -> Iterable[dict[str, str]]:
-        """Return a map of each node: what they have alike, and what they have not."""
+        """Return a map of each node: the common entries and the node's own ones."""
         leaves = self._leaves.get(part)
         if not leaves:
             return repeat(like)
@@ -246,9 +246,9 @@ def _texts(chars: NDArray[np.uint8]) -> list[str]:
 
 
 def layout_of(body: bytes, node: wire.Node) -> Layout:
-    """Return how a node is laid out. ``body``: what ``node`` was read of.
+    """Return the layout of a node. ``body``: the bytes that ``node`` was read from.
 
-    Raises ``ValueError`` or ``IndexError`` if others are not to be read by it.
+    Raises ``ValueError`` or ``IndexError`` if other nodes cannot be read with it.
     """
     *leaves, end = _leaves(body)
     size = end.begin
@@ -271,7 +271,7 @@ def layout_of(body: bytes, node: wire.Node) -> Layout:
 
 
 def _leaves(body: bytes) -> Iterator[OwnText]:
-    """Yield what may differ, and at last where the head ends. Raises ``ValueError``."""
+    """Yield the texts that may differ, and last the end of the head. Raises ``ValueError``."""
     meta, spec, status = fields_of(body, 0, len(body))
     for field in fields_of(body, meta.begin, meta.end):
         if field.number in _MAPS:

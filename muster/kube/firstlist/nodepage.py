@@ -1,4 +1,4 @@
-"""Lists of nodes in protobuf → wire structs: nodes laid out alike are read by the first of them.
+"""Lists of nodes in protobuf → wire structs: nodes of one layout are read together.
 
 ::
 
@@ -14,8 +14,8 @@
                                                                      │
             what differs among these is read, a column at a time ◄───┘
 
-Hosts of one make differ in their names, their place and a few amounts. Their images, which differ
-most, stand behind all that is read. A node that is like no other is decoded by itself.
+Hosts of one model differ in their names, their place and a few amounts. Their images, which differ
+most, come after all that is read. A node that is like no other is decoded by itself.
 """
 
 from collections import Counter
@@ -84,7 +84,7 @@ class NodeLists:
             self._size = PART_NODES
 
     def _alike(self, buffer: Buffer, items: Ranges) -> dict[int, wire.Node]:
-        """Return those nodes of a page that are laid out as others are, by their places."""
+        """Return the nodes of a page that share a layout, by their places on the page."""
         if sum(map(len, self._layouts.values())) > _MOST:
             self._layouts.clear()
         found: dict[int, wire.Node] = {}
@@ -111,14 +111,14 @@ class NodeLists:
 def _take(
     layout: Layout, buffer: Buffer, items: Ranges, rows: Rows, found: dict[int, wire.Node]
 ) -> Rows:
-    """Read the nodes that are laid out so; return the places of the others."""
+    """Read the nodes of a layout; return the places of the others."""
     same, nodes = layout.read(buffer, items.at(rows))
     found.update(zip(rows[same].tolist(), nodes, strict=True))
     return rows[~same]
 
 
 def _first(buffer: Buffer, items: Ranges, row: int) -> Layout | None:
-    """Return the layout of a node, ``None`` of one that cannot be read by it."""
+    """Return the layout of a node, ``None`` if it has none that others could be read with."""
     try:
         return layout_of(_item(buffer, items, row), _alone(buffer, items, row))
     except (*BAD_INPUT, IndexError):

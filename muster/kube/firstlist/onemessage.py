@@ -11,17 +11,20 @@ Body = bytes | memoryview
 
 
 class MessageField(NamedTuple):
-    """``at``: where its tag stands. ``begin``, ``end``: where its number or its bytes do."""
+    """One field of a message. Places are bytes from the beginning of the buffer."""
 
     number: int
+    #: ``VARINT`` or ``BYTES``.
     kind: int
+    #: Where its tag begins.
     at: int
+    #: Where its number, or its bytes, begin and end.
     begin: int
     end: int
 
 
 def fields_of(body: Body, at: int, end: int) -> Iterator[MessageField]:
-    """Yield the fields of a message. Raises ``ValueError``, ``IndexError`` for what is none."""
+    """Yield the fields of a message. Raises ``ValueError``, ``IndexError`` for other bytes."""
     while at < end:
         begin = at
         tag, at = varint(body, at)

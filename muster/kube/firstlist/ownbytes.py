@@ -1,4 +1,4 @@
-"""What a planned pod of a page has of its own, and what sets it apart from similar pods."""
+"""The bytes that a planned pod has of its own, and those that distinguish it from similar pods."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(rb"(?<=kube-api-access-)[a-z0-9]{5}")
 
 
 class OwnBytes(NamedTuple):
-    """What of a planned pod may be its own, as it stands on its page."""
+    """The parts of a planned pod that may be its own, as bytes of its page."""
 
     name: bytes
     uid: bytes
@@ -42,13 +42,13 @@ class OwnBytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What sets a planned pod apart from similar ones, besides its metadata."""
+    """What distinguishes a planned pod from similar ones, besides its metadata."""
 
     #: Its node affinity without the nodes of its plan.
     pin: bytes
     #: Its volumes without the name of its token.
     volumes: bytes
-    #: What stood before and behind that name.
+    #: The bytes before and behind that name.
     cut: tuple[bytes, bytes] = field(compare=False)
     #: Bytes of affinities that are ``pin``, with marks for nodes: one for each combination of
     #: lengths of names.
@@ -56,7 +56,7 @@ class Apart:
 
     @classmethod
     def of(cls, own: OwnBytes, node: str, spares: Sequence[str] = ()) -> Self:
-        """``node`` and ``spares``: those of its plan."""
+        """``node`` and ``spares``: the nodes of its plan."""
         token = _TOKEN.search(own.volumes)
         begin, end = token.span() if token is not None else (len(own.volumes),) * 2
         cut = own.volumes[:begin], own.volumes[end:]
@@ -78,7 +78,7 @@ class Apart:
         return _TOKEN.sub(b"", volumes) == self.volumes
 
     def _is_pinned(self, pin: bytes, nodes: Sequence[str]) -> bool:
-        """Return whether an affinity is this one but for the nodes, mostly by its bytes."""
+        """Return whether an affinity differs from this one in nodes only, mostly by its bytes."""
         form = _form(pin, nodes)
         if form in self._forms:
             return True

@@ -19,7 +19,7 @@ _NONE: Final = wire.Affinity()
 
 
 def shared(meta: wire.ObjectMeta) -> Hashable:
-    """Return what is read of a pod's metadata and is the same for all siblings.
+    """Return the part of a pod's metadata that is read and is the same for all siblings.
 
     Names and times are left out. Ranks and plans of siblings are read one by one.
     """
@@ -34,9 +34,9 @@ def shared(meta: wire.ObjectMeta) -> Hashable:
 
 
 def select(pod: wire.Pod) -> bool:
-    """Return whether what a pod asks for depends on its own labels, so that no other asks the same.
+    """Return whether a pod's constraints depend on its own labels, so no other pod has the same.
 
-    Only as long as the API server leaves ``matchLabelKeys`` to the scheduler (see
+    Only true with API servers that leave ``matchLabelKeys`` to the scheduler (see
     ``muster.kube.translation.selectors.label_selector``).
     """
     affinity = pod.spec.affinity or _NONE
@@ -48,7 +48,7 @@ def select(pod: wire.Pod) -> bool:
 
 
 def is_own(key: str) -> bool:
-    """Return whether a key has a value of each pod's own."""
+    """Return whether each pod has its own value of a key."""
     return key in _OWN or key.startswith(_OF_NETWORKS)
 
 

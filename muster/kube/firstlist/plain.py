@@ -1,14 +1,14 @@
-"""Lists of nodes and pods, read one object at a time: the plain reader beside that of columns.
+"""Lists of nodes and pods, read one object at a time, as an alternative to columns.
 
 ::
 
     answer in JSON ──────────────────────────► ``frames.Codec`` ──────────────┐
     answer in protobuf ──► Unknown ──► list ──► one item ──► message ──► struct ┴──► Page
 
-Every object becomes a whole wire struct, as an event of a watch does, and what follows is the same
-code for both. Nothing is compared or remembered between objects. This reader is the reference that
-property tests compare the columns with, it reads lists that come in JSON, and an extender runs on
-it with ``firstList: plain`` (docs/design/first-list.md).
+Every object becomes a whole wire struct, like an event of a watch, and the same code handles both.
+Nothing is compared or remembered between objects. Property tests use this reader as the reference
+for the columns. It also reads lists that come in JSON, and the extender uses it with
+``firstList: plain`` (docs/design/first-list.md).
 """
 
 from collections.abc import Iterator, Sequence

@@ -8,10 +8,11 @@
         └─ status ──── conditions, started │                             │ phase       ┘
                        own                   own, or of all of a gang      of all of a kind
 
-*Counted* is what pods of one kind must have in common. Of a spec that is all that does not differ
-from pod to pod of one owner, whether Muster reads it or not. Volumes, node, hostname, node affinity
-(a DaemonSet's names the node) and most of a container are left out: a bound stranger is not judged
-by them (``muster.kube.translation.podclass``).
+The *counted* fields are those that pods of one kind must have in common. In a spec these are all
+fields that do not differ between the pods of one owner, whether Muster reads them or not. Volumes,
+node, hostname, node affinity (a DaemonSet's names the node) and most of a container are left out:
+the class of a bound pod that Muster does not place does not depend on them
+(``muster.kube.translation.podclass``).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,11 +37,11 @@ from muster.protogen import kubernetes_v1_pb2 as messages
 
 @dataclass(frozen=True, slots=True)
 class FieldTree:
-    """What counts of a message."""
+    """The fields of a message that count."""
 
     #: Fields that count as a whole. Of fields in neither of the two only the size counts.
     shared: Wanted
-    #: Messages of which a part counts, by the number of their field.
+    #: Inner messages that count in part, by the number of their field.
     inner: Mapping[int, "FieldTree"] = field(default_factory=dict)
 
     def shares(self, number: int) -> bool:
@@ -57,7 +58,7 @@ _STATUS, _CONTAINER, _CONTAINER_STATUS = (
 _TOP: Final = single(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STATUS_FIELD_NUMBER)
 _SHARED_META: Final = single(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER)
 LABELLING: Final = (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER)
-"""First and last field of the *labelling*: labels, annotations and owners, which gangs go by."""
+"""First and last field of the *labelling*: labels, annotations and owners; gangs depend on them."""
 _LABELS: Final = (LABELLING,)
 _OWN_META: Final = single(
     _META.NAME_FIELD_NUMBER,
@@ -119,7 +120,7 @@ TREE: Final = FieldTree(
         ),
     },
 )
-"""What pods of one shape have in common: all that counts of a kind but its labelling."""
+"""What pods of one shape have in common: all counted fields without the labelling."""
 
 
 class _Parts:
@@ -162,7 +163,7 @@ class _Parts:
 
 
 class PodFields:
-    """Where the fields of m pods are that count or are read."""
+    """The places of the fields of m pods that count or are read."""
 
     #: bool[m]: which pods have to be decoded by themselves.
     broken: Flags

@@ -1,4 +1,4 @@
-"""A page of pods in protobuf, as columns: most of what a pod holds is found and not decoded.
+"""A page of pods in protobuf, as columns: most fields of a pod are located and not decoded.
 
 ::
 
@@ -130,9 +130,9 @@ class PackedPage(Sequence[wire.Pod]):
         return self._times(self._fields.started)
 
     def kind(self, place: int) -> Hashable | None:
-        """Return what pods have in common that differ in name, node, times and volumes only.
+        """Return a key that is equal for pods that only differ in name, node, times and volumes.
 
-        ``None``: the pod is to be decoded by itself.
+        ``None``: the pod has to be decoded by itself.
         """
         if self._broken[place]:
             return None
@@ -147,7 +147,7 @@ class PackedPage(Sequence[wire.Pod]):
         return self._text(*self._located.one(self._fields.namespace, place))
 
     def is_planned(self, place: int) -> bool:
-        """Whether a pod carries a plan; may be true of one that only looks like it."""
+        """Return whether a pod carries a plan, or bytes that look like one."""
         begin, end = self._located.one(self._fields.labels, place)
         return looks_planned(self._buffer.cut(begin, end))
 
@@ -167,7 +167,7 @@ class PackedPage(Sequence[wire.Pod]):
         fields = self._fields
         who = fields.name, fields.uid, fields.node
         own = *who, fields.labels, fields.pin, fields.volumes
-        # Identical pods have the same length in all of these. The rest is any pod's own: addresses.
+        # These parts of identical pods have equal lengths. The rest, such as addresses, may differ.
         walked, source = np.unique(self._located.source[some], return_inverse=True)
         sizes = np.array([(one.end - one.begin)[walked] for one in own])
         _, number = np.unique(sizes, axis=1, return_inverse=True)
@@ -179,7 +179,7 @@ class PackedPage(Sequence[wire.Pod]):
                 yield from identical_pods(OwnRanges(self._buffer, *each), those)
 
     def own(self, some: NDArray[np.intp]) -> Iterator[OwnBytes]:
-        """Yield what similar pods with a plan, at some places, may differ in."""
+        """Yield the bytes that may differ between similar pods with a plan, for some places."""
         fields, cut = self._fields, self._buffer.cut
         who = fields.name, fields.uid, fields.labels
         what = fields.pin, fields.volumes, fields.conditions
@@ -189,7 +189,7 @@ class PackedPage(Sequence[wire.Pod]):
             yield OwnBytes._make([cut(low, high) for low, high in places])
 
     def pod(self, place: int) -> wire.Pod:
-        """Return all of a pod. Raises ``DecodeError`` for what is no pod."""
+        """Return a whole pod. Raises ``DecodeError`` for bytes that are no pod."""
         try:
             found: wire.Pod = _READ(messages.Pod.FromString(self._item(place)))
         except BAD_INPUT as error:
@@ -226,5 +226,5 @@ _READ_META: Final = reader(wire.ObjectMeta, messages.ObjectMeta)
 
 
 def _begins(same: Flags) -> NDArray[np.intp]:
-    """Return where stretches begin. ``same``: of each pod but the first, as the one before it."""
+    """Return where stretches begin. ``same``: of each pod but the first, if it is as the last."""
     return np.append(0, np.flatnonzero(~same) + 1)

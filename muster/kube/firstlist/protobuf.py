@@ -1,4 +1,4 @@
-"""Objects in protobuf → wire structs: for kinds of which there are very many.
+"""Objects in protobuf → wire structs, for kinds with very many objects.
 
 ::
 
@@ -6,7 +6,8 @@
 
 Protobuf has two thirds of the bytes of JSON and takes a fraction of its CPU on the API server.
 
-Custom resources have no protobuf, and a server may answer in JSON whatever it was asked for.
+Custom resources have no protobuf, and a server may answer in JSON although it was asked for
+protobuf.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ BAD_INPUT: Final = (BadMessage, ValueError, OverflowError)
 MOST_ENTRIES: Final = 16_384  # of some 200 bytes each
 
 _INLINED: Final = "volumeSource"
-"""The one message that JSON has not: its fields are those of the object around it."""
+"""The one message that JSON does not have: there its fields are those of the object around it."""
 
 ACCEPT: Final = f"{PROTOBUF},{JSON}"
 
@@ -43,8 +44,8 @@ _Struct = type[msgspec.Struct]
 def reader(struct: type[Any], message: type[Message]) -> Convert:
     """Return a function that makes the struct of a message. A field has its JSON name in both.
 
-    The function is written out for this struct, as ``dataclasses`` does it: a loop over a table
-    takes three times as long. Raises ``TypeError`` if one has a field that the other lacks.
+    The source of the function is generated for this struct, as ``dataclasses`` does: a loop over a
+    table takes three times as long. Raises ``TypeError`` if one has a field that the other lacks.
     """
     return _reader(struct, cast("Descriptor", message.DESCRIPTOR))
 
@@ -57,7 +58,7 @@ def _reader(struct: _Struct, message: Descriptor) -> Convert:
     if wanted:
         raise TypeError(f"{message.full_name} has no {', '.join(wanted)}, which {struct} reads")
     source = f"def read(message):\n    return Struct({arguments})"
-    # The source is made of names of fields, which are ours, and of nothing that comes from outside.
+    # The source only consists of names of our own fields, and of nothing that comes from outside.
     # tests/property/kube/test_plain_lists.py compares what it reads with the same objects in JSON,
     # tests/contract/test_packed_lists.py does so with those of real API servers.
     exec(source, names)  # noqa: S102
@@ -67,9 +68,9 @@ def _reader(struct: _Struct, message: Descriptor) -> Convert:
 def _arguments(
     wanted: dict[str, FieldInfo], message: Descriptor, found: str, names: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield the struct's arguments; takes what it finds out of ``wanted``.
+    """Yield the struct's arguments; removes the fields that it finds from ``wanted``.
 
-    ``found``: what the message is called in the function; ``names``: what else is known there.
+    ``found``: the name of the message in the function; ``names``: the function's other names.
     """
     for field in message.fields:
         if field.name == _INLINED and field.message_type is not None:
@@ -84,8 +85,8 @@ def _arguments(
 def _value(info: FieldInfo, field: FieldDescriptor, found: str, names: dict[str, Any]) -> str:
     """Return the expression of a field.
 
-    Go writes fields that are no pointers even if they are empty, which is then the same as absent;
-    for pointers, which are None by default here, it is not.
+    Go writes a field that is no pointer even if it is empty: then empty means absent. Pointers,
+    which are None by default here, are written only if they are set.
     """
     value, of = f"{found}.{field.name}", field.message_type
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -120,11 +121,11 @@ def _entries_in(kind: object) -> str:
 
 
 def _each(read: Convert, values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(map(read, values[:]))  # to go through it without a slice ends in an exception
+    return tuple(map(read, values[:]))  # to iterate without a slice would end with an exception
 
 
 class _Entries(dict[bytes, tuple[str, str]]):
-    """Entries of maps met so far, read. Forgotten when there are too many."""
+    """Decoded entries of maps, by their bytes. Cleared when there are too many."""
 
     def __init__(self, read: Callable[[bytes], tuple[str, str]]) -> None:
         super().__init__()

@@ -13,13 +13,13 @@
                fields are looked for in the first pod of each shape, and in each that has none
                (``muster.kube.firstlist.podfields``)
 
-Pods of a DaemonSet differ in names, addresses, IDs and times, most of which are as long in one pod
-as in the next; so do pods of a gang, and those of Deployments of one make. A million pods may have
-some fifty shapes, and only in one pod of each the fields have to be looked for.
+Pods of a DaemonSet differ in names, addresses, IDs and times, and most of these have the same
+length in all of them. The same is true of the pods of a gang, and of similar Deployments. A million
+pods may have some fifty shapes, and the fields have to be searched only in one pod of each.
 
 The *labelling* of a pod, its labels, annotations and owners, is no part of its shape. It is
-compared with that of the shape's pod while the bytes are at hand: pods of a DaemonSet have the same
-labelling.
+compared with that of the shape's pod at the same time, while the bytes are in the cache: pods of a
+DaemonSet have the same labelling.
 """
 
 from collections.abc import Hashable, Iterator
@@ -42,11 +42,11 @@ from muster.kube.firstlist.onemessage import VARINT, Body, fields_of
 from muster.kube.firstlist.podfields import LABELLING, TREE, FieldTree, PodFields
 from muster.protogen import kubernetes_v1_pb2 as messages
 
-_FEWEST: Final = 32  # pods that make a shape worth it; of fewer the fields are found in less time
-_SHARE: Final = 4  # one in so many of a sample must have a shape, or the others are not looked at
-_LEFT: Final = 16  # if one in so many of a page or fewer has no shape, some of these become shapes
-_AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms by hand, to walk a page some 5 ms
-_TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
+_FEWEST: Final = 32  # pods that make a shape worth it; for fewer a search for the fields is faster
+_SHARE: Final = 4  # one in so many of a sample must have a shape, or the others are not compared
+_LEFT: Final = 16  # if at most one in so many of a page has no shape, some of these become shapes
+_AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms to make, to walk a page some 5 ms
+_TRIED: Final = 8  # shapes of one length, each on a few of the pods of that length
 _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
 _NONE: Final = -1
@@ -138,13 +138,13 @@ class Shapes:
         left = np.flatnonzero(number == _NONE)
         if _LEFT * len(left) <= len(items):
             self._remember(buffer, items, left, found)
-        # Where owners are many each page has new shapes, and the page is less than the book.
+        # With many owners each page has new shapes, and it has fewer pods than the book has shapes.
         if len(self._book) > known or (number == _NONE).any():
             return _by_page(buffer, items, found)
         return self._book.locate(items, found)
 
     def _find(self, buffer: Buffer, items: Ranges, found: "_Found") -> None:
-        """Find each pod's shape; make new ones where many pods are as long as each other."""
+        """Find each pod's shape; make new shapes where many pods have the same length."""
         lengths = items.end - items.begin
         each, counts = np.unique(lengths, return_counts=True)
         for length, count in zip(each.tolist(), counts.tolist(), strict=True):
@@ -156,7 +156,7 @@ class Shapes:
                 alike = self._like_if_few_are(buffer, items.begin[rows], self._book.shapes[known])
                 rows = found.take(rows, alike, known, self._book.labelling[known])
             while len(rows) >= self._fewest:
-                middle = int(rows[len(rows) // 2])  # one of the most, where there are several
+                middle = int(rows[len(rows) // 2])  # probably of the most frequent shape
                 shape = _shape(buffer, items, middle)
                 if shape is None:
                     break
@@ -167,7 +167,7 @@ class Shapes:
                 rows = found.take(rows, alike, new, self._book.labelling[new])
 
     def _like_if_few_are(self, buffer: Buffer, begins: Places, shape: _Shape) -> "_Alike":
-        """Return which pods have a shape; none of many if a sample of them does not have it."""
+        """Return which pods have a shape; none at all if a sample of them rarely has it."""
         if len(begins) > _SHARE * self._fewest:
             few = begins[:: len(begins) // self._fewest]
             if _SHARE * np.count_nonzero(_like(buffer, few, shape).same) < len(few):
@@ -203,7 +203,7 @@ class _Alike(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is known of a page's pods; ``_NONE`` for what is not."""
+    """What is known of a page's pods; ``_NONE`` for what is not known."""
 
     #: int[n]: the number of each pod's shape.
     number: Rows
@@ -212,7 +212,7 @@ class _Found(NamedTuple):
 
     @classmethod
     def nothing(cls, count: int) -> Self:
-        """Return what is known at first of so many pods."""
+        """Return the initial state for so many pods: nothing is known."""
         return cls(np.full(count, _NONE, dtype=np.intp), np.full(count, _NONE, dtype=np.intp))
 
     def take(self, rows: Rows, alike: _Alike, number: int, labelling: int) -> Rows:
@@ -312,7 +312,7 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
 
 
 def _pieces(words: Words, mask: Words, beside: Words, labelling: slice) -> Iterator[_Piece]:
-    """Yield the words that count, and few others: what is not read need not be fetched."""
+    """Yield the words that count, with few others between: unread words are not fetched."""
     for some in stretches(mask != 0):
         low, high = some.start, some.stop
         first, last = max(labelling.start, low), min(labelling.stop, high)
@@ -322,7 +322,7 @@ def _pieces(words: Words, mask: Words, beside: Words, labelling: slice) -> Itera
 
 
 def _labelling(body: Body, at: int, end: int) -> tuple[int, int]:
-    """Return from where to where a pod has labels, annotations and owners.
+    """Return the range of a pod's labels, annotations and owners.
 
     Raises ``ValueError`` or ``IndexError`` for a pod that cannot be read.
     """
@@ -354,7 +354,7 @@ def _like(buffer: Buffer, begins: Places, shape: _Shape) -> _Alike:
 
 
 def _compare(buffer: Buffer, at: Places, piece: _Piece, alike: _Alike) -> None:
-    """Strike out messages that have other words, from these places on, than the shape."""
+    """Clear the flags of messages with other words, from these places on, than the shape."""
     words = buffer.texts(at, piece.mask.nbytes).view(np.uint64)
     words &= piece.mask
     equal = words == piece.counted

@@ -1,4 +1,4 @@
-"""Labels and annotations of siblings in protobuf, read by those of the first of them.
+"""Labels and annotations of siblings in protobuf, read with the layout of the first of them.
 
 ::
 
@@ -33,14 +33,17 @@ _VALUE: Final = 0x12  # and of its value
 
 
 class MapEntry(NamedTuple):
-    """A label or an annotation, and where it stands."""
+    """A label or an annotation, and its places in the bytes."""
 
     key: str
     is_label: bool
+    #: Where its tag is.
     tag: int
+    #: Where its bytes begin.
     begin: int
-    #: Where the size of its value stands.
+    #: Where the size of its value is.
     size: int
+    #: Where its bytes end.
     end: int
 
     def value(self, raw: bytes) -> tuple[int, int]:
@@ -52,9 +55,9 @@ class MapEntry(NamedTuple):
 
 
 def own_entries(raw: bytes) -> Iterator[MapEntry]:
-    """Yield the keys of a pod's own among its labels, annotations and owners.
+    """Yield the entries with a pod's own keys among its labels, annotations and owners.
 
-    Raises ``ValueError``, ``IndexError`` for what is none of these.
+    Raises ``ValueError``, ``IndexError`` for other bytes.
     """
     for entry in fields_of(raw, 0, len(raw)):
         key = _key(raw, entry.begin) if raw[entry.at] in _MAPS else ""
@@ -95,7 +98,7 @@ class _Own:
 class _Layout(NamedTuple):
     """Where values stand in bytes of one length.
 
-    Sizes of values are among the bytes that are the same, so equal ones have values of equal sizes.
+    The sizes of values are among the bytes that must be the same, so the values have these sizes.
     """
 
     #: The bytes before, between and behind the values, and where they stand.
@@ -111,7 +114,7 @@ class SiblingKeys:
     _own: tuple[_Own, ...]
     _after: bytes
     _layouts: dict[int, _Layout] = field(default_factory=dict)
-    """By length: a rank has one digit or two, and most plans are as long as the next one."""
+    """By length: a rank has one digit or two, and most plans have the same length."""
 
     @classmethod
     def of(cls, meta: ObjectMeta, raw: bytes) -> Self:

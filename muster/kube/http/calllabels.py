@@ -7,7 +7,7 @@ NO_ANSWER: Final = 0
 OK: Final = 200  # stands for every success
 
 Observer = Callable[[str, str, int, float], None]
-"""Told of every attempt: verb, resource, status code (``OK``, ``NO_ANSWER``) and seconds."""
+"""Called after every attempt: verb, resource, status code (``OK``, ``NO_ANSWER``) and seconds."""
 
 _CORE_DEPTH, _GROUP_DEPTH = 3, 4  # of the resource in "/api/v1/…" and in "/apis/GROUP/VERSION/…"
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}

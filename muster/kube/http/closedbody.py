@@ -1,8 +1,9 @@
 """An answer that ends with its connection, read to where it is to stand.
 
-kube-apiserver writes a list object by object, and net/http makes two chunks of each pod for who
-asks with HTTP/1.1: to take ten thousand chunks apart and to put their bytes together takes three
-times what the kernel takes to hand them over (docs/design/first-list.md). HTTP/1.0 has none::
+kube-apiserver writes a list object by object, and net/http makes two chunks of each pod for a
+client that asks with HTTP/1.1. To parse ten thousand chunks and to join their bytes takes three
+times as long as the kernel takes to deliver them (docs/design/first-list.md). HTTP/1.0 has no
+chunks::
 
     request ──► head ──┬─► neither a length nor chunks: the body, until the server closes
                        │       recv_into its place, a list says itself whether it is whole
@@ -11,9 +12,9 @@ times what the kernel takes to hand them over (docs/design/first-list.md). HTTP/
                                there
 
 A server writes some 64 KiB at a time, and to be woken for each of them costs as much as to read
-them: once the body has begun, the kernel is asked to wake for half a megabyte, or for the end. Not
-with TLS, of which the kernel does not see the end: some servers take leave in a record of a few
-bytes, and wait for ours before they close.
+them. So once the body has begun, the kernel is asked to wake us for half a megabyte, or for the
+end. Not with TLS, because the kernel does not see its end: some servers close TLS with a record of
+a few bytes, and wait for our record before they close the connection.
 """
 
 import asyncio
@@ -26,10 +27,10 @@ import httptools
 from muster.kube.http.longbody import Bulk
 
 NOT_SERVED: Final = frozenset((426, 505))
-"""What a proxy says that does not talk HTTP/1.0 (Envoy: Upgrade Required)."""
+"""The answer of a proxy that does not speak HTTP/1.0 (Envoy: Upgrade Required)."""
 
 SUCCESS: Final = range(200, 300)
-_READ_BYTES: Final = 1 << 20  # at once: some 0.2 ms, in which nobody else is served
+_READ_BYTES: Final = 1 << 20  # at once: some 0.2 ms, in which no other connection is served
 _WOKEN_FOR: Final = 1 << 19  # bytes; with a fourth of it a start takes 3 % more, with more the same
 _LONGEST_HEAD: Final = 1 << 16
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -37,12 +38,12 @@ _FRAMED: Final = frozenset((b"content-length", b"transfer-encoding"))
 
 
 def is_packed(named: bytes, value: bytes) -> bool:
-    """Tell whether a header, with its name in small letters, says that the body is packed."""
+    """Return whether a header, with its name in small letters, means that the body is packed."""
     return named == b"content-encoding" and value.lower() != b"identity"
 
 
 class BodyReader(Protocol):
-    """Who reads an answer that is none of these, and is told how this one ended."""
+    """Reads every other kind of answer, and receives the result of this one."""
 
     def hand_back(self, came: bytes) -> None:
         """Read on, from what has come so far."""
@@ -97,7 +98,7 @@ class InPlace(asyncio.BufferedProtocol):
         self._end()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Do the same where nothing told of the end before; tell the reader."""
+        """Do the same if the end was not reported before; pass it on to the reader."""
         if error is None:
             self._end()
         self._reader.connection_lost(error)
@@ -115,7 +116,7 @@ class InPlace(asyncio.BufferedProtocol):
         self._status = head.status
         self._bulk.begin_at(end + len(_END_OF_HEAD))
         if self._plain is not None:
-            with contextlib.suppress(OSError):  # where there is no such thing, one is woken often
+            with contextlib.suppress(OSError):  # without this option the process is woken often
                 self._plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WOKEN_FOR)
 
     def _end(self) -> None:
@@ -141,6 +142,6 @@ class _Head:
             self.status = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Look for what says where the body ends, or that it is packed."""
+        """Look for the headers that state where the body ends, or that it is packed."""
         named = name.lower()
         self.is_handed_back |= named in _FRAMED or is_packed(named, value)

@@ -22,12 +22,17 @@ _OLD_KEY: Final = "authorization"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a connection needs. ``tls`` is ``None`` for plain HTTP (tests, ``kubectl proxy``)."""
+    """What a connection needs."""
 
+    #: The API server's URL.
     server: str
+    #: ``None`` for plain HTTP (tests, ``kubectl proxy``).
     tls: ssl.SSLContext | None = None
+    #: Value of the header, "" for none.
     authorization: str = field(default="", repr=False)
+    #: The name that the server's certificate must have; ``None``: the host of ``server``.
     server_hostname: str | None = None
+    #: URL of an HTTP proxy.
     proxy: str | None = None
 
     @property
@@ -37,7 +42,7 @@ class Credentials:
 
 
 class CredentialSource(Protocol):
-    """Both methods may block."""
+    """Where credentials are read from. Both methods may block."""
 
     def load(self) -> Credentials:
         """Read everything anew. Raises ``AuthError``."""
@@ -90,8 +95,8 @@ class LoaderSource:
     ) -> None:
         """Use ``read``, which loads from ``where``.
 
-        ``token_file``: the loader does not watch the file, so it has to be read again.
-        ``plugin``: the command that gives the credential; the loader logs its failure only.
+        ``token_file``: the loader does not notice changes of it, so it is read again here.
+        ``plugin``: the command that prints the credential; the loader only logs its failures.
         """
         self._read = read
         self._where = where
@@ -208,5 +213,5 @@ def _user(path: Path, context: str | None) -> dict[str, Any]:
         user = next(c["context"]["user"] for c in document["contexts"] if c["name"] == name)
         entry = next(u["user"] for u in document["users"] if u["name"] == user)
     except (OSError, ValueError, LookupError, TypeError, StopIteration, yaml.YAMLError):
-        return {}  # the loader will say what is wrong
+        return {}  # the loader reports what is wrong
     return entry if isinstance(entry, dict) else {}

@@ -1,12 +1,13 @@
-"""HTTP/1.1 exchanges over connections that stay open: what every release goes through, and lists.
+"""HTTP/1.1 exchanges over connections that stay open, for releases and for lists.
 
-A gang's release is thousands of small requests, and a general client costs more Python than
+A gang's release is thousands of small requests, and a general client takes more CPU in Python than
 everything else that is done for a pod: measured with TLS, 135 µs of CPU per request with
 aiohttp and 30 µs here (docs/adr/0008). A list comes in two chunks for each pod (kube-apiserver
-writes its items one by one, through 2 KiB of net/http), which cost more there than to read the
-pod (docs/design/first-list.md), and is asked for with HTTP/1.0 where that is served
-(``muster.kube.http.closedbody``). So only
-what whole answers need is here; the bytes are parsed by httptools (llhttp, as in Node.js)::
+writes its items one by one, through 2 KiB of net/http). In aiohttp these chunks cost more than to
+read the pod (docs/design/first-list.md), so a list is asked for with HTTP/1.0 where the server
+supports it (``muster.kube.http.closedbody``).
+
+Only whole answers are handled here. The bytes are parsed by httptools (llhttp, as in Node.js)::
 
         ┌────── idle, newest first ◄─────────┐
         ▼                                    │ answered, and it may stay open
@@ -41,15 +42,17 @@ class NoConnectionError(OSError):
 
 
 class BrokenOffError(OSError):
-    """The connection ended, or talked nonsense, before the answer was whole."""
+    """The connection ended, or sent what is not HTTP, before the answer was whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where to connect. ``name`` replaces the host in the check of its certificate."""
+    """Where to connect."""
 
     url: str
+    #: ``None``: plain HTTP.
     tls: ssl.SSLContext | None = None
+    #: The name that the server's certificate must have; ``None``: the host of ``url``.
     name: str | None = None
 
 
@@ -59,6 +62,7 @@ class HttpAnswer:
 
     status: int
     body: bytes | memoryview
+    #: The header Retry-After as it came.
     retry_after: str | None = None
 
 
@@ -91,12 +95,12 @@ class Exchange:
         self.close()
 
     def close(self) -> None:
-        """Close every connection; whoever waits for an answer gets ``BrokenOffError``."""
+        """Close every connection; calls that wait for an answer raise ``BrokenOffError``."""
         for connection in list(self._open):
             connection.abort()
 
     def retire(self) -> None:
-        """Let what is under way end, and close each connection after it."""
+        """Let requests under way end, and close each connection after its request."""
         self._retired = True
         while self._idle:
             self._idle.pop().abort()
@@ -241,7 +245,7 @@ class _Connection(asyncio.Protocol):
         self._register.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. Bytes that nobody asked for end the connection."""
+        """Parse what came. Bytes without a request before them end the connection."""
         if self._waiter is None:
             self.abort()
             return
@@ -256,13 +260,12 @@ class _Connection(asyncio.Protocol):
         self._take()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End; whoever waits is told."""
+        """End; the call that waits raises ``BrokenOffError``."""
         self._transport = None
         self._register.discard(self)
         self.break_off(str(error) if error else "the server closed the connection")
 
-    # -- muster.kube.http.closedbody
-    # -------------------------------------------------------------------------
+    # -- muster.kube.http.closedbody ---------------------------------------------------------
 
     def hand_back(self, came: bytes) -> None:
         """Read on an answer that says where it ends."""
@@ -276,7 +279,7 @@ class _Connection(asyncio.Protocol):
         self._answer(status)
 
     def break_off(self, why: str) -> None:
-        """End it; whoever waits is told."""
+        """End it; the call that waits raises ``BrokenOffError``."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_exception(BrokenOffError(why))
@@ -285,7 +288,7 @@ class _Connection(asyncio.Protocol):
     # -- httptools ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Begin an answer; one that nobody asked for must not pass for the next."""
+        """Begin an answer; one without a request must not pass for the answer to the next."""
         self._forget()
         if self._waiter is None:
             self.abort()
@@ -296,7 +299,7 @@ class _Connection(asyncio.Protocol):
         self._retry_after: str | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the one header that matters; refuse a body that was not asked for like that."""
+        """Store the one header that matters; refuse a body that is packed though none was asked."""
         named = name.lower()
         if named == b"retry-after":
             self._retry_after = value.decode("latin-1")

@@ -21,7 +21,7 @@ What was sent in time must also end in time, with the process frozen or cut off:
     │  the kernel gives  │  counted from when it came in)                │
     │  the data up)      │                                               │
 
-so that the next holder of the Lease finds all of it done, or never done.
+so that for the next holder of the Lease each write is either done, or will never be done.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ from muster.kube.errors import Fenced
 
 NEVER: Final = float("-inf")
 NETWORK_SHARE: Final = 0.25
-"""Of a write's time-out, how much its bytes may take to arrive. The rest is the server's."""
+"""The part of a write's time-out in which its bytes must arrive. The rest is the server's."""
 
 
 def monotonic() -> float:
     """Return seconds on a clock that is never set and that counts while the machine sleeps.
 
-    ``time.monotonic`` stands still during a suspend (clock_gettime(2), CLOCK_MONOTONIC), in
-    which a lease goes on to age.
+    ``time.monotonic`` stands still while the machine is suspended (clock_gettime(2),
+    CLOCK_MONOTONIC), but a lease ages in that time, too.
     """
     boot = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
     return time.monotonic() if boot is None else time.clock_gettime(boot)

@@ -1,4 +1,4 @@
-"""The body of a long answer, put where it is to stand while it arrives.
+"""The body of a long answer, stored at its final place while it arrives.
 
 ::
 
@@ -6,9 +6,9 @@
     what comes ──► parts of some KB ──► joined, 256 KiB at most ──► copied to its place
                                                 behind the last of it: ``behind``
 
-To join ten thousand parts at the end of an answer takes them from memory once more. A list has
-hundreds of such bodies, one after the other, and memory that is new is cleared by the kernel first:
-a body is put where one before it stood, as soon as nobody looks at that one any more::
+To join ten thousand parts at the end of an answer would read all of them from memory once more. A
+list has hundreds of such bodies, one after the other, and the kernel clears new memory first. So a
+body is stored where an earlier one was, as soon as no view of that one is left::
 
     free ──► lent to an answer ──► its body, its pages, what numpy sees of it
       ▲                                            │ the last of them is gone
@@ -30,8 +30,8 @@ _SPARE: Final = 64  # and for so little more at the least: they differ by the di
 class Rooms:
     """Memory for the bodies of one list.
 
-    ``behind``: what each of them is to be followed by. ``is_whole``: tells of a body whether it
-    ends where it says that it does, since a connection that ends says nothing.
+    ``behind``: the bytes that must follow each of them. ``is_whole``: returns whether a body is as
+    long as its own head states; the end of a connection alone does not prove that.
     """
 
     def __init__(self, behind: bytes, is_whole: Callable[[memoryview], bool]) -> None:
@@ -40,18 +40,18 @@ class Rooms:
         self._free: list[NDArray[np.uint8]] = []
 
     def first(self) -> memoryview:
-        """Lend room for as much as the longest body so far, or more."""
+        """Lend room for a body that is as long as the longest so far, or longer."""
         longest = self._longest
         new = max(_FIRST_BYTES, longest + longest // _MORE)
         least = longest + longest // _SPARE + len(self.behind)
         return self.lend(least, new + len(self.behind))
 
     def lend(self, size: int, new: int = 0) -> memoryview:
-        """Lend ``size`` bytes or more, with anything in them, until nobody has a view of them.
+        """Lend ``size`` bytes or more, with any content, until no view of them is left.
 
-        ``new``: how many if none of the rooms that there are is as large.
+        ``new``: how many bytes to allocate if no free room is large enough.
         """
-        size = max(size, 1)  # no room at all is not room enough for nothing
+        size = max(size, 1)  # for 0 not even ``new`` bytes would be allocated
         room = np.empty(0, dtype=np.uint8)
         while self._free and len(room) < size:
             room = self._free.pop()
@@ -62,7 +62,7 @@ class Rooms:
         return lent.data
 
     def held(self, size: int) -> None:
-        """Note how long a body was."""
+        """Remember how long a body was."""
         self._longest = max(self._longest, size)
 
 
@@ -95,11 +95,11 @@ class Bulk:
         self.size = end
 
     def so_far(self) -> bytes:
-        """Return what is there, of an answer that is no list, or of what stands before one."""
+        """Return what has come: an answer that is no list, or the head before a list."""
         return bytes(self._room[: self.size])
 
     def begin_at(self, begin: int) -> None:
-        """Leave out what stands before the body."""
+        """Leave out the bytes before ``begin``, which come before the body."""
         self._begin = begin
 
     def forget(self) -> None:
@@ -107,11 +107,11 @@ class Bulk:
         self.size = 0
 
     def is_whole(self) -> bool:
-        """Tell whether the body ends where it says that it does."""
+        """Return whether the body is as long as its own head states."""
         return self._rooms.is_whole(self._room[self._begin : self.size])
 
     def whole(self) -> memoryview:
-        """Return the body and what stands behind it; nothing may be added any more."""
+        """Return the body and the bytes behind it; nothing may be added any more."""
         self._rooms.held(self.size)
         behind = self._rooms.behind
         end = self.size + len(behind)

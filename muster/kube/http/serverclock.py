@@ -1,4 +1,4 @@
-"""What time the API server thinks it is, from the Date header of an answer.
+"""The API server's clock, read from the Date header of an answer.
 
 The header has whole seconds and the answer was under way for a while, so a difference is known
 only to about a second and half the round trip (RFC 9110 section 6.6.1).
@@ -21,19 +21,21 @@ _RESOLUTION_S: Final = 1.0  # of the header: it is cut off, not rounded
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How far the API server's clock is ahead of ours, and how well that is known; seconds."""
+    """How far the API server's clock is ahead of ours, and how exactly that is known."""
 
+    #: Negative where the API server's clock is behind ours.
     ahead_s: float
+    #: The true difference is within so many seconds of ``ahead_s``.
     uncertainty_s: float
 
     @property
     def certain_s(self) -> float:
-        """The least difference there must be; 0 where there may be none."""
+        """The smallest possible difference, in seconds; 0 if the clocks may be equal."""
         return max(0.0, abs(self.ahead_s) - self.uncertainty_s)
 
     @property
     def possible_s(self) -> float:
-        """The largest difference there may be."""
+        """The largest possible difference, in seconds."""
         return abs(self.ahead_s) + self.uncertainty_s
 
 

@@ -3,7 +3,7 @@
 *Leaving.* A process may be stopped anywhere, also between the fence's question and the sending,
 and a request takes some hundred microseconds of Python to build and encrypt. So the socket
 asks once more, in the very call that hands bytes to the kernel, and breaks the connection
-instead of sending. A request of which the end is missing is never acted upon.
+instead of sending. A server never acts on a request whose end is missing.
 
 *Arriving.* A socket that is closed with data unsent goes on to deliver it for minutes when the
 network comes back, and so does that of a stopped process. These give up:

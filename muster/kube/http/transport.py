@@ -13,9 +13,9 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
                                                reads again and decides
 ==================================  =========  ============================================
 
-aiohttp, which reads and watches, repeats a GET by itself once, at once, when a connection
-that was kept open turns out to be closed. What has a body, and lists that are read where they are
-(``HttpRequest.rooms``), go through ``muster.kube.http.exchange``, which never repeats anything.
+Reads and watches go through aiohttp. It repeats a GET by itself, once and at once, when an idle
+connection turns out to be closed. Requests with a body, and lists that are read where they are
+stored (``HttpRequest.rooms``), go through ``muster.kube.http.exchange``, which repeats nothing.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
@@ -63,19 +63,22 @@ _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
 _GATHERED_S: Final = 0.005  # as long as events wait for each other before a gang is looked at
 _CONNECT_S: Final = 10.0
-# Where gzip is accepted kube-apiserver packs the pages of lists. To unpack a pod of 6.8 KB takes
-# 6 µs, to read it as it is 3; over a slow network the packed one would be here sooner. To say
-# nothing is not enough: a proxy on the way may then ask for what it likes itself.
+# kube-apiserver packs the pages of lists for clients that accept gzip. To unpack a pod of 6.8 KB
+# takes 6 µs, to read it unpacked takes 3; only over a slow network the packed one arrives sooner.
+# To send no header is not enough: a proxy on the way may then add one of its own.
 _AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 _CLOSED: Final = "the client is closed: use it inside `async with`"
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """``attempts`` in all; waits in seconds."""
+    """How often a request is sent, and the waits between the attempts."""
 
+    #: The first one included.
     attempts: int = 5
+    #: The longest wait before the second attempt; doubled for each later one.
     base_s: float = 0.1
+    #: The longest wait of all, unless the server asks for more.
     limit_s: float = 10.0
 
     def wait_s(self, attempt: int, *, jitter: float, asked: float | None) -> float:
@@ -86,21 +89,22 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. ``path`` is encoded already; ``query`` is not.
-
-    ``stores``: False for a POST that only asks (a review): it is retried like a read. ``rooms``:
-    where the answer's body is put, if it is a long one, and what it is to be followed by, which
-    would cost a copy of it later on.
-    """
+    """One request."""
 
     method: str
+    #: Encoded already.
     path: str
+    #: Not encoded yet.
     query: Mapping[str, str] | None = None
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
+    #: False for evictions: there 429 is the answer of a disruption budget.
     retry_429: bool = True
+    #: False for a POST that only asks (a review): it is retried like a read.
     stores: bool = True
+    #: Memory for the answer's body, if that is long, with the bytes that must follow the body: to
+    #: add them later would take a copy.
     rooms: Rooms | None = None
 
     @property
@@ -114,7 +118,7 @@ class HttpRequest:
         return self.method == "GET" or not self.stores
 
     def within(self, server_s: float) -> "HttpRequest":
-        """Return the request with a deadline that the API server keeps (request_deadline.go)."""
+        """Return the request with a deadline for the API server (request_deadline.go)."""
         return replace(self, query={**(self.query or {}), "timeout": f"{server_s * 1000:.0f}ms"})
 
 
@@ -182,7 +186,7 @@ class Transport:
         return body if isinstance(body, bytes) else bytes(body)
 
     async def read(self, request: HttpRequest) -> Answered:
-        """Return the same, as it was read: a long one is not copied (``HttpRequest.rooms``)."""
+        """Return the same without a copy of a long body (``HttpRequest.rooms``)."""
         attempt = 0
         while True:
             try:
@@ -197,7 +201,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest, *, idle_s: float) -> AsyncIterator["AnswerStream"]:
-        """Open an answer without end; nothing for ``idle_s`` breaks it.
+        """Open an answer without end; silence of ``idle_s`` breaks it.
 
         Raises what ``send`` raises, and so does reading; nothing is retried.
         """
@@ -351,8 +355,8 @@ class _Attempt:
 class AnswerStream:
     """The body of an answer without end.
 
-    What comes within ``_GATHERED_S`` of what was read before is left in the socket until then:
-    for each of a thousand events a second to wake the process costs more than what it tells.
+    For ``_GATHERED_S`` after each read, what arrives is left in the socket: to wake the process
+    for each of a thousand events a second costs more than to decode them.
     """
 
     def __init__(self, request: HttpRequest, response: aiohttp.ClientResponse) -> None:

@@ -1,9 +1,9 @@
-"""Where objects of a kind live, in the words of the API server.
+"""The URL paths of the objects of a kind, as the API server lists them.
 
 ``GET /apis/GROUP/VERSION``, ``/api/v1`` for the core group, answers an APIResourceList (meta/v1).
 An owner reference names apiVersion and kind; the path of the object needs the plural, and whether
-the kind is namespaced. Whoever writes a reference chooses its text, so what is no group and version
-is not made a part of a path.
+the kind is namespaced. The author of a reference chooses its text freely, so a text that is no
+group and version must not become a part of a path.
 """
 
 import re
@@ -39,14 +39,14 @@ _API_VERSION: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+"
 
 
 def path(api_version: str) -> str | None:
-    """Return where the kinds of a group and version are listed, ``None`` for what is neither."""
+    """Return the path of the list of a group and version, ``None`` for any other text."""
     if not _API_VERSION.fullmatch(api_version):
         return None
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def kinds(api_version: str, body: bytes) -> Kinds:
-    """Return what a listing tells; raises ``DecodeError``. Subresources are left out."""
+    """Return the kinds of a listing without subresources. Raises ``DecodeError``."""
     group, _, version = api_version.rpartition("/")
     try:
         found = _DECODER.decode(body)

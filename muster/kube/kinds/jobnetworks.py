@@ -2,12 +2,12 @@
 
 ::
 
-    VNIPool      an operator's: which VNIs there are, and for which pods     (cluster-scoped)
-    JobNetwork   the leader's: one VNI that is a gang's; named after the VNI, so that the
-                 API server refuses a second one                             (cluster-scoped)
-    NodeNetwork  an agent's: which VNIs its node has devices of, named after the node
-    NetworkAttachmentDefinition   the leader's: what Multus reads when a member starts
-                 (k8s.cni.cncf.io/v1, in the gang's namespace)
+    VNIPool      written by an operator: the VNIs, and for which pods        (cluster-scoped)
+    JobNetwork   written by the leader: the VNI of one gang; named after the VNI, so that
+                 the API server refuses a second one                         (cluster-scoped)
+    NodeNetwork  written by an agent: the VNIs with devices on its node; named after the node
+    NetworkAttachmentDefinition   written by the leader: what Multus reads when a member
+                 starts (k8s.cni.cncf.io/v1, in the gang's namespace)
 
 A JobNetwork carries one label per node that it is on. An agent watches with that label, so it
 is sent the networks of its own node and no others.
@@ -31,24 +31,26 @@ INTERFACE: Final = "job0"  # in the pod; what NCCL_SOCKET_IFNAME is set to
 FINALIZER: Final = names.PREFIX + "vni"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "muster"
-CNI_VERSION: Final = "0.3.1"  # every release of the plugins in use knows it
+CNI_VERSION: Final = "0.3.1"  # all releases of the plugins that are in use support it
 _ON_NODE: Final = "node." + names.PREFIX
 _DIGEST_BYTES: Final = 8
 
 
 class VniRange(Wire, frozen=True):
-    """VNIs from ``first`` to ``last``."""
+    """VNIs from ``first`` to ``last``, both included."""
 
     first: int = 0
     last: int = 0
 
 
 class VniPoolSpec(Wire, frozen=True):
-    """What the operator says; the API server fills in the defaults of the definition."""
+    """What the operator writes; the API server fills in the defaults of the definition."""
 
     range: VniRange = VniRange(first=1000, last=2000)
     federation: VniRange | None = None
+    #: The pods that the pool is for; ``None``: all.
     pod_selector: LabelSelector | None = None
+    #: The namespaces that the pool is for; ``None``: all.
     namespace_selector: LabelSelector | None = None
     subnet: str = "198.18.0.0/15"
     mtu: int = 0
@@ -66,7 +68,7 @@ class PoolCondition(Wire, frozen=True):
 
 
 class VniPoolStatus(Wire, frozen=True):
-    """What the leader says of a pool."""
+    """What the leader reports of a pool."""
 
     size: int = 0
     used: int = 0
@@ -89,15 +91,20 @@ class Peer(Wire, frozen=True):
 
 
 class JobNetworkSpec(Wire, frozen=True):
-    """``mtu``: of the devices and of the pods' interfaces. ``nodes``: those that host members."""
+    """What the leader decided for the network of one gang."""
 
     vni: int = 0
+    #: Name of the VNIPool.
     pool: str = ""
+    #: Name of the gang, in ``namespace``.
     gang: str = ""
     namespace: str = ""
     subnet: str = ""
+    #: Of the devices and of the pods' interfaces.
     mtu: int = 0
+    #: UDP port of VXLAN.
     port: int = 0
+    #: Those that host members.
     nodes: tuple[Peer, ...] = ()
 
 
@@ -109,14 +116,15 @@ class JobNetwork(Wire, frozen=True):
 
 
 class NodeNetworkStatus(Wire, frozen=True):
-    """``address``, ``mtu``: of the underlay. ``vnis``: with devices here, or about to be made.
+    """What an agent reports of its node."""
 
-    ``ready``: those of which everything stands.
-    """
-
+    #: Of the node in the underlay.
     address: str = ""
+    #: Of the underlay.
     mtu: int = 0
+    #: VNIs with devices on this node, or with devices that are about to be made.
     vnis: tuple[int, ...] = ()
+    #: VNIs with all their devices.
     ready: tuple[int, ...] = ()
 
 
@@ -142,7 +150,7 @@ ATTACHMENTS: Final = Resource("k8s.cni.cncf.io", "v1", "network-attachment-defin
 
 
 def network_name(vni: int) -> str:
-    """Return the name of the JobNetwork of a VNI; there is no other."""
+    """Return the name of the only JobNetwork that a VNI can have."""
     return f"{NETWORK_PREFIX}{vni}"
 
 
@@ -162,7 +170,7 @@ def vxlan_name(vni: int) -> str:
 
 
 def node_label(node: str) -> str:
-    """Return the label key of a node: its name may be longer than a key can be."""
+    """Return the label key for a node: a digest, because names may be longer than keys."""
     return _ON_NODE + blake2b(node.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
@@ -172,7 +180,7 @@ def node_labels(nodes: Iterable[Peer]) -> dict[str, str]:
 
 
 def network_body(spec: JobNetworkSpec) -> dict[str, object]:
-    """Return the JobNetwork to create. The finalizer keeps its name until no node has devices."""
+    """Return the JobNetwork to create. Its finalizer stays until no node has devices of it."""
     return {
         "apiVersion": NETWORKS.api_version,
         "kind": "JobNetwork",
@@ -197,14 +205,14 @@ def nodes_patch(network: JobNetwork, nodes: Sequence[Peer]) -> dict[str, object]
 
 
 def freed_patch(network: JobNetwork) -> dict[str, object]:
-    """Return the merge patch that lets a deleted network go, and its VNI with it."""
+    """Return the merge patch without the finalizer: a deleted network goes, and frees its VNI."""
     return {"metadata": {"uid": network.metadata.uid, "finalizers": None}}
 
 
 def attachment_body(spec: JobNetworkSpec) -> dict[str, object]:
     """Return what Multus hands to the bridge plugin; the address comes with each pod.
 
-    No gateway, no masquerading, no address on the bridge: the host takes no part in it.
+    No gateway, no masquerading, no address on the bridge: the host is not in the network.
     """
     config = {
         "cniVersion": CNI_VERSION,
@@ -230,7 +238,7 @@ def attachment_body(spec: JobNetworkSpec) -> dict[str, object]:
 
 
 def node_body(node: str, status: NodeNetworkStatus) -> Mapping[str, object]:
-    """Return the NodeNetwork of a node, whole; as a merge patch it replaces all that it says."""
+    """Return a node's whole NodeNetwork; as a merge patch it replaces the whole status."""
     said = {name: getattr(status, name) for name in status.__struct_fields__}
     return {
         "apiVersion": NODE_NETWORKS.api_version,

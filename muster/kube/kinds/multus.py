@@ -7,11 +7,12 @@
 
 The grammar is the one that Multus reads (multus-cni, ``parsePodNetworkAnnotation``): JSON is what
 contains one of ``[{"``, everything else is short, and one entry that cannot be read fails the pod.
-Each entry is one interface, so the same name twice is two of them, and the order gives interfaces
-without a name theirs. Fields that are not known here are kept as they are.
+Each entry is one interface, so the same name twice makes two interfaces. Interfaces without a name
+are named in the order of the entries. Unknown fields are written back as they were read.
 
 Two callers add to it. A job's network needs an address, which only JSON can ask for, so ``merged``
-rewrites what is short. Injection adds names alone, so ``completed`` keeps the text in its form.
+rewrites the short form to JSON. Injection only adds names, so ``completed`` leaves the text in its
+form.
 """
 
 import re
@@ -24,11 +25,11 @@ import msgspec
 from muster.kube.kinds.jobnetworks import ATTACHMENT_PREFIX, INTERFACE
 
 ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
-#: What occurs in the JSON form alone, also as a regular expression of CEL.
+#: Matches what only the JSON form contains; also a regular expression of CEL.
 JSON_PATTERN: Final = r'[\[{"]'
 _JSON: Final = re.compile(JSON_PATTERN)
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
-#: One entry of the short form, also as a regular expression of CEL.
+#: Matches one entry of the short form; also a regular expression of CEL.
 SHORT_PATTERN: Final = rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?:@(?P<interface>\S+))?"
 _SHORT: Final = re.compile(SHORT_PATTERN, re.ASCII)
 
@@ -41,10 +42,12 @@ class BadNetworks(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A pod's attachment to its job's network. ``address``: with its prefix length."""
+    """A pod's attachment to its job's network."""
 
+    #: Name and namespace of the NetworkAttachmentDefinition.
     name: str
     namespace: str
+    #: The interface's address with its prefix length.
     address: str
 
     def element(self) -> Element:
@@ -77,22 +80,22 @@ def merged(before: str, mine: Selection) -> str:
 
     Raises ``BadNetworks`` where ``before`` cannot be read, or asks for our interface's name.
     """
-    kept = [element for element in elements(before) if not _is_of_a_job(element)]
-    for element in kept:
+    others = [element for element in elements(before) if not _is_of_a_job(element)]
+    for element in others:
         if INTERFACE in (element.get("interface"), element.get("interfaceRequest")):
             raise BadNetworks(
                 f"annotation {ANNOTATION}: network {element.get('name')!r} asks for the interface "
                 f"{INTERFACE}, which is the job network's: name it otherwise"
             )
-    return msgspec.json.encode([*kept, mine.element()]).decode()
+    return msgspec.json.encode([*others, mine.element()]).decode()
 
 
 def completed(present: str, wanted: tuple[str, ...], namespace: str = "") -> str | None:
     """Return the annotation with ``wanted`` at its end, ``None`` where nothing is missing.
 
     ``wanted``: ``name`` or ``namespace/name``, once per interface. A name that the pod asks for
-    as often as wanted, or oftener, is not added again; a name alone means ``namespace``, the
-    pod's own. What is there stays in its form and order. Raises ``BadNetworks``.
+    at least as often as wanted is not added again; a name alone means ``namespace``, the
+    pod's own. Present entries stay in their form and order. Raises ``BadNetworks``.
     """
     text = present.strip()
     there = [_Named(str(e["name"]), str(e.get("namespace") or "")) for e in elements(text)]
@@ -120,9 +123,9 @@ def elements(text: str) -> list[Element]:
 
 
 def address_of(text: str, name: str) -> str | None:
-    """Return the address that an annotation asks for in a network of ours, None where it does not.
+    """Return the address that an annotation asks for in a network of ours, None for none.
 
-    Whatever cannot be read asks for none.
+    An annotation that cannot be read asks for none.
     """
     try:
         found = _ADDRESSES.decode(text)
@@ -143,7 +146,7 @@ def _is_json(text: str) -> bool:
 
 
 def _missing(there: list[_Named], wanted: tuple[str, ...], namespace: str) -> list[str]:
-    """Return what of ``wanted`` is not there yet, counted entry by entry."""
+    """Return the entries of ``wanted`` that are missing; two equal ones count as two."""
     left = Counter((each.namespace or namespace, each.name) for each in there)
     missing = []
     for name in wanted:

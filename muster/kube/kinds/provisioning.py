@@ -1,7 +1,7 @@
 """ProvisioningRequests: how Cluster Autoscaler is asked for the nodes of a whole gang.
 
 autoscaling.x-k8s.io/v1 (kubernetes/autoscaler, cluster-autoscaler/apis, types.go). A request
-names PodTemplates and counts; its spec is immutable, and what became of it are conditions::
+names PodTemplates and counts; its spec is immutable, and conditions state its progress::
 
     (made) ──► Accepted ──► Provisioned ──► BookingExpired, CapacityRevoked
                   └───────► Failed
@@ -29,7 +29,7 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "muster"
 GANG_KEY: Final = names.PREFIX + "gang-key"  # annotation: which gang asks
 
-_NAME_LIMIT: Final = 40  # characters of the gang's name that are kept
+_NAME_LIMIT: Final = 40  # characters of the gang's name; longer ones are cut
 _DIGEST_BYTES: Final = 6
 _NOT_IN_TEMPLATES: Final = (
     *("nodeName", "schedulingGates", "ephemeralContainers"),
@@ -42,7 +42,7 @@ _DECIDES: Final = (  # what scheduling looks at; the rest differs between equal 
 
 
 class WholePod(Wire, frozen=True):
-    """A pod with its spec as it is."""
+    """A pod with its whole spec, not only the fields of ``wire.PodSpec``."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, object] = msgspec.field(default_factory=dict)
@@ -62,14 +62,14 @@ class PodSetSpec(Wire, frozen=True):
 
 
 class RequestSpec(Wire, frozen=True):
-    """What is asked for."""
+    """Spec of a ProvisioningRequest."""
 
     provisioning_class_name: str = ""
     pod_sets: tuple[PodSetSpec, ...] = ()
 
 
 class RequestStatus(Wire, frozen=True):
-    """What became of it."""
+    """Status of a ProvisioningRequest."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -107,9 +107,10 @@ class ProvisioningProgress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningStanding:
-    """``message``: what the autoscaler says about it."""
+    """How far a request has come, and why."""
 
     progress: ProvisioningProgress
+    #: The autoscaler's message, or its reason where it gives no message.
     message: str = ""
 
 
@@ -133,20 +134,23 @@ def standing(request: ProvisioningRequest) -> ProvisioningStanding:
 
 @dataclass(frozen=True, slots=True)
 class WantedNodes:
-    """The nodes of one gang. ``sets``: a pod of each kind and how many like it."""
+    """The nodes that one gang needs."""
 
+    #: The gang's key, as the annotation ``GANG_KEY`` has it.
     gang: str
     namespace: str
     gang_name: str
     provisioning_class: str
+    #: Of the provisioning class.
     parameters: Mapping[str, str]
+    #: One pod of each kind, and the number of pods of that kind.
     sets: Sequence[tuple[WholePod, int]]
 
     @property
     def name(self) -> str:
-        """The request's name: another wish for the same gang has another one.
+        """The request's name: different requests of one gang have different names.
 
-        A member that was made anew wishes the same although its volumes are named anew.
+        Names of volumes do not count: a member that was recreated asks for the same nodes.
         """
         kinds = [(_kind(pod), count) for pod, count in self.sets]
         wish = [self.gang, self.provisioning_class, dict(self.parameters), kinds]
@@ -201,7 +205,7 @@ class WantedNodes:
 
 
 def _owner(meta: ObjectMeta) -> dict[str, object]:
-    """Return the reference that ties an object to a gang's life: its controller, or a member.
+    """Return the owner reference that deletes an object with its gang: controller, or a member.
 
     Without ``blockOwnerDeletion``, which would need rights on the owner's finalizers.
     """

@@ -7,8 +7,8 @@
                          ▼    │      free and eligible: Take
       start ──────► STANDING BY ─────────────────────────────────────► LEADING ─┐ Renew
                        │  ▲              acknowledged                    │  ▲   │ every
-                absent │  │ written, and waited for                      │  └───┘ retry_s
-                       ▼  │ like anybody's                               ▼
+                absent │  │ written; its duration                        │  └───┘ retry_s
+                       ▼  │ passes first                                 ▼
                       Create                                           LOST: for good
                                                                        · no renewal acknowledged
       a Lease is free                                                    for deadline_s
@@ -19,16 +19,17 @@ The rules are client-go's (tools/leaderelection/leaderelection.go), and two stri
 
 * A renewal counts from the moment it was *sent*, and only if its answer arrived. Others count
   from when they *saw* it, which is later. So the leader's time is always over first.
-* Who creates the Lease does not lead by it. Perhaps it was deleted under a leader that does not
-  know it yet, so that one's time must pass first. Absence itself cannot be waited for: two
-  looks that find nothing do not tell whether there was something in between; a version does.
+* A candidate that creates the Lease does not lead by that. Perhaps the Lease was deleted and its
+  leader does not know it yet, so the leader's time must pass first. A candidate cannot wait for
+  absence itself: two reads that find no Lease do not prove that there was none in between; two
+  reads of the same version do.
 
 Clocks are never compared: each candidate measures on its own, and times in the Lease are for
-people. All that is asked of clocks is that they run equally fast to within the margin that
-``lease_s`` leaves above ``deadline_s`` and the time-out of a write.
+people. The clocks only have to run equally fast, within the margin that ``lease_s`` leaves above
+``deadline_s`` and the time-out of a write.
 
-A Lease is only ever written at the version on which the decision rests, so of two candidates
-that decide alike one is refused.
+A Lease is only ever written at the version that the decision was based on, so of two candidates
+that decide alike the API server refuses one.
 """
 
 from dataclasses import dataclass, replace
@@ -37,47 +38,49 @@ from typing import Final
 from muster.kube.http.fence import NEVER
 
 ABSENT_RETRIES: Final = (
-    2  # a leader whose Lease was deleted finds out within so many, and goes first
+    2  # a leader whose Lease was deleted notices that within so many, and creates it first
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionTimes:
-    """Times in seconds; ``deadline_s`` < ``lease_s``, ``retry_s`` < ``deadline_s``.
+    """Times in seconds; ``retry_s`` < ``deadline_s`` < ``lease_s``."""
 
-    ``lease_s``: how long others wait after a renewal they saw. ``deadline_s``: how long a
-    leader goes on after a renewal it sent. ``retry_s``: between two attempts.
-    """
-
+    #: How long others wait after they saw a renewal.
     lease_s: float
+    #: How long a leader goes on leading after it sent a renewal that was acknowledged.
     deadline_s: float
+    #: Between two attempts.
     retry_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as the API server has it. ``holder`` "" means released.
+    """A Lease as the API server has it."""
 
-    ``transitions``: how often it was taken. 0: created, and nobody has led by it.
-    """
-
+    #: Its resourceVersion.
     version: str
+    #: "": it was released.
     holder: str
+    #: Seconds after which others may take it, counted from when they saw this version.
     duration_s: float
+    #: How often it was taken. 0: it was created, and no candidate has led by it.
     transitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What was seen (None: no Lease), and when that version may be taken."""
+    """What was read last."""
 
+    #: ``None``: there was no Lease.
     record: LeaseRecord | None
+    #: When this version may be taken.
     free_at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Do nothing until then, or until the watch tells of a change."""
+    """Do nothing until a time, or until the watch reports a change."""
 
     until: float
 
@@ -94,9 +97,10 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Become the holder of the Lease at this version; ``transitions``: the count to write."""
+    """Become the holder of the Lease at this version."""
 
     version: str
+    #: The count to write.
     transitions: int
 
 
@@ -119,30 +123,32 @@ Decision = Rest | Read | Create | Take | Renew | Lost
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one candidate knows; all times are of its own monotonic clock, in seconds.
+    """What one candidate knows; all times are of its own monotonic clock, in seconds."""
 
-    ``renewed_at``: when the last acknowledged write of ours was sent; None: it does not lead.
-    ``wrote_at``, ``read_at``: the last attempts. ``doubt``: what was seen may be outdated.
-    ``not_before``: nothing is sent earlier, because the last attempt failed.
-    """
-
+    #: Its name as a holder of the Lease.
     identity: str
     rules: ElectionTimes
+    #: ``None`` before the first read.
     sight: Sight | None = None
+    #: When the last acknowledged write of its own was sent; ``None``: it does not lead.
     renewed_at: float | None = None
+    #: When the last attempt to write began.
     wrote_at: float = NEVER
+    #: When the last attempt to read began.
     read_at: float = NEVER
+    #: Whether ``sight`` may be outdated.
     doubt: bool = True
+    #: Nothing is sent earlier, because the last attempt failed.
     not_before: float = NEVER
 
     @property
     def leads_until(self) -> float:
-        """When writing must stop unless a renewal is acknowledged first."""
+        """When it must stop writing, unless a renewal is acknowledged before."""
         return NEVER if self.renewed_at is None else self.renewed_at + self.rules.deadline_s
 
 
 def decide(me: Candidate, now: float, *, eligible: bool = True) -> Decision:
-    """Return what to do at ``now``. ``eligible``: whether this candidate could lead at once."""
+    """Return what to do at ``now``. ``eligible``: whether the candidate could lead at once."""
     return _standing_by(me, now, eligible) if me.renewed_at is None else _leading(me, now)
 
 
@@ -185,7 +191,7 @@ def _free_at(me: Candidate, sight: Sight) -> float:
 
 
 def _is_taken_by(me: Candidate, record: LeaseRecord) -> bool:
-    """Return whether we took it and the answer was lost: it was free at the version it had."""
+    """Return whether our write took it and the answer was lost: it was free at that version."""
     return record.holder == me.identity and record.transitions > 0
 
 
@@ -202,7 +208,7 @@ def writing(me: Candidate, now: float) -> Candidate:
 def seen(me: Candidate, record: LeaseRecord | None, now: float) -> Candidate:
     """Return the candidate after an answer to ``Read``; ``now`` is when the answer was there.
 
-    A version that was seen before keeps its time: only a change begins a new wait.
+    A version that was seen before stays free at the same time: only a change begins a new wait.
     """
     known = me.sight
     unchanged = known is not None and _version(known.record) == _version(record)
@@ -212,16 +218,16 @@ def seen(me: Candidate, record: LeaseRecord | None, now: float) -> Candidate:
 
 
 def _held_s(rules: ElectionTimes, record: LeaseRecord | None) -> float:
-    """Return how long what was seen is left alone."""
+    """Return for how many seconds others leave the Lease that was seen to its holder."""
     if record is None:
         return ABSENT_RETRIES * rules.retry_s
     return record.duration_s or rules.lease_s
 
 
 def acknowledged(me: Candidate, record: LeaseRecord, now: float) -> Candidate:
-    """Return the candidate after an answer to its write: it leads as of when that was sent.
+    """Return the candidate after an answer to its write: it leads since that was sent.
 
-    Unless it has only just created the Lease.
+    A candidate that has just created the Lease does not lead yet.
     """
     after = seen(me, record, now)
     leads = me.renewed_at is not None or record.transitions > 0
@@ -229,7 +235,7 @@ def acknowledged(me: Candidate, record: LeaseRecord, now: float) -> Candidate:
 
 
 def outrun(me: Candidate) -> Candidate:
-    """Return the candidate whose write was refused: somebody else wrote first."""
+    """Return the candidate after its write was refused: another candidate wrote first."""
     return replace(me, doubt=True)
 
 
@@ -239,7 +245,7 @@ def failed(me: Candidate, now: float, wait_s: float) -> Candidate:
 
 
 def hinted(me: Candidate) -> Candidate:
-    """Return the candidate that was told of a change by a watch: it reads for itself."""
+    """Return the candidate after a watch reported a change: it has to read the Lease."""
     return replace(me, doubt=True)
 
 

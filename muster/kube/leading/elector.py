@@ -1,4 +1,4 @@
-"""Taking part in an election: carries out what ``leading.election`` decides, one request at a time.
+"""The loop of one candidate: sends what ``leading.election`` decides, one request at a time.
 
 ::
 
@@ -8,10 +8,9 @@
        └──┘
           └──► Lost ──────────────► campaign() returns the reason
 
-A watch only says *when* to read, never *what*: its events may be old, and a GET is not. It
-makes take-over exact: without it a holder's last renewal would be seen up to ``retry_s`` late
-and its release as well. Without the watch (the connection is broken) reading goes on at
-``retry_s``.
+A watch only decides *when* to read; the state comes from a GET, because events may be old. The
+watch makes a take-over prompt: without it a holder's last renewal, or its release, would be seen
+up to ``retry_s`` late. While the watch is broken the candidate reads every ``retry_s``.
 
 The elector's requests must not queue behind the releases of a gang: it has a client of its
 own, without retries and without a fence.
@@ -51,37 +50,44 @@ JITTER: Final = 1.2  # client-go's JitterFactor: a candidate's wait is this much
 
 
 class Observer(Protocol):
-    """Who is told of an election's course."""
+    """Receives what happens in an election."""
 
     def renewed(self, until: float) -> None:
-        """Note that a renewal was acknowledged; ``until``: when the leader's time ends now."""
+        """Note that a renewal was acknowledged; ``until``: the new end of the leader's time."""
         ...
 
     def requested(self, *, ok: bool) -> None:
-        """Note that a request was answered, or not."""
+        """Note that a request was answered (``ok``), or that it failed."""
         ...
 
 
 @dataclass(slots=True)
 class Elector:
-    """One candidate. ``eligible``: whether it could lead at once; ``poke`` when that changes."""
+    """One candidate."""
 
     client: KubeClient
     ref: LeaseRef
+    #: Its name as a holder of the Lease.
     identity: str
     rules: ElectionTimes
     observer: Observer
+    #: Returns whether it could lead at once; call ``poke`` when that changes.
     eligible: Callable[[], bool]
+    #: Seconds, only ever growing, also while the machine sleeps.
     clock: Callable[[], float] = monotonic
+    #: Seconds since the epoch, for the times in the Lease, which only people read.
     wall: Callable[[], float] = time.time
+    #: Returns a random number in [0, 1).
     jitter: Callable[[], float] = random.random
+    #: Set as soon as it leads.
     acquired: asyncio.Event = field(default_factory=asyncio.Event)
+    #: What it knows, for ``election`` to decide on.
     me: Candidate = field(init=False)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _hinted: bool = False
 
     def __post_init__(self) -> None:
-        """Begin knowing nothing."""
+        """Begin without any knowledge of the Lease."""
         self.me = Candidate(self.identity, self.rules)
 
     @property
@@ -118,33 +124,33 @@ class Elector:
                     assert_never(unreachable)
 
     async def release(self) -> bool:
-        """Give the Lease up, if it is still ours; the caller has stopped writing before."""
+        """Give the Lease up, if it is still ours. The caller must have stopped writing before."""
         if self.clock() >= self.me.leads_until:
             return False
         try:
             async with asyncio.timeout(self._limit_s()):
                 await self._release()
         except (KubeError, TimeoutError) as error:
-            log.warning("lease not released", extra=self._told() | {"error": _text(error)})
+            log.warning("lease not released", extra=self._names() | {"error": _text(error)})
             return False
         return True
 
     async def _release(self) -> None:
-        """Release at the present version: a renewal may have been cut short in mid-air."""
+        """Release at the present version: a renewal without an answer may have changed it."""
         record = await self._read()
         if record is not None and record.holder == self.identity:
             await self._patch(lease.release_body(record.version, self.wall()))
-            log.info("lease released", extra=self._told())
+            log.info("lease released", extra=self._names())
 
     # -- requests --------------------------------------------------------------------------------
 
     async def _attempt(self, decision: Read | Create | Take | Renew) -> None:
-        """Send one request; whatever comes of it is noted in ``me``."""
+        """Send one request and note its result in ``me``."""
         try:
             async with asyncio.timeout(self._limit_s()):
                 await self._send(decision)
-        except (Conflict, NotFound) as error:  # answers, though not the ones hoped for
-            log.info("lease changed meanwhile", extra=self._told() | {"error": _text(error)})
+        except (Conflict, NotFound) as error:  # these are answers, too
+            log.info("lease changed meanwhile", extra=self._names() | {"error": _text(error)})
             self.observer.requested(ok=True)
             self.me = election.outrun(self.me)
         except (KubeError, TimeoutError) as error:
@@ -166,7 +172,7 @@ class Elector:
             return
         self.observer.renewed(self.me.leads_until)
         if not self.acquired.is_set():
-            log.info("lease acquired", extra=self._told())
+            log.info("lease acquired", extra=self._names())
             self.acquired.set()
 
     async def _read(self) -> LeaseRecord | None:
@@ -177,7 +183,7 @@ class Elector:
         return lease.record_of(found)
 
     async def _write(self, decision: Create | Take | Renew) -> LeaseRecord:
-        """Write and return what the Lease says now. ``NotFound``: it was deleted meanwhile."""
+        """Write the Lease and return it as it is now. ``NotFound``: it was deleted meanwhile."""
         now, lease_s = self.wall(), round(self.rules.lease_s)
         match decision:
             case Create():
@@ -205,7 +211,7 @@ class Elector:
         return answer.metadata.resource_version
 
     def _limit_s(self) -> float:
-        """Return the time-out of one request: client-go's half deadline, within a leader's time."""
+        """Return a request's time-out: client-go's half deadline, and within a leader's time."""
         half = self.rules.deadline_s / 2
         if self.me.renewed_at is None:
             return half
@@ -217,10 +223,10 @@ class Elector:
         self.me = election.failed(self.me, self.clock(), self.rules.retry_s * spread)
         log.warning(
             "election request failed",
-            extra=self._told() | {"request": type(decision).__name__, "error": _text(error)},
+            extra=self._names() | {"request": type(decision).__name__, "error": _text(error)},
         )
 
-    def _told(self) -> dict[str, object]:
+    def _names(self) -> dict[str, object]:
         return {"lease": str(self.ref), "identity": self.identity}
 
     # -- waiting ---------------------------------------------------------------------------------
@@ -234,7 +240,7 @@ class Elector:
             return
 
     async def _watch(self) -> None:
-        """Have every change of the Lease that is not our own writing cause a look."""
+        """Cause a read for every change of the Lease that we did not write ourselves."""
         watch = ListWatch(
             self.client,
             LEASES,
@@ -249,7 +255,7 @@ class Elector:
         await watch.run(self._changed)
 
     def _watch_failed(self, problem: str) -> None:
-        log.info("lease watch", extra=self._told() | {"problem": problem})
+        log.info("lease watch", extra=self._names() | {"problem": problem})
 
     def _changed(self, changes: Sequence[Change[Lease]]) -> None:
         known = None if self.record is None else self.record.version

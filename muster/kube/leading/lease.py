@@ -1,7 +1,8 @@
-"""coordination.k8s.io/v1 Lease: the object that an election is held on, and what is written to it.
+"""coordination.k8s.io/v1 Lease: the object of an election, and the bodies that are written to it.
 
-Writes are merge patches that carry the resourceVersion: refused (409) when anybody else has
-written since, and labels that an operator put on the Lease stay. Times are for people only.
+Writes are merge patches with the resourceVersion, so the API server refuses them (409) after a
+write of another client, and labels that an operator put on the Lease stay. Times are for people
+only.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", Lease)
 
 @dataclass(frozen=True, slots=True)
 class LeaseRef:
-    """Which Lease an election is held on."""
+    """The Lease that an election is held on."""
 
     namespace: str
     name: str
@@ -46,7 +47,7 @@ class LeaseRef:
 
 
 def record_of(lease: Lease) -> LeaseRecord:
-    """Return what an election reads of a Lease."""
+    """Return the part of a Lease that an election depends on."""
     spec = lease.spec
     return LeaseRecord(
         version=lease.metadata.resource_version,
@@ -75,7 +76,7 @@ def take_body(
 
 
 def renew_body(version: str, identity: str, lease_s: int, now: float) -> Mapping[str, object]:
-    """Return the patch that says that the holder is still there."""
+    """Return the patch that shows that the holder is still there."""
     spec = {
         "holderIdentity": identity,
         "leaseDurationSeconds": lease_s,
@@ -85,7 +86,7 @@ def renew_body(version: str, identity: str, lease_s: int, now: float) -> Mapping
 
 
 def release_body(version: str, now: float) -> Mapping[str, object]:
-    """Return the patch that gives the Lease up: whoever sees it may take it at once."""
+    """Return the patch that gives the Lease up: any candidate that sees it may take it at once."""
     spec = {
         "holderIdentity": None,
         "leaseDurationSeconds": RELEASED_S,

@@ -1,12 +1,12 @@
 """The ``muster.dev/node-allocations`` annotation: what the kubelet of a node gave to which pod.
 
-Written by the device plugin on its own Node, read by the extender, which believes it more than
-any plan. One compact JSON object, pods by UID, then devices by resource::
+The device plugin writes it on its own Node. The extender reads it; where it and a plan differ,
+the annotation counts. One compact JSON object, pods by UID, then devices by resource::
 
     {"version":1,"generation":7,"pods":{"0f6c…":{"nvidia.com/gpu":["GPU-8a…","GPU-c1…"],
                                                  "rdma/hca":["mlx5_0"]}}}
 
-*Names* are those of the model, so that nobody has to look anything up:
+*Names* are those of the model, so a reader needs no table:
 
 ====================================  ==========================================================
 the kubelet's id                      is written as
@@ -19,8 +19,8 @@ topology lists with ``placements``    as in ``muster.dev/plan``
 as a device of its own
 ====================================  ==========================================================
 
-A pod that is not listed is one of which nothing is known (its plan counts), not one that has no
-devices. So pods may be left out where there are too many: all annotations of an object together
+A pod that is not listed may have devices: nothing is known of it, and its plan counts. So pods may
+be left out where there are too many: all annotations of an object together
 may have 256 KiB (``TotalAnnotationSizeLimitB``, k8s.io/apimachinery pkg/api/validation),
 ``muster.dev/node-topology`` has a quarter of that, and this one stops at ``LIMIT_BYTES``: some 900
 pods with one GPU each, or 240 with eight. ``left_out`` says how many are missing.
@@ -45,15 +45,15 @@ class AllocationsError(ValueError):
 
 
 class NodeAllocations(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The annotation's JSON: pod UID → resource → names of devices, sorted.
+    """The annotation's JSON."""
 
-    ``generation``: grows with each change that the writer saw. ``left_out``: pods for which
-    there was no room.
-    """
-
+    #: Of the format.
     version: int
+    #: Grows with each change that the writer saw.
     generation: _Count
+    #: Pod UID → resource → names of devices, sorted.
     pods: dict[_Name, dict[_Name, tuple[_Name, ...]]]
+    #: Number of pods for which there was no room.
     left_out: _Count = 0
 
 
@@ -70,11 +70,11 @@ _SEPARATORS: Final = len('"":,')
 def encode(generation: int, pods: Iterable[tuple[str, Devices]]) -> str:
     """Return the annotation's text for pairs of pod UID and devices.
 
-    The same pairs give the same text, in whatever order they come, as long as all of them have
-    room in ``LIMIT_BYTES``. Otherwise the order says who is left out: the first ones stay. Put
-    those first whose devices are not what their plan says; the others are known from the plan.
+    The same pairs give the same text, in any order, as long as all of them have room in
+    ``LIMIT_BYTES``. Otherwise the last ones are left out. Pods with other devices than their plan
+    has should come first; the devices of the others are known from the plan.
     """
-    kept: dict[str, dict[str, tuple[str, ...]]] = {}
+    written: dict[str, dict[str, tuple[str, ...]]] = {}
     left_out = 0
     room = LIMIT_BYTES - len(_text(generation, {}, LIMIT_BYTES))
     for uid, devices in pods:
@@ -83,8 +83,8 @@ def encode(generation: int, pods: Iterable[tuple[str, Devices]]) -> str:
         if room < 0:
             left_out += 1
         elif mine:
-            kept[uid] = mine
-    return _text(generation, {uid: kept[uid] for uid in sorted(kept)}, left_out).decode()
+            written[uid] = mine
+    return _text(generation, {uid: written[uid] for uid in sorted(written)}, left_out).decode()
 
 
 def decode(text: str) -> NodeAllocations:

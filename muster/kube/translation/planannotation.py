@@ -2,10 +2,10 @@
 
 The annotation is one compact JSON object, written in the release PATCH together with the
 pin: ``{"id":"…","node":"n1","spares":["n2"],"devices":{"n1":["gpu-0"]},"rank":3,"generation":7}``.
-It outlives the process that planned, so a restart reads the ledger back from it.
+It stays when the process that planned ends, so after a restart the ledger is read from it.
 
-A pinned pod differs from its siblings in the pin only. ``without_pin`` takes it away
-again, so that all members of a gang stay of one class.
+A pinned pod differs from its siblings in the pin only. ``without_pin`` removes the pin from
+what is read, so that all members of a gang stay in one class.
 """
 
 from collections.abc import Iterator
@@ -64,24 +64,23 @@ def plan_note(annotation: str) -> PlanNote | None:
 
 
 Span = tuple[int, int]
-"""From where to where."""
+"""Begin and end, in bytes."""
 
 
 class PlanPlaces(NamedTuple):
-    """Where a plan's annotation has its id, its nodes and its rank; no rank if it says none.
-
-    ``nodes``: its own, then its spares.
-    """
+    """Where a plan's annotation has its id, its nodes and its rank."""
 
     id: Span
+    #: The pod's node, then its spares.
     nodes: tuple[Span, ...]
+    #: ``None`` if the plan has no rank.
     rank: Span | None
 
 
 def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | None:
-    """Return where a plan stands that says nothing of a pod's own but its nodes and its rank.
+    """Return the places in a plan in which only nodes and rank are particular to the pod.
 
-    ``at``: where the annotation begins. ``None`` for one of another form, with devices, or of
+    ``at``: where the annotation begins. ``None`` for a plan of another form, with devices, or for
     another node.
     """
     note = plan_note(annotation.decode())
@@ -89,7 +88,7 @@ def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | Non
         return None
     if _ESCAPE in annotation or encode_plan(note).encode() != annotation:
         return None
-    # Nothing is escaped, so no text has a quote within: these are the fields.
+    # Nothing is escaped, so no text contains a quote: what is found are the fields.
     ends = annotation.index(_NODE_FIELD)
     called = at + len(_ID_FIELD), at + ends - 1
     nodes = tuple(_nodes(note, at + ends + len(_NODE_FIELD)))
@@ -100,7 +99,7 @@ def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | Non
 
 
 def _nodes(note: PlanNote, begin: int) -> Iterator[Span]:
-    """Yield where a plan's nodes stand, the first of them from ``begin`` on."""
+    """Yield the places of a plan's nodes; the first of them begins at ``begin``."""
     between = _BEFORE_SPARES
     end = begin + len(note.node.encode())
     yield begin, end
@@ -164,8 +163,8 @@ def without_pin(
 ) -> tuple[NodeSelectorTerm, ...] | None:
     """Return ``terms`` as they were before the release that ``note`` describes.
 
-    Unchanged unless every term carries one of the note's nodes: then the pin is not (or
-    not only) ours, and hiding it would be wrong.
+    If a term carries none of the note's nodes, all terms stay as they are: then the pin is not, or
+    not only, ours, and hiding it would be wrong.
     """
     if terms is None or note is None:
         return terms
@@ -175,7 +174,7 @@ def without_pin(
     if len(kept) < len(stripped):
         return terms
     if any(not term.match_fields and not term.match_expressions for term in kept):
-        return None  # the terms were nothing but pins: the pod had none of its own
+        return None  # all terms were only pins: the pod had none of its own
     return kept
 
 

@@ -40,8 +40,8 @@ from muster.kube.translation.selectors import (
 from muster.kube.translation.volumes import UNCONSTRAINED, VolumeConstraints
 
 CLASS_LIMIT: Final = 8_192
-"""Entries of a cache before it starts anew. Where gangs select their own pods each is a class of
-its own and takes 2 KiB: the gangs of half an hour at 1,000 pods/s, and nobody asks for older ones.
+"""Entries of a cache before it is cleared. Gangs that select their own pods have a class each, of
+2 KiB. This is enough for the gangs of half an hour at 1,000 pods/s; older ones are not needed.
 """
 
 DYNAMIC_CLAIM: Final = "dynamic resource claim"
@@ -67,7 +67,7 @@ class DeviceAskReader(Protocol):
     """Reads what pods ask of devices (``muster.workloads.devices.deviceasks``)."""
 
     def mentions(self, meta: wire.ObjectMeta) -> tuple[tuple[str, str], ...]:
-        """Return what of a pod's metadata ``asks`` depends on."""
+        """Return the part of a pod's metadata that ``asks`` depends on."""
 
     def asks(self, pod: wire.Pod) -> DeviceAsks:
         """Return what a pod asks of devices beyond whole ones."""
@@ -91,9 +91,9 @@ class ClassCache:
     ) -> PodClass:
         """Return the class of ``pod``.
 
-        ``settled``: bound, and never to be placed by Muster; then only what it takes from
-        its node and forbids to others is kept. Without that every DaemonSet pod, pinned
-        by its controller, would be a class of its own.
+        ``settled``: bound, and never to be placed by Muster. The class of such a pod only has what
+        the pod takes from its node and what it forbids to other pods. Otherwise every DaemonSet
+        pod, which its controller pins to a node, would have a class of its own.
         """
         affinity = pod.spec.affinity
         terms = AffinityTerms(
@@ -174,7 +174,7 @@ def _requests(pod: wire.Pod, words: set[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _read(part: Callable[[], _Part], words: set[str]) -> _Part | None:
-    """Return ``part()``; ``None`` and a word more if it is written in terms newer than ours."""
+    """Return ``part()``; if it has operators newer than ours, ``None`` and one more word."""
     try:
         return part()
     except UnknownOperator:

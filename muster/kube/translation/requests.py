@@ -13,9 +13,9 @@ framework's ``Resource.Add``):
 5. The overhead of the runtime class is added at the end.
 
 Sums are exact; only the total is rounded up (CPU to milli, the rest to whole units). A
-container that was resized in place counts with the largest of what it is to have, what
-it was granted and what it has, and without what it is to have once the kubelet has said
-that the resize is infeasible.
+container that was resized in place counts with the largest of the requests in its specification,
+those that the kubelet allocated and those in effect. Once the kubelet has declared the resize
+infeasible, the specification does not count.
 
 Requests that follow from limits alone are filled in by the API server when the pod is
 created (and by the webhook's caller for templates), so they are not derived here.
@@ -57,7 +57,7 @@ def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> dict[str, in
 def amounts(quantities: Quantities) -> Mapping[str, int]:
     """Return a resource list in the model's units (a node's allocatable, for instance).
 
-    Equal ones have one answer, not to be changed: nodes come in few sizes.
+    Equal lists share one result, which must not be changed: nodes come in few sizes.
     """
     return _amounts(tuple(quantities.items()))
 
@@ -68,9 +68,9 @@ def _amounts(written: tuple[tuple[str, Quantity], ...]) -> Mapping[str, int]:
 
 
 def resized_containers(spec: PodSpec, status: PodStatus) -> dict[str, Nanos]:
-    """Return container name → effective requests, for containers whose status says otherwise.
+    """Return container name → effective requests, for containers with other amounts in the status.
 
-    Almost always empty: a status that repeats the specification is skipped unread.
+    Almost always empty: a status that repeats the specification is skipped.
     """
     statuses = status.container_statuses + status.init_container_statuses
     if not statuses:

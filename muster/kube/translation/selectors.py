@@ -21,9 +21,9 @@ from muster.cluster.specs.podconstraints import (
 )
 from muster.kube import wire
 
-# Labels whose value differs for every pod of one owner. They are left out of a pod's
-# LabelSet: kept, a gang of 1,000 pods would have 1,000 label sets. Labels that differ per
-# group or per Job only (pod-template-hash, jobset job-key, LWS group-index) stay: selectors
+# Labels with a different value in every pod of one owner. They are left out of a pod's
+# LabelSet: with them a gang of 1,000 pods would have 1,000 label sets. Labels that only differ
+# between groups or Jobs (pod-template-hash, jobset job-key, LWS group-index) stay: selectors
 # use them, and the Job's own controller-uid differs as often.
 PER_POD_LABELS: Final = frozenset({
     "batch.kubernetes.io/job-completion-index",  # Indexed Job
@@ -81,8 +81,8 @@ def label_selector(
     """Return a label selector as one list; ``None`` (selects nothing) stays ``None``.
 
     ``match_keys`` and ``mismatch_keys`` take their values from the pod's own ``labels``
-    (KEP-3243, KEP-3633). Since 1.33 (affinity) and 1.34 (spread) the API server has folded
-    them already when it stored the pod; a key that the selector has is left as it is.
+    (KEP-3243, KEP-3633). Since 1.33 (affinity) and 1.34 (spread) the API server itself adds them
+    to the selector when it stores the pod; a key that the selector already has is left as it is.
     """
     if source is None:
         return None
@@ -145,7 +145,7 @@ def kept_labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def uses_dropped_label(selector: LabelSelector | None) -> bool:
-    """Return whether a selector reads a label that is not kept."""
+    """Return whether a selector reads a label that is left out."""
     return selector is not None and any(r.key in PER_POD_LABELS for r in selector.requirements)
 
 

@@ -52,30 +52,27 @@ _STAYS: Final = (
     ("karpenter.sh/do-not-disrupt", "true"),  # karpenter, concepts/disruption
     ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),  # cluster-autoscaler's FAQ
 )
-"""Annotations of pods that are not to be moved, and the value that says so."""
+"""Annotations of pods that must not be moved, and the value that forbids it."""
 
 
-# Nodes write these: what the model could not count is refused here.
+# Nodes write these numbers: values that the model cannot count are refused here.
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _MOST_DEVICES: Final = 4096  # of one node
-_LAST_UIDS: Final = 256  # whoever handles a pod's event asks for the same one
+_LAST_UIDS: Final = 256  # several handlers of one pod's event ask for the same one
 
 
 class PlacementWire(msgspec.Struct, frozen=True, gc=False):
-    """A MIG profile of a device: (start, bits of memory slices) of each of its places."""
+    """A MIG profile of a device."""
 
     name: str
+    #: (start, bits of memory slices) of each of its places.
     masks: tuple[tuple[_Place, _Count], ...]
 
 
 class DeviceWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One device in the ``muster.dev/node-topology`` annotation.
-
-    ``reason``: why it is not healthy, in fixed words ("XID 79"): a text that changes all the
-    time makes another kind of node of it each time.
-    """
+    """One device in the ``muster.dev/node-topology`` annotation."""
 
     name: _Name
     resource: str
@@ -91,6 +88,8 @@ class DeviceWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tier: str = ""
     by_memory: bool = False
     placements: tuple[PlacementWire, ...] = ()
+    #: Why it is not healthy, in fixed words ("XID 79"): nodes with different texts are of different
+    #: kinds, so a text that changes all the time costs a new kind each time.
     reason: str = ""
 
 
@@ -109,7 +108,7 @@ _TOPOLOGY: Final = msgspec.json.Decoder(NodeTopologyWire)
 class Translator:
     """Translates the pods of one cluster, sharing equal values between them.
 
-    ``devices`` reads what pods ask of devices; without it only whole devices are known.
+    ``devices`` reads what pods ask of devices; without it only asks for whole devices are read.
     """
 
     def __init__(self, devices: DeviceAskReader | None = None) -> None:
@@ -129,8 +128,8 @@ class Translator:
     ) -> PodUpserted:
         """Return the event for ``pod``.
 
-        ``gang`` … ``queue`` are what ``workloads`` made of it. Without ``volumes``, and for
-        pods that are settled, the pod's volumes ask nothing.
+        ``gang`` to ``queue`` are what ``muster.workloads`` found. Without ``volumes``, and for
+        settled pods, the pod's volumes put no constraint on it.
         """
         meta, spec, status = pod.metadata, pod.spec, pod.status
         note = _note(meta)
@@ -178,9 +177,9 @@ class Translator:
         role: str,
         rank: int,
     ) -> PodUpserted:
-        """Return the event of a pod that is ``like``'s but for its metadata and its node.
+        """Return the event of a pod that differs from ``like``'s in metadata and node only.
 
-        When it started is that one's: who tells of many pods says of each when it did.
+        The start time is that of ``like``: the caller reads the start times of many pods at once.
         """
         return replace(
             like,
@@ -215,7 +214,7 @@ def pod_event(
     queue: str = "",
     volumes: VolumeLookup | None = None,
 ) -> PodUpserted:
-    """Return one pod's event; a shell that sees many pods keeps a ``Translator``."""
+    """Return one pod's event; a caller with many pods uses one ``Translator`` for all."""
     return Translator().pod_event(
         pod, gang=gang, role=role, rank=rank, managed=managed, queue=queue, volumes=volumes
     )
@@ -236,9 +235,9 @@ def read_node(
 ) -> tuple[NodeUpserted, tuple[str, ...]]:
     """Return the event for ``node``, and a message per part that could not be read.
 
-    ``derive``: what else tells of devices, where Muster's device plugin does not.
+    ``derive``: finds devices in other ways, for nodes without Muster's device plugin.
 
-    A node without a ``Ready`` condition counts as ready: kube-scheduler goes by taints.
+    A node without a ``Ready`` condition counts as ready: kube-scheduler only looks at taints.
     """
     meta = node.metadata
     problems: list[str] = []
@@ -256,9 +255,9 @@ def read_node(
 
 
 def node_kind(node: wire.Node, devices: Hashable = None) -> Hashable:
-    """Return what is equal of nodes whose events differ in names and labels only.
+    """Return a key that is equal for nodes with events that differ in names and labels only.
 
-    ``devices``: what ``derive`` goes by, but for annotations of ours and allocatable.
+    ``devices``: what ``derive`` depends on, besides our annotations and allocatable.
     """
     note = node.metadata.annotations.get
     amounts_of = tuple(node.status.allocatable.items())
@@ -299,7 +298,7 @@ def pod_uid(text: str) -> PodUid:
 
 
 def pod_uids(texts: Sequence[str]) -> Uids:
-    """Return the same as ``pod_uid`` for each, much faster where all are canonical UUIDs."""
+    """Return ``pod_uid`` of each text, much faster if all of them are canonical UUIDs."""
     joined = "\n".join(texts)
     one_a_line = len(joined) + 1 == len(texts) * (_UUID_LENGTH + 1)
     if not one_a_line or _UUIDS.fullmatch(joined) is None:
@@ -313,7 +312,7 @@ def _note(meta: wire.ObjectMeta) -> PlanNote | None:
 
 
 def _stays(meta: wire.ObjectMeta) -> bool:
-    """Whether the pod's owner asks that nobody move it, in whichever tool's words."""
+    """Return whether the pod's owner forbids to move it, by the annotation of any known tool."""
     if meta.labels.get(names.MOVABLE) == "false":
         return True
     return any(meta.annotations.get(key) == value for key, value in _STAYS)
@@ -380,7 +379,7 @@ def _allocations(
         found = allocationsannotation.decode(text)
     except allocationsannotation.AllocationsError as error:
         problems.append(
-            f"node {meta.name}: annotation {names.NODE_ALLOCATIONS}: {error}; what it told before "
+            f"node {meta.name}: annotation {names.NODE_ALLOCATIONS}: {error}; what it had before "
             "still counts"
         )
         return None
@@ -391,6 +390,6 @@ def _allocations(
 
 
 def _spec(device: DeviceWire) -> DeviceSpec:
-    told = msgspec.structs.asdict(device)
-    told["placements"] = tuple(MigProfile(p.name, p.masks) for p in device.placements)
-    return DeviceSpec(**told)
+    fields = msgspec.structs.asdict(device)
+    fields["placements"] = tuple(MigProfile(p.name, p.masks) for p in device.placements)
+    return DeviceSpec(**fields)

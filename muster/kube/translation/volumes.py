@@ -1,16 +1,16 @@
-"""What a pod's volumes say about where it may run.
+"""The constraints that a pod's volumes put on where it may run.
 
-kube-scheduler asks this in four plugins; this index answers for what can be answered
+kube-scheduler checks them in four plugins; this index covers what can be decided
 from the objects alone:
 
 * a bound claim's volume has node affinity (VolumeBinding) and perhaps zone and region
   labels (VolumeZone): both become ORed node terms, one list per volume and label;
-* everything that depends on other pods or on what a provisioner will do is named as
+* everything that depends on other pods, or on what a provisioner will do, is listed as
   unmodelled: claims that are missing or not bound yet (WaitForFirstConsumer among them),
   ReadWriteOncePod (VolumeRestrictions), drivers with an attach limit on some node
   (NodeVolumeLimits), generic ephemeral volumes, and disks named in the pod itself.
 
-The index keeps a few words per claim and volume, never the objects.
+The index stores a few words per claim and volume, never the objects.
 """
 
 from collections import Counter
@@ -49,9 +49,11 @@ Terms = tuple[NodeTerm, ...]
 
 @dataclass(frozen=True, slots=True)
 class VolumeConstraints:
-    """``affinity``: ORed terms per volume, all of which must hold; ``unmodelled``: sorted words."""
+    """What the volumes of one pod ask of a node."""
 
+    #: ORed terms for each volume. A node must match every volume's terms.
     affinity: tuple[Terms, ...] = ()
+    #: Words for the constraints that the model does not have, sorted.
     unmodelled: tuple[str, ...] = ()
 
 
@@ -80,7 +82,7 @@ class _Volume:
 
 
 class VolumeIndex:
-    """Claims, volumes and driver limits of one cluster, kept by their watches."""
+    """Claims, volumes and driver limits of one cluster, updated by their watches."""
 
     def __init__(self) -> None:
         self._claims: dict[tuple[str, str], _Claim] = {}
@@ -120,7 +122,7 @@ class VolumeIndex:
         self._volumes.pop(name, None)
 
     def csi_node_upserted(self, node: wirestorage.CsiNode) -> None:
-        """Take over which drivers limit their volumes on a node."""
+        """Take over the drivers that limit the number of their volumes on a node."""
         self.csi_node_gone(node.metadata.name)
         limited = tuple(
             driver.name
@@ -183,7 +185,7 @@ def restricts(volume: wire.Volume) -> bool:
 
 
 def zone_terms(labels: Mapping[str, str]) -> tuple[Terms, ...]:
-    """Return what a volume's zone and region labels ask of a node (upstream VolumeZone).
+    """Return the terms that a volume's zone and region labels mean (upstream VolumeZone).
 
     Per label: the node has one of the zones, under the label itself or, where the label is
     a beta one that the node lacks, under its present name; or the node has none of the four

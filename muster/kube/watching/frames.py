@@ -1,8 +1,8 @@
 """Decoding what the API server sends: pages of lists, and the frames of a watch.
 
 A watch is a stream of JSON documents, one per line. They are decoded in batches with one
-typed decoder: the ``type`` member comes first and selects the struct, so no document is
-looked at twice. One that cannot be decoded is reported and left out; the others count.
+typed decoder: the ``type`` member comes first and selects the struct, so each document is
+read once. A document that cannot be decoded is reported and left out; the others count.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -97,33 +97,32 @@ class _RawPage(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list. ``meta`` is that of the answer it came in.
-
-    ``problems``: a message per object that could not be decoded. ``anew``: the list begins
-    again with this page.
-    """
+    """A part of a list."""
 
     items: Sequence[T]
+    #: Of the answer that the page came in.
     meta: ListMeta
+    #: A message per object that could not be decoded.
     problems: tuple[str, ...] = ()
+    #: Whether the list begins again with this page.
     anew: bool = False
 
 
 class PageDecoder(Protocol[T]):
-    """Reads the pages of lists that are asked for in another way than JSON (``protobuf``)."""
+    """Reads the pages of lists that are asked for in another format than JSON (``protobuf``)."""
 
     @property
     def accept(self) -> str:
-        """Return what a page may come as, as a header says it."""
+        """Return the media types that a page may have, as the value of the Accept header."""
         ...
 
     @property
     def behind(self) -> bytes:
-        """Return what an answer is to be followed by, so that it need not be copied."""
+        """Return the bytes that must follow an answer in memory; without them it is copied."""
         ...
 
     def is_whole(self, body: memoryview) -> bool:
-        """Tell whether an answer ends where it says that it does, with nothing behind it."""
+        """Return whether an answer, without ``behind``, is as long as its own head states."""
         ...
 
     def pages(self, body: bytes | memoryview) -> Iterator[Page[T]]:
@@ -133,9 +132,10 @@ class PageDecoder(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T]):
-    """Frames that arrived together. ``problems``: a message per frame that was left out."""
+    """Frames that arrived together."""
 
     frames: list[Frame[T]]
+    #: A message per frame that was left out.
     problems: tuple[str, ...] = ()
 
 

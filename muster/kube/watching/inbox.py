@@ -1,8 +1,8 @@
 """A queue between watches and a consumer that may be slow.
 
-It has no bound of its own: what is put is taken. Who puts much looks first at how many ``items``
-wait, as watches do: they keep what they have read as bytes while too much waits here
-(``muster.kube.watching.readahead``).
+It has no bound of its own and accepts everything. A caller that puts much has to check first how
+many ``items`` wait. Watches do so: while too much waits here, they store what they have read as
+bytes (``muster.kube.watching.readahead``).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 class Inbox(Generic[Item]):
-    """First in, first out, for one event loop. ``put`` is made to be a watch's sink."""
+    """First in, first out, for one event loop. ``put`` can be the sink of a watch."""
 
     def __init__(self) -> None:
         #: what waits now, oldest first
@@ -26,7 +26,7 @@ class Inbox(Generic[Item]):
         self.total = 0
 
     def put(self, items: Iterable[Item]) -> None:
-        """Take items over; never waits."""
+        """Store items; never waits."""
         before = len(self.items)
         self.items.extend(items)
         self.total += len(self.items) - before

@@ -1,8 +1,8 @@
-"""What a consumer was shown by its watch, so that a new list can be reconciled with it.
+"""The objects that a watch has reported, so that a new list can be reconciled with them.
 
-Objects are told apart by UID and found by name: one that was deleted and created again
-under the same name while no watch was open is first reported as gone, then as there, in
-this order, so consumers that go by name (nodes, namespaces) end with the new one.
+Objects are identified by UID and found by name. An object that was deleted and created again
+under the same name while no watch was open is first reported as gone, then as present, in
+this order, so consumers that identify by name (nodes, namespaces) end with the new one.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _Key = tuple[str, str]
 
 
 class KnownObjects(Generic[T]):
-    """Names and UIDs told. Without ``tracks`` only the UIDs of the list that is being read."""
+    """Names and UIDs reported. Without ``tracks`` only the UIDs of the list that is being read."""
 
     def __init__(self, *, tracks: bool) -> None:
         self._tracks = tracks
@@ -36,7 +36,7 @@ class KnownObjects(Generic[T]):
         self._seen.clear()
 
     def listed(self, items: Sequence[T]) -> list[Change[T]]:
-        """Return what a page of the list changes."""
+        """Return the changes that a page of the list means."""
         changes: list[Change[T]] = []
         self._told_any |= bool(items)
         for item in items:
@@ -55,25 +55,25 @@ class KnownObjects(Generic[T]):
         return changes
 
     def missing(self) -> list[ObjectGone]:
-        """Return what was shown before and is not in the list; ends the list."""
+        """Return the objects that were reported before and are not in the list; ends the list."""
         gone = [key for key in self._told if key not in self._listed] if self._misses else []
         self._listed.clear()
         return [_gone(key, self._told.pop(key)) for key in gone]
 
     def seen(self) -> frozenset[str] | None:
-        """Return the UIDs of the list, ``None`` if there was nothing to reconcile it with."""
+        """Return the UIDs of the list, ``None`` if no object was reported before it."""
         found = frozenset(self._seen) if self._reconciles else None
         self._seen.clear()
         return found
 
     def upserted(self, meta: Meta) -> None:
-        """Note that an object was told."""
+        """Note that an object was reported."""
         self._told_any = True
         if self._tracks:
             self._told[meta.namespace, meta.name] = meta.uid
 
     def deleted(self, meta: Meta) -> None:
-        """Note that an object's end was told."""
+        """Note that an object was reported as gone."""
         self._told.pop((meta.namespace, meta.name), None)
 
 

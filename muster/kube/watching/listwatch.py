@@ -13,26 +13,26 @@
      │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
      └────────────┘
 
-*Reading a watch never waits*: a reader that is late by a few hundred milliseconds is disconnected
-by the API server. What has been read waits as bytes (``muster.kube.watching.readahead``) until
-there is ``room``; its frames then go to ``sink`` synchronously, which only takes them over
+*Reading a watch never waits*: the API server disconnects a reader that is late by a few hundred
+milliseconds. What has been read waits as bytes (``muster.kube.watching.readahead``) until there is
+``room``. Then ``sink`` is called with its frames; it only stores them
 (``muster.kube.watching.inbox.Inbox``).
 
-*Versions.* A watch started without a version sends its initial events in no order, so none
-of them may be resumed from; this one always starts at the version of a finished list, and
-bookmarks keep that version young. A watch at a version the server has not reached yet (etcd
-was restored from a backup) is silent for ever, not refused; hence the "nothing came"
-rule: an idle watch gets a bookmark every minute.
+*Versions.* A watch without a version begins with events in no order, so it cannot be resumed at
+any of them. So a watch here always begins at the version of a finished list, and bookmarks keep
+that version young. The server does not refuse a watch at a version that it has not reached yet
+(etcd was restored from a backup); it is silent for ever. Hence the rule "nothing at all has come":
+an idle watch gets a bookmark every minute.
 
-*Versions of a kind.* A kind may be served in one version or another (``others``). The
-first that is there is watched; when it goes, as in an upgrade of the cluster, the next is
-listed and reconciled with what was known, so that nothing appears or vanishes by that.
-Only when none is there the kind counts as not served, and all are asked for again later.
+*Versions of a kind.* A kind may be served in one version or another (``others``). The first one
+that is served is watched. When it goes, as in an upgrade of the cluster, the next one is listed
+and reconciled with the known objects, so no object appears or vanishes because of that. Only when
+no version is served the kind counts as not served, and all are asked for again later.
 
-*Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
-the watch remembers name and UID of every object and says ``ObjectGone`` itself; without (pods:
-the model knows them, and 1,000,000 names would cost more memory than the model) the
-consumer compares with ``Synced.seen``, or, with a ``ListSink``, with its own account of the list.
+*Reconciling.* After a list, a known object that is not in it is gone. With ``tracks`` the watch
+remembers name and UID of every object and reports ``ObjectGone`` itself. Without it (pods: the
+model knows them, and 1,000,000 names would take more memory than the model) the consumer compares
+with ``Synced.seen``, or, with a ``ListSink``, with what it stored of the list itself.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ L = TypeVar("L", bound=KubeObject)
 
 
 def _keeps_up() -> bool:
-    """Return that nothing has to wait."""
+    """Return that the consumer is not behind."""
     return False
 
 
@@ -89,19 +89,19 @@ class Timing:
     idle_s: float = 150.0
     #: first and longest wait after failures
     back_off_s: tuple[float, float] = (0.25, 30.0)
-    #: between questions for a resource that is not served: a CRD that is installed while pods of
-    #: its kind already wait is noticed so much later at most
+    #: between two requests for a resource that is not served: so late, at most, a CRD is noticed
+    #: that is installed while objects of its kind are already needed
     absent_s: float = 20.0
     #: failed watches in a row at one version before the list is read again
     resumes: int = 5
-    #: a watch that stood so long did not fail, though nothing came: a balancer that cuts what is
-    #: idle would else keep a quiet kind waiting
+    #: a watch that was open for so long did not fail, even if nothing came: a load balancer may cut
+    #: idle connections, and a quiet kind must not wait longer and longer because of that
     steady_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ListSink(Generic[T]):
-    """How a list is handed on page by page, for a consumer that finds out what has gone."""
+    """How a list is handed on page by page, for a consumer that itself finds the objects gone."""
 
     #: the same objects, decoded as a consumer of very many wants them
     resource: Resource[T]
@@ -119,24 +119,24 @@ class WatchScope(Generic[T]):
     namespace: str | None = None
     #: ``labelSelector`` and ``fieldSelector``
     selectors: Mapping[str, str] | None = None
-    #: whether the watch remembers every object, so that it can say what a list has lost
+    #: whether the watch remembers every object, so that it can report what is missing from a list
     tracks: bool = True
-    #: how lists are handed on, where not as changes; asks for ``tracks=False``
+    #: how lists are handed on, if not as changes; needs ``tracks=False``
     listing: ListSink[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WatchConsumer:
-    """How much the consumer of a watch can take now. As it stands, it is never behind."""
+    """How much the consumer of a watch can take now. By default it is never behind."""
 
-    #: returns when a further page of a list can be taken: a list may be kept waiting, and is larger
-    #: than any memory; None: there is always room
+    #: returns when another page of a list can be taken: lists may wait, and may be larger than the
+    #: memory; None: there is always room
     room: Callable[[], Awaitable[None]] | None = None
     #: returns whether events should wait as bytes for now
     is_behind: Callable[[], bool] = _keeps_up
-    #: returns when it ``is_behind`` no more
+    #: returns as soon as ``is_behind`` is False
     room_for_events: Callable[[], Awaitable[None]] | None = None
-    #: awaited between events that arrived together; must not take long
+    #: awaited between batches of events, so that other tasks can run; must not take long
     breathe: Callable[[], Awaitable[None]] | None = None
     #: returns versions that the consumer has taken over already
     #: (``muster.kube.watching.ownwrites``)
@@ -147,7 +147,7 @@ class WatchConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The clock and the dice of a watch."""
+    """The clock of a watch and its source of random numbers."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     #: seconds, only ever growing
@@ -175,9 +175,9 @@ class WatchStats:
     events: int = 0
     bookmarks: int = 0
     problems: int = 0
-    #: lines of watches that have come in, but for those that must come again
+    #: lines of watches that have come in; without those that a cut watch has lost, which come again
     received: int = 0
-    #: of these, those that the consumer has, or need not have
+    #: those of them that the consumer has received, or does not need
     handed_on: int = 0
     last_error: str = ""
 
@@ -248,21 +248,21 @@ class ListWatch(Generic[T]):
         self._on_problem = consumer.on_problem
         self._timing = timing or Timing()
         self._sleep, self._clock, self._jitter = runtime.sleep, runtime.clock, runtime.jitter
-        self._absent_told = False
+        self._absence_reported = False
         self._known: KnownObjects[T] = KnownObjects(tracks=scope.tracks)
         self._version = ""
         self._failures = 0
 
     @property
     def waiting(self) -> int:
-        """Number of events that have come in and are not handed on yet."""
+        """Number of events that have been received and not handed on yet."""
         return self.stats.received - self.stats.handed_on
 
-    def has_told(self, version: str) -> bool:
-        """Whether all there was at a resource version has been handed on.
+    def has_reported(self, version: str) -> bool:
+        """Return whether everything up to a resource version has been handed on.
 
-        Versions are integers that grow (KEP-5504). One that is none has been handed on as soon as
-        a list has.
+        Versions are integers that grow (KEP-5504). A version that is no integer counts as handed on
+        as soon as one list has been.
         """
         if not (version.isdecimal() and self._version.isdecimal()):
             return bool(self._version)
@@ -299,11 +299,11 @@ class ListWatch(Generic[T]):
         seen = self._known.seen() if self._listing is None else None
         sink([*self._known.missing(), Synced(version, seen)])
         self._version = version
-        self._absent_told = False
+        self._absence_reported = False
         self._absent_versions = 0
         self.stats.synced = True
 
-    async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L], bool], None]) -> str:
+    async def _pages(self, resource: Resource[L], sink: Callable[[Sequence[L], bool], None]) -> str:
         """Hand on all pages, each when there is room for it; return the version of the list."""
         version, begins = "", True
         pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
@@ -312,7 +312,7 @@ class ListWatch(Generic[T]):
                 self._known.begin()
             version = page.meta.resource_version
             self._report(page.problems)
-            told(page.items, begins or page.anew)
+            sink(page.items, begins or page.anew)
             begins = False
             if self._breathe is not None:
                 await self._breathe()
@@ -408,7 +408,7 @@ class ListWatch(Generic[T]):
         self._version = ""
 
     async def _absent(self, sink: Sink[T], error: NotFound) -> None:
-        """Turn to the kind's next version; when none is left, what there was of it is gone."""
+        """Turn to the kind's next version; after the last one, report all its objects as gone."""
         self._version = ""
         self._absent_versions += 1
         place = self._versions.index(self.resource) + 1
@@ -417,8 +417,8 @@ class ListWatch(Generic[T]):
             return
         self._absent_versions = 0
         self.stats.state = WatchState.NOT_SERVED
-        if not self._absent_told:
-            self._absent_told = True
+        if not self._absence_reported:
+            self._absence_reported = True
             self._known.begin()
             sink([*self._known.missing(), NotServed()])
             self.stats.last_error = f"{self.resource} is not served: {error}"
@@ -428,7 +428,7 @@ class ListWatch(Generic[T]):
         self.resource, self._codec = resource, self._client.codec(resource)
 
     async def _failed(self, error: KubeError) -> None:
-        """Wait, longer each time until something comes; give the version up after some."""
+        """Wait, longer each time until something comes; list again after some failures."""
         self._failures += 1
         self._report((f"{self.resource}: {error}; attempt {self._failures}",))
         if self._failures % self._timing.resumes == 0:

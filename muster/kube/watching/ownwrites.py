@@ -1,7 +1,7 @@
-"""Leaving out what a watch shows of our own writes, before it is decoded.
+"""Leaves the events of our own writes out of a watch, before they are decoded.
 
-Of the four events of a pod that is planned and bound one is the release that we wrote ourselves,
-and took over when its reply came. A resource version is that of one write, so it finds the event::
+A pod that is planned and bound has four events. One of them is the release that we wrote ourselves
+and took over when the reply came. A resource version belongs to one write, so it finds the event::
 
     {"type":"MODIFIED","object":{…"metadata":{…"resourceVersion":"4711"…   4711 ours? left out
 """
@@ -9,25 +9,25 @@ and took over when its reply came. A resource version is that of one write, so i
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-# The first of a line is the object's own: it stands before everything of ObjectMeta that nests, and
-# within a text its quotes would have backslashes before them.
+# The first match in a line is the object's own version: it comes before all nested objects of
+# ObjectMeta, and inside a text its quotes would have backslashes before them.
 _VERSION: Final = b'"resourceVersion":"'
 _MODIFIED: Final = b'{"type":"MODIFIED"'
 
 
 def without(lines: bytes, ours: AbstractSet[bytes]) -> tuple[bytes, str]:
-    """Return the lines of a watch but for changes in versions of ``ours``.
+    """Return the lines of a watch without changes at the versions ``ours``.
 
-    And the version of the last line, if that is one of those; "" otherwise.
+    The second value is the version of the last line if it was left out, "" otherwise.
     """
-    kept: list[bytes] = []
+    others: list[bytes] = []
     last = b""
     for line in lines.splitlines(keepends=True):
         version = _version(line)
         last = version if version in ours else b""
         if not last:
-            kept.append(line)
-    return b"".join(kept), last.decode()
+            others.append(line)
+    return b"".join(others), last.decode()
 
 
 def _version(line: bytes) -> bytes:

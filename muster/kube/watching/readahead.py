@@ -1,4 +1,4 @@
-"""What a watch has brought, as whole lines: read at once, and kept as bytes until it is wanted.
+"""Reads a watch at once, and stores its lines as bytes until the consumer can take them.
 
 ::
 
@@ -6,10 +6,11 @@
                         ▲                              │ no
                         └──── a task reads on ◄────────┘ until there is
 
-An API server cuts a watch whose reader is late, so reading must not wait for a slow consumer. But
-to decode at once what it has no time for costs memory: an event that waits decoded takes three
-times its JSON, in small objects among others that stay, so that none of it goes back to the system
-when they are gone. Pieces of lines do (docs/design/first-list.md).
+The API server cuts a watch with a late reader, so reading must not wait for a slow consumer. But
+to decode the events before the consumer has time for them costs memory. A decoded event takes
+three times the memory of its JSON, in small objects among others that stay, so that the memory
+does not return to the system when the event is gone. The memory of bytes does return
+(docs/design/first-list.md).
 """
 
 import asyncio
@@ -35,9 +36,9 @@ class ReadAhead:
     """Reads one stream to its end."""
 
     def __init__(self, stream: BodyStream, what: str, came: Callable[[int], None]) -> None:
-        """Call ``came`` with the number of lines that came, each time; ``what``: for messages."""
-        self._stream, self._what, self._told = stream, what, came
-        self._kept: deque[bytes] = deque()
+        """Call ``came`` with the number of lines after each read; ``what``: for messages."""
+        self._stream, self._what, self._came = stream, what, came
+        self._unread: deque[bytes] = deque()
         self._rest: list[bytes] = []
         self._ended = False
         self._error: KubeError | None = None
@@ -48,16 +49,16 @@ class ReadAhead:
         Raises what ended the stream (``TransportError``, ``DecodeError`` for a line without end)
         once all that came before it has been returned.
         """
-        while not self._kept and not self._ended:
+        while not self._unread and not self._ended:
             await self._read()
-        if self._kept:
-            return self._kept.popleft()
+        if self._unread:
+            return self._unread.popleft()
         if self._error is not None:
             raise self._error
         return b""
 
     async def read_on_until(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Wait until somebody is ``ready``, and read on meanwhile."""
+        """Wait until ``ready`` returns, and read on meanwhile."""
         reader = asyncio.create_task(self._read_on(), name=f"read {self._what}")
         try:
             await ready()
@@ -85,8 +86,8 @@ class ReadAhead:
         if end:
             lines = b"".join([*self._rest, chunk[:end]])
             self._rest.clear()
-            self._told(lines.count(b"\n"))
-            self._kept.extend(pieces(lines))
+            self._came(lines.count(b"\n"))
+            self._unread.extend(pieces(lines))
         if end < len(chunk):
             self._rest.append(chunk[end:])
         if sum(map(len, self._rest)) > LONGEST_LINE_BYTES:

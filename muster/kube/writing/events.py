@@ -1,12 +1,12 @@
-"""Events on objects (events.k8s.io/v1), for whoever looks at ``kubectl describe``.
+"""Events on objects (events.k8s.io/v1), for people who read ``kubectl describe``.
 
-Recording never waits and never fails: an occurrence is counted, and a task of its own
-writes. Occurrences of the same reason on the same object form a series: the first is
-created at once, later ones only raise its count, at most once per ``SERIES_S``. An Event's
-text cannot be changed, so a series whose text has changed is begun anew, at that pace, too.
+Recording never waits and never fails: an occurrence is counted, and a separate task
+writes. Occurrences of the same reason on the same object form a series: for the first one an
+Event is created at once, later ones only raise its count, at most once per ``SERIES_S``. An
+Event's text cannot be changed, so a series with a new text is begun again, at the same pace.
 
 Memory is bounded by ``limit`` series. When all of them wait to be written, new ones are
-dropped and counted: Events are a courtesy, the pods must not wait for them.
+dropped and counted: pods must not wait for Events.
 """
 
 import asyncio
@@ -129,10 +129,10 @@ class EventRecorder:
     ) -> None:
         """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``.
 
-        ``wanted`` returns whether occurrences count, without it all do; on a standby the leader
-        reports the same ones.
-        ``clock`` (epoch seconds) dates what is written, ``steady`` spaces the writes: a clock set
-        back by hours must not silence a series for as long.
+        ``wanted`` returns whether occurrences count now; without it all do. On a standby none
+        should, because the leader reports the same ones.
+        ``clock`` (epoch seconds) dates what is written, ``steady`` measures the time between
+        writes: a clock that is set back by hours must not silence a series for hours.
         """
         self._client = client
         self._controller = controller
@@ -142,8 +142,8 @@ class EventRecorder:
         self._clock = clock
         self._steady = steady
         self._sleep = sleep
-        # By what they tell of, the longest untouched first; a series is in one of the two, so
-        # that nobody has to look through all of them.
+        # By object and reason, the longest untouched first. A series is in one of the two, so that
+        # it is found without a search through all of them.
         self._waiting: OrderedDict[_Key, _Series] = OrderedDict()
         self._written: OrderedDict[_Key, _Series] = OrderedDict()
         self._number = itertools.count()
@@ -196,7 +196,7 @@ class EventRecorder:
         return len(self._waiting) < self._limit
 
     async def _write(self, series: _Series, now: float) -> None:
-        """Write one series; one that cannot be written is not tried again as it is."""
+        """Write one series; if that fails it is not tried again before it has grown."""
         count, note = series.count, series.note
         series.written_at = now
         try:
@@ -226,7 +226,7 @@ class EventRecorder:
             await self._client.patch(
                 EVENTS, series.name, body, namespace=namespace, content_type=_MERGE
             )
-        except NotFound:  # Events live for an hour
+        except NotFound:  # the API server deletes Events after an hour
             await self._create(series, note, count)
 
     def _event(self, series: _Series, note: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The bodies of the writes that let a pod go: pure, and built from bytes.
+"""The bodies of the writes to pods, above all of the release: pure, and built from bytes.
 
 The release is ONE strategic-merge PATCH, so a pod is never ungated without its pin:
 
@@ -12,8 +12,8 @@ The release is ONE strategic-merge PATCH, so a pod is never ungated without its 
 * ``managedFields: [{}]``, the server's documented way to stop tracking who set which
   field. Tracking is half of what the PATCH costs the API server (measured on 1.35.4: 2.5
   and 1.3 ms of its CPU per pod) and a third of the pod's size in etcd and in every watch.
-  It serves server-side apply only, and nobody applies the pods of a controller; pods
-  without one are not released by this body and keep theirs.
+  Only server-side apply needs it, which is not used for pods of a controller. Pods
+  without a controller are not released by this body, so their ``managedFields`` stay.
 
 Lists in node affinity are replaced whole. A pod that has **required terms of its own**
 therefore gets the field added to *each* of them (a gated pod's terms may be tightened but
@@ -80,13 +80,12 @@ _VERSION: Final = b',"resourceVersion":%b'
 
 @dataclass(frozen=True, slots=True)
 class ReleaseExtra:
-    """What a release writes beside the plan.
+    """What a release writes in addition to the plan."""
 
-    ``annotations``: keys and texts. ``version``: the only one of the pod they may be written on,
-    because they were made from what it had there; "": any.
-    """
-
+    #: Keys and texts of further annotations.
     annotations: tuple[tuple[str, str], ...] = ()
+    #: The only version of the pod that they may be written to, because they were made from the
+    #: annotations of that version; "": any version.
     version: str = ""
 
 
@@ -145,18 +144,19 @@ def nominate_body(uid: str, node: str, version: str = "") -> bytes:
 def waits_body(uid: str, version: str, message: str) -> bytes:
     """Return the status PATCH that says why a gated pod waits (strategic merge).
 
-    Only the message of the condition that the API server made is new. With the reason
-    Unschedulable instead, autoscalers would make nodes for pods that nobody has looked for
-    room for one by one. ``version``: the pod as read; sent to one that has been released or
-    bound meanwhile the PATCH would take its ``PodScheduled=True`` back, so it must not match.
+    It only changes the message of the condition that the API server made. With the reason
+    Unschedulable autoscalers would add nodes for single pods, though only whole gangs are
+    planned. ``version``: of the pod as read, so that the PATCH is refused for a pod that was
+    released or bound meanwhile: there it would undo ``PodScheduled=True``.
     """
     return _WAITS % (_ENCODE(uid), _ENCODE(version), _ENCODE(message))
 
 
 def devices_body(uid: str, message: str, at: datetime | None) -> bytes:
-    """Return the status PATCH that says of a bound pod whether its devices are healthy (strategic).
+    """Return the status PATCH that states whether a bound pod's devices are healthy (strategic).
 
-    ``message``: which are not and why, "" for all healthy. ``at``: since when, where it changes.
+    ``message``: the unhealthy ones and why, "" if all are healthy. ``at``: the time of the change,
+    ``None`` for no change.
     """
     found = {
         "type": DEVICES_HEALTHY,

@@ -1,12 +1,12 @@
-"""Releasing, binding and evicting a pod: what was sent, and what came of it.
+"""Releases, binds and evicts a pod, and returns what came of it.
 
-Nothing here is sent twice blindly. Where the answer leaves open what the pod looks like
-now, the pod is read again and the outcome says what was found::
+Nothing is sent twice blindly. If the answer does not show in which state the pod is now,
+the pod is read again, and the outcome states what was found::
 
     PATCH ── 200 ───────────────────────────────────────► Released
       │ 404, or 422 on metadata.uid ────────────────────► PodVanished
       │ 409 ────────────────────────────────────────────► Conflicted (read, plan again)
-      │ 422 ──► read again ── gate gone ────────────────► AlreadyReleased (to what, in it)
+      │ 422 ──► read again ── gate gone ────────────────► AlreadyReleased (with the plan found)
       │                    └─ still gated ──────────────► Refused
       │ other answers ──────────────────────────────────► Refused
       └ no answer ──────────────────────────────────────► Unclear (repeating is harmless)
@@ -33,7 +33,7 @@ _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
 class PinKind(StrEnum):
-    """How a pod is held to its plan; configuration calls them so."""
+    """How a pod is held to its plan; the values are those of the configuration."""
 
     AFFINITY = "affinity"  # required node affinity: binding
     NOMINATE = "nominate"  # status.nominatedNodeName: tried first, other nodes after it
@@ -60,9 +60,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyReleased:
-    """The gate was off before. ``note``: the plan it carries; ``node``: where it is bound."""
+    """The gate was off before."""
 
+    #: The plan that the pod carries.
     note: PlanNote | None
+    #: The node that the pod is bound to.
     node: str | None
 
 
@@ -78,22 +80,23 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class WriteRefused:
-    """The server does not accept it; repeating is of no use."""
+    """The server does not accept the write; repeating it does not help."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """There was no answer: it may have taken effect. Repeating the same release is harmless."""
+    """There was no answer, so the write may have taken effect. Repeating it is harmless."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The pod is bound to the node it was to be bound to; ``before``: it was so already."""
+    """The pod is bound to the node that was asked for."""
 
+    #: Whether it was bound there already.
     before: bool = False
 
 
@@ -195,15 +198,15 @@ async def bind_pod(
 async def evict_pod(client: PodClient, pod: PodRef, *, unbound: bool = False) -> bool:
     """Evict through the Eviction API, only the pod of this UID.
 
-    A pod that is gone, or whose name belongs to another one now, counts as done. With
-    ``unbound`` a pod that has a node by now is left alone: returns False. Raises
-    ``TooManyRequests`` where a disruption budget does not allow it now, nothing is retried;
+    A pod that is gone, or a name that belongs to another pod now, counts as done. With
+    ``unbound`` a pod that has a node by now is left alone, and False is returned. Raises
+    ``TooManyRequests`` where a disruption budget does not allow it now, without a retry;
     ``Conflict`` where the pod changed in between.
 
-    The pod is looked at first, and what is evicted is the pod as it was seen: in between
-    kube-scheduler may bind it. With a resourceVersion an eviction is also answered at once;
-    one whose UID alone does not match is repeated by kube-apiserver 1.35 for 10 s before it
-    says 409 (pkg/registry/core/pod/storage/eviction.go).
+    The pod is read first and evicted only at the version that was read, because in between
+    kube-scheduler may bind it. With a resourceVersion an eviction is also answered at once. With
+    a wrong UID alone kube-apiserver 1.35 repeats it for 10 s before it answers 409
+    (pkg/registry/core/pod/storage/eviction.go).
     """
     path = PODS.path(pod.name, namespace=pod.namespace, subresource="eviction")
     try:

@@ -29,10 +29,10 @@ from support.webhooks.staticpolicies import (
     in_force,
     in_gang,
     install,
-    kept,
     of_the_fabric,
     options,
     served,
+    stored,
     until_it_has,
 )
 
@@ -88,7 +88,7 @@ class Plane:
         """The fields in which policies and webhook differ; a second run changes nothing."""
         found, wanted = await both_ways(self.api, pod, known, namespace)
         if "refused" not in found:
-            assert differing(await kept(self.api, again(found), namespace), found) == []
+            assert differing(await stored(self.api, again(found), namespace), found) == []
         return differing(found, wanted)
 
 
@@ -253,7 +253,7 @@ async def test_a_fabric_that_the_profile_does_not_list_is_refused_by_policies(pl
     with pytest.raises(
         Refused, match=r"muster.dev/fabric\]: not known here; allowed: gke-tcpx, none"
     ):
-        await kept(plane.api, member({names.FABRIC: "plain-tcp"}), LENIENT)
+        await stored(plane.api, member({names.FABRIC: "plain-tcp"}), LENIENT)
 
 
 @pytest.mark.parametrize("fabric", sorted(FABRICS))
@@ -288,7 +288,7 @@ async def test_a_gang_without_its_fabric_is_refused_where_the_profile_denies_it(
     part = member(gpus=4)
     assert await plane.differences(part, CLUSTERS[STRICT], STRICT) == []
     with pytest.raises(Refused, match=r"would run over TCP.*gke-tcpx"):
-        await kept(plane.api, part, STRICT)
+        await stored(plane.api, part, STRICT)
 
 
 async def test_a_gang_without_its_fabric_is_warned_about_elsewhere(plane: Plane) -> None:
@@ -334,20 +334,20 @@ async def test_what_another_policy_adds_later_is_seen_and_nothing_comes_twice(
     pod = member()
     pod["metadata"]["labels"]["late"] = "yes"
     await until_it_has("initContainers", plane.api, pod, BIG)
-    found = await kept(plane.api, pod, BIG)
+    found = await stored(plane.api, pod, BIG)
     env = [e["name"] for e in found["spec"]["initContainers"][0]["env"]]
     assert "NCCL_SOCKET_IFNAME" in env
     assert len(set(env)) == len(env)
-    assert differing(await kept(plane.api, again(found), BIG), found) == []
+    assert differing(await stored(plane.api, again(found), BIG), found) == []
 
 
 async def test_a_pod_of_another_scheduler_is_left_as_it_is(plane: Plane) -> None:
     other = member(schedulerName="my-own")
-    assert await kept(plane.api, other, BIG) == await kept(plane.api, other, OPTED_OUT)
+    assert await stored(plane.api, other, BIG) == await stored(plane.api, other, OPTED_OUT)
 
 
 async def test_what_pod_security_forbids_is_left_out(plane: Plane) -> None:
-    spec = (await kept(plane.api, member(), GUARDED))["spec"]
+    spec = (await stored(plane.api, member(), GUARDED))["spec"]
     assert "hostNetwork" not in spec
     assert "securityContext" not in spec["containers"][0]
     assert "NCCL_SOCKET_IFNAME" in {e["name"] for e in spec["containers"][0]["env"]}

@@ -21,7 +21,7 @@ class Fault:
 
 
 class FaultyServer(ApiServer):
-    """A simulated API server whose writes fail as it is told."""
+    """A simulated API server with writes that fail as the test says."""
 
     def __init__(self) -> None:
         super().__init__()

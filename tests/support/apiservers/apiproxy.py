@@ -3,7 +3,7 @@
 ::
 
     extender ──TLS──► StoppingProxy ──TLS──► kube-apiserver
-                         │  request n: kept back, or passed on and its reply kept back
+                         │  request n: held back, or passed on and its reply held back
                          └─ deaf: everything is passed on, nothing comes back (watches too)
 
 A test kills the client when ``reached`` is set: at that request and at no other, without
@@ -48,7 +48,7 @@ class Stop:
 
 @dataclass(slots=True)
 class _Line:
-    """One connection of the client, and whether its replies are kept back."""
+    """One connection of the client, and whether its replies are held back."""
 
     writer: asyncio.StreamWriter
     far: asyncio.StreamWriter
@@ -97,7 +97,7 @@ class StoppingProxy:
     def open(self) -> None:
         """Let everything through again, for the client that is started next.
 
-        What the client before it had sent and nobody had read yet dies with its connections.
+        What the client before it had sent, and the proxy had not read yet, is lost.
         """
         self._age += 1
         for writer in list(self._lines):

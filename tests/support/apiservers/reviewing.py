@@ -1,4 +1,4 @@
-"""A simulated API server that also says whose a token is and what its owner may do."""
+"""A simulated API server that also answers who owns a token and what the owner may do."""
 
 import asyncio
 from dataclasses import dataclass, field

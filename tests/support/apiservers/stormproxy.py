@@ -1,4 +1,4 @@
-"""An HTTP proxy before the API server that delays and refuses as it is told.
+"""An HTTP proxy before the API server that delays and refuses as the test says.
 
 Unlike ``support.apiservers.proxy`` it sees requests, so it can answer in the server's name: 409,
 429, 410, or the right answer two seconds late.
@@ -23,10 +23,11 @@ _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-enc
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer of the API server. ``retry_after``: whole seconds, 0 for no such header."""
+    """An answer of the API server."""
 
     code: int
     reason: str
+    #: Whole seconds, 0 for no such header.
     retry_after: int = 0
 
 
@@ -116,8 +117,8 @@ class StormProxy:
             headers=headers,
             allow_redirects=False,
         ) as answer:
-            kept = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
-            response = web.StreamResponse(status=answer.status, headers=kept)
+            passed = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
+            response = web.StreamResponse(status=answer.status, headers=passed)
             await response.prepare(request)
             if self.muddle is not None and is_a_watch(request) and answer.ok:
                 await _muddled(self.muddle, answer.content, response)

@@ -1,4 +1,4 @@
-"""A watch against an API server in memory that misbehaves as it is told.
+"""A watch against an API server in memory that misbehaves as the test says.
 
 The server keeps a log of changes. Whenever the watch waits for it, it takes the next step
 of its script: a change, or a fault. When the script is used up and everything has been
@@ -190,30 +190,30 @@ def _listing_fault(fault: str) -> APIError:
 
 
 class Consumer:
-    """Holds what it was told by UID, and by name as consumers of nodes do."""
+    """Stores what was reported by UID, and by name as consumers of nodes do."""
 
     def __init__(self) -> None:
         self.by_uid: dict[str, str] = {}
         self.by_name: dict[str, str] = {}
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def sink(self, changes: Sequence[Change[Any]]) -> None:
         for change in changes:
             match change:
                 case Upserted(obj):
-                    self.told.append(f"+{obj.metadata.name}")
+                    self.reported.append(f"+{obj.metadata.name}")
                     self.by_uid[obj.metadata.uid] = obj.metadata.name
                     self.by_name[obj.metadata.name] = obj.metadata.uid
                 case ObjectGone(meta):
-                    self.told.append(f"-{meta.name}")
+                    self.reported.append(f"-{meta.name}")
                     self.by_uid.pop(meta.uid, None)
                     self.by_name.pop(meta.name, None)
                 case Synced(_, seen):
-                    self.told.append("synced")
+                    self.reported.append("synced")
                     if seen is not None:
                         self.by_uid = {u: n for u, n in self.by_uid.items() if u in seen}
                 case NotServed():
-                    self.told.append("not served")
+                    self.reported.append("not served")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""An extender that is told the time by the test, on two racks of three hosts.
+"""An extender with a clock that the test sets, on two racks of three hosts.
 
 ::
 

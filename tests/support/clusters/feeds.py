@@ -1,4 +1,4 @@
-"""A feed whose listeners do nothing, but for those that a test brings."""
+"""A feed with listeners that do nothing, except those of the test."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

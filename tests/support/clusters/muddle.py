@@ -1,7 +1,7 @@
 """Watch events as a careless network of caches would hand them on.
 
 Within a window of events each one comes twice, and events of different objects change places.
-What the API promises is kept: one object's events come in their order, and a bookmark, from
+The API's promises hold: one object's events come in their order, and a bookmark, from
 which a watch may be resumed, comes after all that came before it.
 """
 

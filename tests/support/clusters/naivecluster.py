@@ -86,7 +86,7 @@ class NaiveCluster(RuleBasedStateMachine):
         self.pods: dict[PodUid, PodUpserted] = {}  # as the model must believe them to be
         #: As pods like the members that they are for.
         self.hot_spares: dict[PodUid, PodUpserted] = {}
-        self.pod_events: list[PodUpserted] = []  # every pod event ever, to be replayed late
+        self.pod_events: list[PodUpserted] = []  # every pod event so far, to be replayed late
         self.namespaces: dict[str, dict[str, str]] = {}
         self.incarnation = dict.fromkeys(PODS, 0)
         self.snapshots: list[tuple[Snapshot, object]] = []
@@ -206,7 +206,7 @@ class NaiveCluster(RuleBasedStateMachine):
     def pod(self, event: PodUpserted) -> None:
         known = self.pods.get(event.uid)
         if known is not None:
-            # Nobody can add a gate to a pod that exists; ours may show again in old news.
+            # A gate cannot be added to a pod that exists; ours may show again in old news.
             event = replace(event, gates=event.gates & (known.gates | {PLAN_GATE}))
         late = known is not None and (
             (known.finished and not event.finished)
@@ -258,7 +258,7 @@ class NaiveCluster(RuleBasedStateMachine):
         after: dict[PodUid, PodState | None],
         room: dict[tuple[str, str], int],
     ) -> None:
-        # Nobody may be left asleep: more room anywhere is told, and so is a changed member.
+        # No gang may be left asleep: more room anywhere is reported, and so is a changed member.
         grew = any(free > max(room.get(place, 0), 0) for place, free in self.room().items())
         if grew:
             assert CapacityFreed() in effects
@@ -303,7 +303,7 @@ class NaiveCluster(RuleBasedStateMachine):
                 assert given_up or any(isinstance(e, HoldExpired) and e.uid == u for e in effects)
 
     def check_overcommitment(self, effects: list[Effect]) -> None:
-        # Told whenever it grows.
+        # Reported whenever it grows.
         excess = {
             (name, resource): self.bound_on(name, resource) - amount
             for name, event in self.nodes.items()
@@ -315,7 +315,7 @@ class NaiveCluster(RuleBasedStateMachine):
         self.excess = excess
 
     def check_lost_pods(self) -> None:
-        # After a tick nothing is overdue and nobody waits for a node that is not there.
+        # After a tick nothing is overdue and no gang waits for a node that does not exist.
         for hold in filter(None, map(self.state.hold, self.pods)):
             if hold.state is HoldState.RELEASED:
                 assert hold.node in self.nodes or hold.broken

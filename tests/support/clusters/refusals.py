@@ -1,4 +1,4 @@
-"""Calls whose refusal is what is tested."""
+"""Calls that must be refused."""
 
 from collections.abc import Awaitable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A scene whose gangs keep hot spares: decided as the planner does, and held after each plan."""
+"""A scene with gangs that have hot spares: planned, with their spares held after each plan."""
 
 from dataclasses import replace
 

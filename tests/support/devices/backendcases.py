@@ -32,13 +32,11 @@ Act = Callable[[], None]
 
 @dataclass(frozen=True)
 class Rig:
-    """A way to make a backend of one kind, again and again, on the same devices.
-
-    ``happen``: things that can be done to the devices, in this order, each with the kinds of
-    signals that come of it, in their order.
-    """
+    """A way to make a backend of one kind, again and again, on the same devices."""
 
     make: Callable[[], Backend]
+    #: Things that can be done to the devices, in this order, each with the kinds of signals that
+    #: come of it, in their order.
     happen: Sequence[tuple[Act, Sequence[type[Signal]]]] = field(default=())
 
 

@@ -85,7 +85,7 @@ def gpu(card: str, *standing: str, index: int = 0, enabled: bool = True) -> Gpu:
 
 
 def untold(of: Gpu) -> Gpu:
-    """Return a GPU whose driver tells places only once MIG is on."""
+    """Return a GPU with a driver that lists places only once MIG is on."""
     assert of.mig is not None
     _, _, most = next(card for card in CARDS.values() if card[0] == of.model)
     kinds = (replace(p, starts=(), size=0, most=most[p.name]) for p in of.mig.profiles)

@@ -81,8 +81,8 @@ class Machine:
 
     def unsay(self, *statements: str) -> None:
         """Take statements back."""
-        kept = [s for s in self.state.read_text().splitlines() if s not in statements]
-        self.rewrite(kept)
+        others = [s for s in self.state.read_text().splitlines() if s not in statements]
+        self.rewrite(others)
 
     def file(self, path: str, text: str = "") -> Path:
         """Lay out a file under the root that the backend is given."""
@@ -93,8 +93,8 @@ class Machine:
 
     def instances(self) -> list[tuple[int, ...]]:
         """Return what stands: (GPU, GPU instance, profile id, start, size, compute instance)."""
-        kept = self.state.with_name("state.mig")
-        lines = kept.read_text().splitlines() if kept.exists() else []
+        stored = self.state.with_name("state.mig")
+        lines = stored.read_text().splitlines() if stored.exists() else []
         return sorted(tuple(int(word) for word in line.split()) for line in lines)
 
     def backend(self, patience: NvmlTimeouts = BRIEF, library: Path | None = None) -> NvmlBackend:

@@ -99,7 +99,7 @@ async def node(*, kubelet_runs: bool = True, **how: object) -> AsyncIterator[Nod
 
 
 async def eventually(holds: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Wait for what nobody tells of."""
+    """Wait for what no event reports."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - nothing can be waited for
             await asyncio.sleep(0.01)

@@ -84,8 +84,8 @@ def _volcano(**task: Any) -> JSON:
 
 
 def _layers(*layers: tuple[str, int]) -> str:
-    told = ", ".join(f'{{"topology": "{level}", "size": {size}}}' for level, size in layers)
-    return f"[{told}]"
+    written = ", ".join(f'{{"topology": "{level}", "size": {size}}}' for level, size in layers)
+    return f"[{written}]"
 
 
 ROWS: Final = (

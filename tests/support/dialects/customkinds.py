@@ -16,7 +16,7 @@ from support.dialects.kinds import CRDS, KAI, definition
 from loadtest.testbed.client.api import Api, ApiFailed
 
 JSON = dict[str, Any]
-# Projects whose module cannot be had: their kinds get no schema.
+# Projects without a module that can be downloaded: their kinds get no schema.
 STAND_INS = {("scheduling.run.ai", "PodGroup"): KAI}
 _NOT_YET = (404, 429)  # not established, or its storage is not ready
 _PATIENCE_S = 120.0  # for what takes ten seconds on a machine that is not crowded

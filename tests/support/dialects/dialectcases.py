@@ -35,18 +35,16 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One manifest; ``dialect`` must be registered for it to mean anything.
-
-    ``ranks``: the names of the pods of its only gang in rank order, where there is one.
-    ``minor``: the only Kubernetes minor that knows the objects, or nothing.
-    """
+    """One manifest; ``dialect`` must be registered for it to mean anything."""
 
     name: str
     dialect: str
     objects: tuple[JSON, ...]
     groups: tuple[JSON, ...]
     gangs: dict[str, Gang]
+    #: The names of the pods of its only gang in rank order, where there is one.
     ranks: tuple[str, ...] = ()
+    #: The only Kubernetes minor that knows the objects, or nothing.
     minor: str = ""
 
     def keys(self, namespace: str) -> dict[str, Gang]:
@@ -65,7 +63,7 @@ def load_all() -> list[Case]:
 
 
 def of_minor(minor: str, cases: Iterable[Case]) -> list[Case]:
-    """Return the cases whose objects that minor knows."""
+    """Return the cases with objects that a minor of Kubernetes knows."""
     return [case for case in cases if case.minor in ("", minor)]
 
 

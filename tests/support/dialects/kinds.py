@@ -49,7 +49,7 @@ CLUSTER_SCOPED = frozenset({"Queue", "Numatopology"})
 
 
 async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -> None:
-    """Define a kind whose objects may say anything."""
+    """Define a kind without a schema for its objects."""
     await api.create(CRDS, definition(api_version, kind, status=status))
 
 

@@ -37,7 +37,7 @@ class Authority:
         self.ca.write_bytes(_pem(made.sign(self._key, hashes.SHA256())))
 
     def issue(self, name: str | None, *organizations: str, valid_for: dt.timedelta = HOUR) -> Pair:
-        """Return a certificate for both sides of a connection; without ``name`` nobody's."""
+        """Return a certificate for both sides of a connection; without ``name`` it names no one."""
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
         if name is not None:
             subject.append(x509.NameAttribute(NameOID.COMMON_NAME, name))

@@ -192,7 +192,7 @@ async def running_extender(
 ) -> AsyncIterator[World]:
     """Run an extender on an API server that is there already; ``clock`` tells epoch seconds.
 
-    ``without``: jobs whose part the test plays itself.
+    ``without``: jobs that the test does itself.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(auth.fixed(url)))

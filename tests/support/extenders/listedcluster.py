@@ -68,7 +68,7 @@ class ListedCluster:
     def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
         if multus.ANNOTATION not in meta.annotations and not ended:
             return  # it has nothing to tell
-        # Of siblings nobody reads versions and times.
+        # Versions and times of siblings are not read.
         said = meta.namespace, meta.name, meta.uid, meta.labels, meta.annotations
         self.attached[uid] = said, meta.owner_references, ended
 

@@ -13,7 +13,7 @@ def but_progress(stderr: str) -> str:
 
 
 def ends_of_logs(out: Path, *, lines: int = 40, width: int = 400) -> str:
-    """Return the last lines of each log that a run kept, those of the extenders last."""
+    """Return the last lines of each log that a run stored, those of the extenders last."""
     logs = sorted((out / "report-logs").glob("*.log"), key=lambda log: "extender" in log.stem)
     return "\n".join(f"── {log.name}\n{_end(log, lines, width)}" for log in logs)
 

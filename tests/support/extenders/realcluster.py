@@ -120,7 +120,7 @@ async def explained(
 
 
 async def _account(fleet: Cluster) -> list[str]:
-    """Tell a line for each pod and node, and what was said of them."""
+    """Return a line for each pod and node, the Events on them, and the ends of the logs."""
     events = (await fleet.api.get(EVENTS))["items"]
     nodes, _ = await fleet.api.list_all("/api/v1/nodes")
     return [

@@ -1,4 +1,4 @@
-"""What every integration test ends with: API objects alone, judged by nobody of Muster."""
+"""The judgement at the end of every integration test: of API objects alone, without Muster."""
 
 import asyncio
 import time

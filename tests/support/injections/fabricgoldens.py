@@ -5,7 +5,7 @@ A golden file holds cases, one YAML document each::
     title:    what the case is about
     source:   the vendor's file or document that ``after`` was read from
     profile:  the fabric; ``choice``: the rest of the cluster's choice of it
-    nodes:    live nodes, as groups of labels and allocatable; without it nobody has looked
+    nodes:    live nodes, as groups of labels and allocatable; without it no nodes have been read
     before:   the pod as a user writes it, without a word about the network
     after:    what the vendor's pod says beyond that, written like a pod (variables as a map)
     ours:     variables that the vendor does not have and we add, with the reason

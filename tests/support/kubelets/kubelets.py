@@ -12,7 +12,7 @@ from support.kubelets.realnode import RealNode
 
 
 class Kubelet(Protocol):
-    """What scenarios need. Pods are of one container, which is told its devices by environment."""
+    """What scenarios need. Pods have one container, which gets its devices by environment."""
 
     @property
     def folder(self) -> Path:

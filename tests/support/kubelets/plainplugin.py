@@ -37,7 +37,7 @@ class PlainPlugin(services.DevicePluginServicer, registry_services.RegistrationS
     allocated: list[list[str]] = field(default_factory=list)  # what Allocate was asked for
     registered: asyncio.Event = field(default_factory=asyncio.Event)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    _version: int = 0  # of the devices; what a stream has not told yet is newer
+    _version: int = 0  # of the devices; a stream sends them while it has sent an older one
     _ended: bool = False
     _server: grpc.aio.Server | None = None
 
@@ -85,7 +85,7 @@ class PlainPlugin(services.DevicePluginServicer, registry_services.RegistrationS
             self._server = None
 
     async def set(self, device: str, health: str) -> None:
-        """Change one device's health; the kubelet is told at once."""
+        """Change one device's health and report it to the kubelet at once."""
         async with self._changed:
             self.devices[device] = health
             self._version += 1
@@ -98,10 +98,10 @@ class PlainPlugin(services.DevicePluginServicer, registry_services.RegistrationS
 
     async def ListAndWatch(self, *_: object) -> AsyncIterator[wire.ListAndWatchResponse]:
         while not self._ended:
-            told = self._version
+            sent = self._version
             yield wire.ListAndWatchResponse(devices=[self._device(name) for name in self.devices])
             async with self._changed:
-                await self._changed.wait_for(lambda: self._ended or self._version != told)  # noqa: B023 - ends within the turn
+                await self._changed.wait_for(lambda: self._ended or self._version != sent)  # noqa: B023 - ends within the turn
 
     async def Allocate(self, request: wire.AllocateRequest, *_: object) -> wire.AllocateResponse:
         asked = [list(container.devices_ids) for container in request.container_requests]

@@ -55,8 +55,8 @@ class Site:
     async def gpus(self) -> list[str]:
         """Return the UUIDs that the Node says it has, in their order."""
         found = await eventually(self.api, f"/api/v1/nodes/{NODE}", _has(NODE_TOPOLOGY))
-        told = json.loads(found["metadata"]["annotations"][NODE_TOPOLOGY])
-        return [device["name"] for device in told["devices"] if device["kind"] == "gpu"]
+        published = json.loads(found["metadata"]["annotations"][NODE_TOPOLOGY])
+        return [device["name"] for device in published["devices"] if device["kind"] == "gpu"]
 
     async def given(self, *pods: str) -> dict[str, dict[str, list[str]]]:
         """Wait until the Node says who has what of these pods, and return it by pod."""
@@ -67,8 +67,8 @@ class Site:
             return text is not None and json.loads(text)["pods"].keys() >= uids.keys()
 
         found = await eventually(self.api, f"/api/v1/nodes/{NODE}", said)
-        told = json.loads(found["metadata"]["annotations"][NODE_ALLOCATIONS])["pods"]
-        return {name: told[uid] for uid, name in uids.items()}
+        published = json.loads(found["metadata"]["annotations"][NODE_ALLOCATIONS])["pods"]
+        return {name: published[uid] for uid, name in uids.items()}
 
     async def label(self, key: str, value: str) -> None:
         """Label the Node."""

@@ -18,11 +18,12 @@ END_S = 20  # likewise: two seconds are promised
 
 @dataclass
 class PluginProcess:
-    """A running `python -m deviceplugin`. ``url``: of its pages."""
+    """A running `python -m deviceplugin`."""
 
     process: asyncio.subprocess.Process
     log: Path
     faults: Path
+    #: URL of its pages.
     url: str
 
     async def page(self, name: str) -> str:

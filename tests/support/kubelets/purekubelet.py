@@ -21,14 +21,12 @@ class AdmissionError(Exception):
 
 @dataclass(slots=True)
 class Admitted:
-    """What one pod has: container → resource → ids.
-
-    ``forgotten``: what its containers use and the kubelet knows no more, by resource.
-    """
+    """What one pod has: container → resource → ids."""
 
     pod: NodePod
     has: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     active: bool = True
+    #: What its containers use though the kubelet has forgotten it, by resource.
     forgotten: dict[str, set[str]] = field(default_factory=dict)
     started: bool = False
 
@@ -49,20 +47,19 @@ class Admitted:
 
 @dataclass(slots=True)
 class Habits:
-    """How the kubelet behaves at one admission.
+    """How the kubelet behaves at one admission."""
 
-    ``aligned``: ids of the NUMA nodes of a topology hint, ``None`` without a hint. ``headstrong``:
-    it does not take what is preferred. ``listens``: the plugin asks it whom it knows.
-    """
-
+    #: Ids of the NUMA nodes of a topology hint, ``None`` without a hint.
     aligned: frozenset[str] | None = None
+    #: Whether it ignores the preferred devices.
     headstrong: bool = False
+    #: Whether it answers the plugin's questions for the pods that it knows.
     listens: bool = True
 
 
 @dataclass(slots=True)
 class PureKubelet:
-    """``healthy``: resource → ids as it was last told; ``rng``: Go's map order."""
+    """A kubelet as a model. ``healthy``: resource → ids last reported; ``rng``: Go's map order."""
 
     rng: Random
     table: Callable[[], Table]
@@ -200,7 +197,7 @@ class PureKubelet:
             one.has.clear()
 
     def end(self, uid: str) -> None:
-        """Forget a pod whose containers have ended."""
+        """Forget a pod after the end of its containers."""
         self.pods.pop(uid, None)
 
 

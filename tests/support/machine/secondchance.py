@@ -34,11 +34,9 @@ OUTCOMES: Final = "MUSTER_SECOND_CHANCE_OUTCOMES"
 
 @dataclass(slots=True)
 class Outcomes:
-    """Node ids of tests by what they came to, each in the order in which it was known.
+    """Node ids of tests by what they came to, each in the order in which it was known."""
 
-    ``passed``: as far as they ran; one of these that failed in its teardown is in both.
-    """
-
+    #: As far as they ran; one of these that failed in its teardown is in both.
     passed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)

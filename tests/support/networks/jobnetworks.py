@@ -61,7 +61,7 @@ def definitions() -> list[JSON]:
 
 
 async def install(api: Api, without: str = "") -> None:
-    """Create all definitions, but that of the kind whose plural is ``without``."""
+    """Create all definitions except that of the kind with the plural ``without``."""
     for definition in definitions():
         if definition["spec"]["names"]["plural"] != without:
             await api.create(CRDS, definition)
@@ -89,7 +89,7 @@ def isolated(name: str, size: int, **more: Any) -> Gang:
 
 
 async def agent(api: Api, node: str, number: int, *vnis: int, mtu: int = 1500) -> None:
-    """Say what the agent of a node says."""
+    """Report as the agent of a node does."""
     said = {"address": f"10.0.{number // 250}.{number % 250 + 1}", "mtu": mtu}
     status = {**said, "vnis": list(vnis), "ready": list(vnis)}
     body = {

@@ -130,14 +130,12 @@ class Pod(Namespace):
 
 @dataclass(slots=True)
 class Underlay:
-    """A switch, and what hangs on it. ``gateway``: the test's own address, always of IPv4.
-
-    ``v6``: nodes have an IPv6 address, too, and that is the one of the underlay.
-    """
+    """A switch, and what hangs on it. ``gateway``: the test's own address, always of IPv4."""
 
     prefix: str
     tag: str
     mtu: int
+    #: Nodes have an IPv6 address, too, and that is the one of the underlay.
     v6: bool = False
     nodes: list[Namespace] = field(default_factory=list)
     _made: list[str] = field(default_factory=list)

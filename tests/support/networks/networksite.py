@@ -69,10 +69,10 @@ class Site:
             return await answer.text()
 
     async def until_explained(self, pod: str, text: str) -> None:
-        async def told() -> bool:
+        async def reported() -> bool:
             return text in await self.explained(pod)
 
-        await eventually(told)
+        await eventually(reported)
 
 
 @asynccontextmanager

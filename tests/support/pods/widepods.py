@@ -95,8 +95,8 @@ def live(resources: dict[str, str], labels: dict[str, str]) -> NodeGroups:
     """Four nodes of one pool."""
     table = FabricNodes(frozenset((*labels, "gpu-tier", "cloud.google.com/gke-spot")))
     for number in range(4):
-        told = {**labels, "gpu-tier": "inference", "cloud.google.com/gke-spot": "true"}
-        table.put(f"n{number}", told, {GPU: "8", **resources}, ())
+        own = {**labels, "gpu-tier": "inference", "cloud.google.com/gke-spot": "true"}
+        table.put(f"n{number}", own, {GPU: "8", **resources}, ())
     return table.nodes()
 
 

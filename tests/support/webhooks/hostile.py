@@ -1,4 +1,4 @@
-"""Reviews as nobody should send them: broken JSON, odd values anywhere, and pods below them."""
+"""Reviews as no API server sends them: broken JSON, odd values anywhere, and pods below them."""
 
 import json
 from typing import Any

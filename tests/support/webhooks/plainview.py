@@ -71,7 +71,7 @@ def given_by(env: Mapping[str, str], resource: str) -> list[str]:
 
 
 def view(resource: str, ids: Iterable[str], *, numa: int = 0) -> PlainView:
-    """Return a view of healthy devices, alternating over ``numa`` NUMA nodes (0: none told)."""
+    """Return a view of healthy devices, alternating over ``numa`` NUMA nodes (0: none reported)."""
     found = PlainView(resource)
     for number, each in enumerate(ids):
         found.put(ShownDevice(each, numa=(number % numa,) if numa else ()))

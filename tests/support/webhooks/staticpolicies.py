@@ -161,7 +161,7 @@ def adding(container: JSON, api_version: str) -> list[JSON]:
 async def until_it_has(field: str, api: Api, pod: JSON, namespace: str) -> None:
     """Wait until pods come out with a field of their spec."""
     async with asyncio.timeout(TOLD_APART_S):
-        while field not in (await kept(api, pod, namespace))["spec"]:  # noqa: ASYNC110 - as above
+        while field not in (await stored(api, pod, namespace))["spec"]:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.2)
 
 
@@ -184,13 +184,13 @@ async def _until_changed(api: Api, pod: JSON, namespace: str) -> None:
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
     """Return whether more is there than what the pod says itself and the API server fills in."""
     try:
-        found, plain = await kept(api, pod, namespace), await kept(api, pod, OPTED_OUT)
+        found, plain = await stored(api, pod, namespace), await stored(api, pod, OPTED_OUT)
     except Refused:
         return False
     return found != plain
 
 
-async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
+async def stored(api: Api, pod: JSON, namespace: str) -> JSON:
     """What the API server would keep of a pod: its labels, annotations and spec."""
     try:
         made: JSON = await api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
@@ -235,18 +235,18 @@ def admitted(pod: JSON, known: Facts, namespace: str) -> JSON:
 async def both_ways(api: Api, pod: JSON, known: Facts, namespace: str) -> tuple[JSON, JSON]:
     """What policies make of a pod, and what the webhook does; refused: the reason is all."""
     try:
-        wanted = await kept(api, admitted(copy.deepcopy(pod), known, namespace), OPTED_OUT)
+        wanted = await stored(api, admitted(copy.deepcopy(pod), known, namespace), OPTED_OUT)
     except Refused as refused:
         wanted = {"refused": str(refused)}
     try:
-        found = await kept(api, pod, namespace)
+        found = await stored(api, pod, namespace)
     except Refused as refused:
         found = {"refused": str(refused)}
     return found, wanted
 
 
 def again(made: JSON) -> JSON:
-    """A pod as it was kept, to be created once more."""
+    """A pod as it was stored, to be created once more."""
     meta = {"name": "p", "labels": made["labels"], "annotations": made["annotations"]}
     return {"metadata": meta, "spec": made["spec"]}
 

@@ -17,22 +17,24 @@ from muster.cluster.specs.podconstraints import PodClass
 
 @dataclass(slots=True, eq=False)
 class Device:
-    """One device and what is left of it; ``slices``: bits of MIG slices that are taken."""
+    """One device and what is left of it."""
 
     shape: DeviceShape
     healthy: bool
     milli: int
     memory: int
     units: int
+    #: Bits of MIG slices that are taken.
     slices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of one ask; ``group``: pieces of a group go to different devices."""
+    """One piece of one ask."""
 
     ask: DeviceAsk
     pod_class: PodClass
+    #: Pieces of a group go to different devices.
     group: int
 
 

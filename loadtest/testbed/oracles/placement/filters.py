@@ -180,13 +180,13 @@ class Bench:
             for term in terms
         ):
             return None
-        nobody = not any(
+        is_first = not any(
             self._matches_all(terms, other)
             for place in self.nodes.values()
             if any(term.topology_key in place.labels for term in terms)
             for other in place.pods
         )
-        if nobody and self._matches_all(terms, pod):
+        if is_first and self._matches_all(terms, pod):
             return None
         return "no pod that the affinity names is near"
 
@@ -256,7 +256,7 @@ def _tolerated(pod_class: PodClass, taint: Taint) -> bool:
 
 
 def matches_node_affinity(pod_class: PodClass, node: Node) -> bool:
-    """Tell whether nodeSelector and required node affinity accept a node."""
+    """Return whether nodeSelector and required node affinity accept a node."""
     if any(node.labels.get(key) != value for key, value in pod_class.node_selector):
         return False
     terms = pod_class.node_affinity

@@ -147,7 +147,7 @@ def _identity(
 ) -> tuple[str | None, ...]:
     """Return what tells a node's domain from others: its path, or what is below without a label.
 
-    ``known``: levels that some node has a label of; the others tell nobody apart.
+    ``known``: levels that some node has a label of; the others make no difference.
     """
     path = _path(node, levels, key)
     if path[-1] is not None or key not in known:
@@ -234,6 +234,6 @@ def _spares(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             asked.setdefault(spare, Counter()).update(dict(pod.pod_class.requests))
     for spare, requests in asked.items():
         for resource, amount in requests.items():
-            kept = int(snapshot.nodes.spare_reserved(resource)[spare])
-            if amount and amount > bench.nodes[spare].free(resource) - kept:
+            reserved = int(snapshot.nodes.spare_reserved(resource)[spare])
+            if amount and amount > bench.nodes[spare].free(resource) - reserved:
                 yield f"spare {bench.nodes[spare].name} has no room left for {resource}"

@@ -52,7 +52,7 @@ def _groups(columns: list[str]) -> list[str]:
 
 
 async def serve(settings: Settings, port: int, population: Path | None = None) -> None:
-    """Serve on 127.0.0.1 until the process is told to end."""
+    """Serve on 127.0.0.1 until the process is asked to end."""
     server = ApiServer(settings)
     if population is not None:
         server.populate(population)

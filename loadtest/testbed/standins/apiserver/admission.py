@@ -51,10 +51,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A write on its way to the store. ``operation``: CREATE, UPDATE, DELETE or CONNECT."""
+    """A write on its way to the store."""
 
     resource: Resource
     subresource: str
+    #: CREATE, UPDATE, DELETE or CONNECT.
     operation: str
     user: User
     old: JsonObject | None

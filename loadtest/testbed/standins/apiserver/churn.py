@@ -5,7 +5,7 @@ by writes to the store; only what is measured, the extender, has to ask for anyt
 
     created, gated ──release by the extender──► bound to its plan's node, Running ──► deleted
          │                                              all of a gang ── runs_s ──────┘
-         └── no more than ``backlog_s`` of them wait: then creation holds back, and is told
+         └── no more than ``backlog_s`` of them wait: then creation pauses, and is counted
 
 Beside it nodes are updated one after the other, as kubelets report their status.
 Time is a parameter of ``tick``. After each write the core is offered to others: the server is not
@@ -38,10 +38,12 @@ _NUMBERS: Final = ("pods_per_second", "runs_s", "node_updates_per_second", "back
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happens each second. ``gang``: pods of one; ``runs_s``: from whole to gone."""
+    """What happens each second."""
 
     pods_per_second: float
+    #: Pods of one gang.
     gang: int = 256
+    #: Seconds from whole to gone.
     runs_s: float = 60.0
     node_updates_per_second: float = 0.0
     backlog_s: float = 20.0
@@ -101,7 +103,7 @@ class Churn:
         return len(self._gated)
 
     def _due(self, what: str, more: float) -> int:
-        """Return the whole number that is due; the rest is kept for the next tick."""
+        """Return the whole number that is due; the rest waits for the next tick."""
         whole, self._debt[what] = divmod(self._debt[what] + more, 1.0)
         return int(whole)
 
@@ -163,7 +165,7 @@ class Churn:
             self._ends.append((now + self.rates.runs_s, gang))
 
     def _end(self, now: float, passed: float) -> None:
-        """Delete the pods of gangs whose time is over, at twice the rate that pods come."""
+        """Delete the pods of gangs that have run long enough, at twice the rate that pods come."""
         while self._ends and self._ends[0][0] <= now:
             _, gang = self._ends.popleft()
             self._remove(self._jobs, (NAMESPACE, gang))

@@ -146,7 +146,7 @@ class Objects:
         return new
 
     def update(self, resource: Resource, old: JsonObject, new: JsonObject) -> Entry:
-        """Write a checked update; nothing is written, and no watch told, when nothing changed."""
+        """Write a checked update; one that changes nothing is not written and makes no event."""
         key = (namespace_of(old), name_of(old))
         collection = self.collection(resource)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]

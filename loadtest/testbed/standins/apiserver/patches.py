@@ -87,9 +87,9 @@ def _merge_field(result: JsonObject, key: str, value: Any) -> None:
 
 
 def _delete_primitives(result: JsonObject, field: str, values: list[Any]) -> None:
-    kept = [item for item in result.get(field) or [] if item not in values]
-    result[field] = kept
-    if not kept:
+    others = [item for item in result.get(field) or [] if item not in values]
+    result[field] = others
+    if not others:
         del result[field]
 
 

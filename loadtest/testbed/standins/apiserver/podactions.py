@@ -110,7 +110,7 @@ def mark_terminating(obj: JsonObject, grace: int, deadline: str) -> None:
 
 
 def released_by_finalizers(obj: JsonObject) -> bool:
-    """Tell whether an updated object may go: terminating, no grace, no finalizer left."""
+    """Return whether an updated object may go: terminating, no grace, no finalizer left."""
     metadata = mapping_at(obj, "metadata")
     return (
         "deletionTimestamp" in metadata

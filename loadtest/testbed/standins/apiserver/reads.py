@@ -1,8 +1,8 @@
 """GET: one object, a list in pages, a watch.
 
 A paged list shows one moment: the first page takes a snapshot (references to immutable
-entries), the continue token names it. Only the last few snapshots are kept; a token
-whose snapshot is gone gets 410, as after etcd's compaction.
+entries), the continue token names it. Only the last few snapshots are stored; a token
+without its snapshot gets 410, as after etcd's compaction.
 """
 
 import base64
@@ -26,7 +26,7 @@ from muster.kube.http.mediatypes import PROTOBUF
 
 # Paged lists in progress at a time; older ones get 410.
 SNAPSHOTS: Final = 64
-# Whose lists come in protobuf for who asks for it; their fields are known to ``packing``.
+# Resources with lists in protobuf for clients that ask for it; ``packing`` knows their fields.
 PACKED: Final = {"Node", "Pod"}
 # Watches end after this long, seconds, unless the client asks otherwise (real: 1,800-3,600).
 WATCH_TIMEOUT: Final = 1_800

@@ -43,13 +43,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, taken apart. ``partial``: metadata only; ``packed``: protobuf was asked for."""
+    """A request, parsed."""
 
     target: Target
     query: dict[str, str]
     body: bytes
     content_type: str
+    #: Whether only metadata was asked for.
     partial: bool
+    #: Whether protobuf was asked for.
     packed: bool
     user: User
 
@@ -94,7 +96,7 @@ def parse_target(path: str, registry: Registry) -> Target:
 
 
 def wants_partial(accept: str) -> bool:
-    """Tell whether the first format that is understood is metadata only.
+    """Return whether the first format that is understood is metadata only.
 
     ``as=Table`` and protobuf are passed over; an Accept header with nothing else is 406.
     """
@@ -109,7 +111,7 @@ def wants_partial(accept: str) -> bool:
 
 
 def wants_packed(accept: str) -> bool:
-    """Tell whether whole objects in protobuf are asked for before any in JSON."""
+    """Return whether whole objects in protobuf are asked for before any in JSON."""
     for media, wanted in _choices(accept):
         if media == PROTOBUF and not wanted:
             return True

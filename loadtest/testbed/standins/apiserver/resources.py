@@ -8,20 +8,18 @@ from loadtest.testbed.client.wirejson import JsonObject, dig, items_at, text_at
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One served resource.
-
-    ``counts_generation``: ``metadata.generation`` follows the spec. ``status_split``:
-    the status subresource exists, so the main endpoint ignores ``status`` in updates.
-    ``builtin``: strategic merge is understood, and list items carry no type.
-    """
+    """One served resource."""
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool = True
+    #: Whether strategic merge is supported, and list items carry no type.
     builtin: bool = True
+    #: Whether the status subresource exists: the main endpoint then ignores ``status`` in updates.
     status_split: bool = False
+    #: Whether ``metadata.generation`` grows with changes of the spec.
     counts_generation: bool = False
 
     @property

@@ -85,7 +85,7 @@ class ApiServer:
     def populate(self, file: Path) -> int:
         """Create what ``file`` has before anybody watches; see ``population``."""
         count = population.read(file, self._objects)
-        self.compact()  # nobody has watched yet
+        self.compact()  # there are no watches yet
         return count
 
     async def close(self) -> None:

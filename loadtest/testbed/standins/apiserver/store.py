@@ -5,7 +5,7 @@ keeps
 
 * ``entries``: the present object of each key, as the bytes that go on the wire;
 * ``history``: the changes since ``compacted``, so that a watch can resume;
-* ``watchers``: told of each change before the write returns.
+* ``watchers``: called with each change before the write returns.
 
 An object is encoded once per write; lists, watches and replies share those bytes. In protobuf it
 is encoded when a list first asks for it so, and once.
@@ -24,7 +24,7 @@ from loadtest.testbed.standins.apiserver.resources import Resource
 
 Key = tuple[str, str]  # namespace ("" for cluster scope), name
 
-# Changes kept per collection. kube-apiserver's watch cache grows to 102,400
+# Changes stored per collection. kube-apiserver's watch cache grows to 102,400
 # (staging/src/k8s.io/apiserver/pkg/storage/cacher, defaultUpperBoundCapacity).
 HISTORY_LIMIT: Final = 102_400
 
@@ -43,7 +43,7 @@ class Entry:
         return obj
 
     def packed(self) -> bytes | None:
-        """Return the object in protobuf; none if it has a field whose number is not known."""
+        """Return the object in protobuf; none if it has a field without a known number."""
         if self._packed is None:
             obj = self.decode()
             kind = obj.pop("kind")
@@ -71,7 +71,7 @@ class Change:
 
     @property
     def obj(self) -> JsonObject:
-        """The object, decoded at most once while watchers are being told."""
+        """The object, decoded at most once for all watchers."""
         if self._obj is None:
             self._obj = orjson.loads(self.data)
         return self._obj
@@ -176,7 +176,7 @@ class Store:
         """Return the collection of a resource, made when first asked for.
 
         A new collection knows nothing of what was before it, so a watch from an older
-        revision gets 410, as with a resource whose definition has just been created.
+        revision gets 410, as with a resource that was defined just before.
         """
         found = self._collections.get(resource.storage)
         if found is None:

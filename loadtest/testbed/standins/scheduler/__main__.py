@@ -40,7 +40,7 @@ def main() -> None:
 
 
 async def serve(config: Configuration, port: int, seed: int) -> None:
-    """Schedule until the process is told to end."""
+    """Schedule until the process is asked to end."""
     async with (
         connect(Path(config.client_connection.kubeconfig)) as api,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,

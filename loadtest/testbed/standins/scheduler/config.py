@@ -15,7 +15,7 @@ class _Camel(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class ManagedResource(_Camel, frozen=True, kw_only=True):
-    """A resource whose pods an extender wants to see."""
+    """A resource; an extender wants to see the pods that ask for it."""
 
     name: str
     ignored_by_scheduler: bool = False

@@ -68,7 +68,7 @@ class Extender:
         return bool(self.config.preempt_verb)
 
     def interested_in(self, pod: PodInfo) -> bool:
-        """Tell whether a container of the pod names a managed resource."""
+        """Return whether a container of the pod names a managed resource."""
         if not self._managed:
             return True
         return any(

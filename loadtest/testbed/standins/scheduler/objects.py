@@ -80,7 +80,7 @@ def pod_requests(pod: JsonObject) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """A pod, parsed once. ``kept``: the object without its type, decoded or (``packed``) not."""
+    """A pod, parsed once."""
 
     uid: str
     namespace: str
@@ -96,12 +96,15 @@ class PodInfo:
     requests: Resources
     host_ports: frozenset[tuple[str, int]]
     anti_affinity: tuple[JsonObject, ...]
-    kept: JsonObject | bytes
+    #: The object without its type, decoded or (``packed``) not.
+    stored: JsonObject | bytes
 
     @property
     def raw(self) -> JsonObject:
         """The object as it is sent on."""
-        found: JsonObject = orjson.loads(self.kept) if isinstance(self.kept, bytes) else self.kept
+        if not isinstance(self.stored, bytes):
+            return self.stored
+        found: JsonObject = orjson.loads(self.stored)
         return found
 
     def packed(self) -> "PodInfo":
@@ -109,7 +112,7 @@ class PodInfo:
 
         Decoded a million of them are four gigabytes.
         """
-        return replace(self, kept=encoded(self.raw))
+        return replace(self, stored=encoded(self.raw))
 
     @property
     def key(self) -> str:
@@ -146,7 +149,7 @@ def pod_info(pod: JsonObject) -> PodInfo:
             if port.get("hostPort")
         ),
         anti_affinity=anti_affinity_terms(pod),
-        kept=raw,
+        stored=raw,
     )
 
 

@@ -17,15 +17,13 @@ from loadtest.testbed.standins.scheduler.requirements import (
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Counts over all nodes, made once for a pod.
+    """Counts over all nodes, made once for a pod."""
 
-    ``spread``: constraint and matching pods per domain. ``near``: topology key, domains
-    that hold a matching pod, and whether the pod matches its own term. ``far``:
-    topology key and the domains that are closed.
-    """
-
+    #: Constraint and matching pods per domain.
     spread: list[tuple[JsonObject, Counter[str]]]
+    #: Topology key, domains that hold a matching pod, and whether the pod matches its own term.
     near: list[tuple[str, set[str], bool]]
+    #: Topology key and the domains that are closed.
     far: list[tuple[str, set[str]]]
 
 

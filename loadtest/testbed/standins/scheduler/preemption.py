@@ -67,7 +67,7 @@ def _candidates(pod: PodInfo, cache: Cache, diagnosis: Diagnosis) -> dict[str, V
 
 
 def _victims(pod: PodInfo, node: NodeInfo, cache: Cache) -> Victims | None:
-    """Return the fewest pods, least important first, whose leaving makes room."""
+    """Return the fewest pods that make room by leaving, least important first."""
     lower = [other for other in node.pods.values() if other.priority < pod.priority]
     gone = {other.uid for other in lower}
     state = filters.prepare(pod, cache)

@@ -80,11 +80,12 @@ class Place(StrEnum):
 
 @dataclass(slots=True)
 class QueuedPod:
-    """A pod on its way. ``since``: when it came to its place; times in epoch seconds."""
+    """A pod in the queue. Times in epoch seconds."""
 
     pod: PodInfo
     place: Place
     queued_at: float
+    #: When it came to its present part of the queue.
     since: float
     attempts: int = 0
     rejections: int = 0
@@ -201,7 +202,7 @@ class SchedulingQueue:
             self._move(queued, Place.UNSCHEDULABLE, now)
 
     def fail(self, queued: QueuedPod, now: float) -> None:
-        """Put a pod back whose cycle or binding failed by an error: it is tried again anyway."""
+        """Put a pod back after an error in its cycle or binding: it is tried again anyway."""
         queued.errors += 1
         queued.failed_by_error, queued.rejected_by = True, frozenset()
         queued.backoff_until = now + self._backoff(queued.errors)
@@ -216,7 +217,7 @@ class SchedulingQueue:
             self._wake(self._pods[uid], event, now)
 
     def flush(self, now: float) -> None:
-        """Move pods on whose time is over."""
+        """Move the pods on that have waited for their time."""
         for uid in tuple(self._at[Place.BACKOFF]):
             if self._pods[uid].backoff_until <= now:
                 self._move(self._pods[uid], Place.ACTIVE, now)
@@ -252,7 +253,7 @@ class SchedulingQueue:
 
 
 def _matters(new: PodInfo, old: PodInfo) -> bool:
-    """Tell whether an update of a waiting pod is more than a new resourceVersion."""
+    """Return whether an update of a waiting pod is more than a new resourceVersion."""
     return _content(new) != _content(old)
 
 

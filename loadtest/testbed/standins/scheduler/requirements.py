@@ -9,10 +9,11 @@ from loadtest.testbed.standins.scheduler.objects import NodeInfo, PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node is out. ``resolvable``: preemption could help."""
+    """Why a node is not feasible."""
 
     plugin: str
     reason: str
+    #: Whether preemption could help.
     resolvable: bool = False
 
 

@@ -118,7 +118,7 @@ def _path(pod: PodInfo) -> str:
 
 
 def _says(pod: PodInfo, condition: JsonObject) -> bool:
-    """Tell whether the pod carries the condition already, times aside."""
+    """Return whether the pod carries the condition already, times aside."""
     for present in pod.raw["status"].get("conditions") or []:
         if present.get("type") == condition["type"]:
             return all(present.get(key) == value for key, value in condition.items())

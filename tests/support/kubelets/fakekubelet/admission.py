@@ -30,11 +30,7 @@ class Chance:
 
 @dataclass
 class Admission:
-    """``preferred`` and ``allocate`` call the plugin; the former returns None if it has no say.
-
-    ``stands``: a container that ran when the kubelet started (containerRunningSet): while pods
-    are read in, it is left alone.
-    """
+    """``preferred`` and ``allocate`` call the plugin; the former returns None if it has no say."""
 
     tables: DeviceTables
     chance: Chance
@@ -42,6 +38,8 @@ class Admission:
     policy: topology.Policy
     preferred: Callable[[str, list[str], list[str], int], Awaitable[frozenset[str] | None]]
     allocate: Callable[[str, list[str]], Awaitable[pb.AllocateResponse]]
+    #: A container that ran when the kubelet started (containerRunningSet): while pods are read in,
+    #: it is left alone.
     stands: Callable[[Pod, Container], bool]
     active: Callable[[], set[str]]
     saved: Callable[[], None]

@@ -66,11 +66,11 @@ class DeviceTables:
         return frozenset(node.ID for node in self.all[resource][device].topology.nodes)
 
     def has_topology(self, resource: str) -> bool:
-        """Tell whether any device of the resource has a NUMA node."""
+        """Return whether any device of the resource has a NUMA node."""
         return any(device.topology.nodes for device in self.all.get(resource, {}).values())
 
     def available(self, resource: str) -> set[str]:
-        """Return healthy devices that nobody has."""
+        """Return healthy devices that no container has."""
         return self.healthy.get(resource, set()) - self.allocated.get(resource, set())
 
     def held(self, pod: str, container: str, resource: str) -> frozenset[str] | None:
@@ -79,7 +79,7 @@ class DeviceTables:
         return None if given is None else given.ids
 
     def is_device_resource(self, resource: str) -> bool:
-        """Tell whether a plugin serves it, or has once."""
+        """Return whether a plugin serves it, or has once."""
         return resource in self.healthy or resource in self.allocated
 
     def insert(self, pod: str, container: str, resource: str, given: Given) -> None:
@@ -134,7 +134,7 @@ class DeviceTables:
 
     @classmethod
     def load(cls, folder: Path, now: float) -> "DeviceTables":
-        """Read the checkpoint: resources are known, but nobody serves them yet."""
+        """Read the checkpoint: resources are known, but no plugin serves them yet."""
         tables = cls()
         path = folder / CHECKPOINT
         if not path.exists():

@@ -37,7 +37,7 @@ UNTIL_S = 60.0
 
 
 class FakeKubelet:
-    """A kubelet whose folders are below ``root`` (keep that path short: sockets)."""
+    """A kubelet with its folders below ``root``, a short path, because sockets are there."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class FakeKubelet:
         await self._admit_again()
 
     async def stop(self) -> None:
-        """End as on SIGTERM: plugins are disconnected; kubelet.sock stays, and nobody listens."""
+        """End as on SIGTERM: plugins are disconnected; kubelet.sock stays without a listener."""
         await self._halt(self._plugins.stop)
 
     async def kill(self) -> None:
@@ -240,7 +240,7 @@ class FakeKubelet:
     # Within
 
     def _new_plugins(self) -> Plugins:
-        return Plugins(self.folder, self, self.moods, told=self._tell)
+        return Plugins(self.folder, self, self.moods, changed=self._tell)
 
     def _admission(self) -> Admission:
         return Admission(
@@ -317,7 +317,7 @@ class FakeKubelet:
 async def _answered(call: Awaitable[T]) -> T:
     """Wait for a call; one that ends with its connection fails, as any other that is not answered.
 
-    grpc.aio cancels calls whose channel is closed; who waits would take that for its own end.
+    grpc.aio cancels the calls of a closed channel; a caller would take that for its own end.
     """
     try:
         return await call

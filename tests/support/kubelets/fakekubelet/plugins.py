@@ -33,14 +33,13 @@ class Handler(Protocol):
 
 @dataclass
 class Moods:
-    """How the kubelet behaves towards plugins; set it at any time.
+    """How the kubelet behaves towards plugins; set it at any time."""
 
-    ``talking``: while it is cleared, Register and the plugin watcher do nothing at all.
-    ``refuses``: Register is answered with this error. ``deaf``: ListAndWatch is never called.
-    """
-
+    #: Register is answered with this error.
     refuses: str = ""
+    #: Whether ListAndWatch is never called.
     deaf: bool = False
+    #: While it is cleared, Register and the plugin watcher do nothing at all.
     talking: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -62,15 +61,17 @@ class PluginClient:
 
 @dataclass
 class Plugins(RegistrationServicer):
-    """All plugins, and the service that they register with. ``folder``: device-plugins."""
+    """All plugins, and the service that they register with."""
 
+    #: The directory device-plugins.
     folder: Path
     handler: Handler
     moods: Moods
     clients: dict[str, PluginClient] = field(default_factory=dict)
     registered: list[tuple[str, str]] = field(default_factory=list)
     """(resource, endpoint) of each call of Register so far."""
-    told: Callable[[], None] = lambda: None
+    #: Called after each change.
+    changed: Callable[[], None] = lambda: None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def Register(
@@ -79,7 +80,7 @@ class Plugins(RegistrationServicer):
         context: aio.ServicerContext[pb.RegisterRequest, pb.Empty],
     ) -> pb.Empty:
         self.registered.append((request.resource_name, request.endpoint))
-        self.told()
+        self.changed()
         await self.moods.talking.wait()
         if request.version != "v1beta1":
             await _refuse(context, f"requested API version {request.version} is not supported")

@@ -47,8 +47,9 @@ class StartError(Exception):
 
 @dataclass(frozen=True)
 class Given:
-    """What a container was given of one resource. ``numa``: NUMA node (-1: none) → ids."""
+    """What a container was given of one resource."""
 
+    #: NUMA node (-1: none) → ids.
     numa: Mapping[int, tuple[str, ...]]
     response: pb.ContainerAllocateResponse
 

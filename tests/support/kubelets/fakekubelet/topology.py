@@ -98,7 +98,7 @@ def _better(current: Hint | None, candidate: Hint, wanted: int) -> Hint:
 
 
 def _better_not_preferred(current: Hint, candidate: Hint, wanted: int) -> Hint:
-    """Return the one whose mask is nearer to as wide as the narrowest hints must be."""
+    """Return the one with the mask nearer to the width that the narrowest hints must have."""
     now, then = len(current.mask or ()), len(candidate.mask or ())
     if now > wanted:
         return _narrower(current, candidate)

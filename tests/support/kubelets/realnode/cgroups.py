@@ -73,7 +73,7 @@ def make(name: str) -> list[Path]:
     for hierarchy in hierarchies():
         group = hierarchy.ours / name
         group.mkdir()
-        if hierarchy.controllers == "cpuset":  # starts empty, and nobody can join it then
+        if hierarchy.controllers == "cpuset":  # starts empty, and no process can join it then
             for file in ("cpuset.cpus", "cpuset.mems"):
                 (group / file).write_text((hierarchy.ours / file).read_text())
         made.append(group)

@@ -29,7 +29,7 @@ def plane_options(minor: Minor = DEFAULT_MINOR, **more: Any) -> Options:
     """
     flags = (
         "--authorization-mode=Node",  # beside RBAC: kubelets are who they are
-        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the nodes' names
+        "--kubelet-preferred-address-types=InternalIP",  # the nodes' names cannot be resolved
         *more.pop("api_server_flags", ()),
     )
     return Options(minor=minor, bind_address="0.0.0.0", api_server_flags=flags, **more)  # noqa: S104 - nodes have networks of their own

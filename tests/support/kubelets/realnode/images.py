@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import Any, Final
 
-WITNESS: Final = "localhost/muster-witness:1"  # args: PATH..., to be told about
+WITNESS: Final = "localhost/muster-witness:1"  # args: PATH..., to report on
 PAUSE: Final = "localhost/muster-pause:1"
 _PROGRAM: Final = "witness"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}  # uname's names, Go's names

@@ -163,7 +163,7 @@ class RealNode:
         return pod
 
     async def until_event(self, name: str, reason: str) -> str:
-        """Wait until somebody told that of the pod, and return the message.
+        """Wait until there is an Event of that reason on the pod, and return its message.
 
         A pod that the kubelet does not admit has its event at once and its phase Failed up to 10 s
         later: the status manager's period in pkg/kubelet/status (seen in both minors).
@@ -181,16 +181,16 @@ class RealNode:
 
     async def seen(self, name: str) -> Seen:
         """What the pod's container found, read from its log through the API server."""
-        told: JSON = {}
+        report: JSON = {}
 
-        async def told_it() -> bool:
-            nonlocal told
+        async def has_reported() -> bool:
+            nonlocal report
             with suppress(ApiFailed):  # 400 until the container has started
-                told = await self.api.get(f"{PODS}/{name}/log")
-            return "env" in told
+                report = await self.api.get(f"{PODS}/{name}/log")
+            return "env" in report
 
-        await self.until(told_it, f"a report of pod {name}")
-        return Seen(told["env"], told["paths"])
+        await self.until(has_reported, f"a report of pod {name}")
+        return Seen(report["env"], report["paths"])
 
     async def delete_pod(self, name: str, grace_s: int = 1) -> None:
         """Delete a pod, and wait until the kubelet has let it go."""
@@ -323,7 +323,7 @@ async def _forget(api: Api, name: str) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Tell one socket from the next at the same path: inodes are used again, times are not."""
+    """Return what differs between two sockets at one path: inodes are used again, times not."""
     try:
         found = path.stat()
     except OSError:

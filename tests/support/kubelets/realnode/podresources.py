@@ -30,9 +30,9 @@ async def healthy_devices(socket: Path, resource: str) -> int | None:
     """Return how many devices of a resource a pod could be given now; None: it cannot be asked."""
     async with lister(socket) as stub:
         try:
-            told = await stub.GetAllocatableResources(pb.AllocatableResourcesRequest())
+            answer = await stub.GetAllocatableResources(pb.AllocatableResourcesRequest())
         except grpc.aio.AioRpcError as error:
             if error.code() in _LATER:
                 return None
             raise
-    return sum(len(each.device_ids) for each in told.devices if each.resource_name == resource)
+    return sum(len(each.device_ids) for each in answer.devices if each.resource_name == resource)

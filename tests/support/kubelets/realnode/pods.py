@@ -11,7 +11,7 @@ from loadtest.testbed.client.api import JSON
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a container found: its environment, and each path that it was told to look at.
+    """What a container found: its environment, and each path that it had to look at.
 
     A path is {"kind": "device" | "file" | "directory" | "absent", "writable": bool} with "major"
     and "minor" of a device, "text" of a file, "entries" of a directory.
@@ -43,7 +43,7 @@ def pod_spec(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **mor
 
 
 def status_of(pod: JSON) -> str:
-    """Say in a line how a pod is."""
+    """Return a line on the state of a pod."""
     status = pod.get("status", {})
     states = [found.get("state") for found in status.get("containerStatuses", ())]
     return f"{status.get('phase')} {status.get('reason')} {status.get('message')} {states}"

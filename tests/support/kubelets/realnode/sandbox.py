@@ -74,7 +74,7 @@ class Inside(Program):
 
 
 def _children(parent: int) -> list[int]:
-    """Return the processes whose parent that is (proc(5): the second field after the name)."""
+    """Return the children of a process (proc(5): the second field after the name)."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # gone meanwhile

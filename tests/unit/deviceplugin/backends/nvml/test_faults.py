@@ -3,15 +3,19 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.devices.nvmlmachine import BRIEF, Machine, h100, uuid
 
+from deviceplugin.backends.nvml import link
 from deviceplugin.backends.nvml.backend import NvmlBackend
+from deviceplugin.backends.nvml.probe import answering
 from deviceplugin.errors import BackendError
 from deviceplugin.model.signals import (
     BackendDown,
@@ -43,6 +47,17 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+def unread(backend: NvmlBackend) -> bytes:
+    """Return what the child has sent and the event loop has not read yet."""
+    assert backend._link is not None
+    number = backend._link._writer.get_extra_info("socket").fileno()
+    with socket.socket(fileno=os.dup(number)) as same:
+        try:
+            return same.recv(1 << 16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return b""
+
+
 async def test_a_call_that_hangs_is_ended_and_the_next_child_answers(machine: Machine) -> None:
     backend = machine.backend(replace(BRIEF, silence_s=3.0))
     await backend.inventory()
@@ -60,10 +75,10 @@ async def test_a_call_that_hangs_is_ended_and_the_next_child_answers(machine: Ma
 
 
 async def test_while_the_driver_hangs_one_is_told_so_at_once(machine: Machine) -> None:
-    backend = machine.backend(replace(BRIEF, slow_s=3.0))
+    backend = machine.backend(replace(BRIEF, slow_s=0.5))
     machine.say("hang nvmlInitWithFlags")
     await heard(backend, BackendDown)
-    with pytest.raises(BackendError, match="gave no sign for 3 s"):
+    with pytest.raises(BackendError, match=r"gave no sign for 0\.5 s"):
         await backend.inventory()
     await backend.close()
 
@@ -95,16 +110,28 @@ time.sleep(60)
 
 @pytest.mark.parametrize(
     ("program", "why"),
+    [(HALF_A_FRAME, "status -9"), ("print('no child at all')", "status 0")],
+)
+async def test_a_child_that_breaks_off_is_replaced(program: str, why: str) -> None:
+    await is_replaced(program, why)
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
     [
-        (HALF_A_FRAME, "status -9"),
-        ("print('no child at all')", "status 0"),
-        (NONSENSE.format(frame=b"\0\0\0\3abc"), "said nonsense"),
-        (NONSENSE.format(frame=b"\xff" * 8), "said nonsense: a frame of 4294967295 bytes"),
+        (b"\0\0\0\3abc", "said nonsense"),
+        (b"\xff" * 8, "said nonsense: a frame of 4294967295 bytes"),
     ],
 )
-async def test_a_child_that_breaks_off_or_talks_nonsense_is_replaced(
-    program: str, why: str
+async def test_a_child_that_talks_nonsense_is_replaced(
+    frame: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(link, "_KILLED_S", 0.1)  # this child does not end by itself
+    await is_replaced(NONSENSE.format(frame=frame), why)
+
+
+async def is_replaced(program: str, why: str) -> None:
+    """Expect that a child that runs this program is reported as down, and why."""
     backend = NvmlBackend(patience=BRIEF, command=(sys.executable, "-c", program))
     (down,) = await heard(backend, BackendDown)
     assert isinstance(down, BackendDown)
@@ -219,13 +246,22 @@ async def test_a_gpu_that_was_lost_before_the_start_does_not_hide_the_others(
 
 
 async def test_while_a_gpu_is_lost_the_child_that_hears_the_others_stays(
-    machine: Machine, nvml: NvmlBackend
+    machine: Machine, nvml: NvmlBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks: asyncio.Queue[frozenset[str]] = asyncio.Queue()
+
+    async def noted(*of: Any) -> frozenset[str]:
+        found = await answering(*of)
+        looks.put_nowait(found)
+        return found
+
+    monkeypatch.setattr("deviceplugin.backends.nvml.backend.answering", noted)
     await nvml.inventory()
     machine.say("set 1 lost 15")
     await heard(nvml, DeviceLost)
     before = pid_of(nvml)
-    await asyncio.sleep(3 * BRIEF.lost_s)  # fresh children have looked, and found it lost
+    async with asyncio.timeout(WELL_WITHIN_S):
+        assert [await looks.get() for _ in range(2)] == 2 * [{uuid(0)}]  # it is lost still
     machine.say(f"xid 1 0 79 {0xFFFFFFFF} {0xFFFFFFFF}")
     assert await heard(nvml, Xid) == [Xid(uuid(0), 79)]
     assert pid_of(nvml) == before
@@ -249,7 +285,10 @@ async def test_what_a_child_said_last_is_heard_though_it_is_asked_before_one_lis
     """Whoever writes to a socket that has been closed does not get to read what came before."""
     await nvml.inventory()
     machine.say("system 1 2")
-    time.sleep(1.0)  # noqa: ASYNC251 - the event loop is busy while the child says it and leaves
+    deadline = time.monotonic() + WELL_WITHIN_S
+    while b"the driver was bound" not in unread(nvml):  # the child says no more after that
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # noqa: ASYNC251 - the event loop is busy while the child says it
     assert len((await nvml.inventory()).gpus) == 2
     (changed,) = await heard(nvml, InventoryChanged)
     assert changed == InventoryChanged("the driver was bound to a GPU")

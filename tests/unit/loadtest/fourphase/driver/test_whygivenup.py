@@ -84,7 +84,7 @@ UNFIT = {"type": "PodScheduled", "reason": "Unschedulable", "message": "no node"
         ({"spec": {"schedulingGates": [{"name": "a.b/mine"}]}}, "waits at the gate a.b/mine"),
         (GONE_SOON, "is being deleted since 2026-01-01T00:00:00Z"),
         ({"status": {"conditions": [UNFIT]}}, "Unschedulable: no node"),
-        ({"status": {"conditions": [{"type": "Ready"}]}}, "nobody has said anything of it"),
+        ({"status": {"conditions": [{"type": "Ready"}]}}, "its status says nothing"),
     ],
 )
 async def test_the_first_pod_that_waits_says_why(
@@ -105,7 +105,7 @@ async def test_a_binding_that_no_watch_told_of_and_a_pod_that_is_not_there_are_t
     seen, (first, *_) = world.gang(0)
     world.bind(first, told=False)
     (told,) = await world.lack(seen)
-    assert f"is on {world.host}, and no watch has told of that" in told
+    assert f"is on {world.host}, and no watch has reported that" in told
     del world.server.pods[first["metadata"]["name"]]
     (told,) = await world.lack(seen)
     assert told.endswith(f'404: pods "{first["metadata"]["name"]}" not found')

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from loadtest.cli import loadtest as command
 from loadtest.fourphase.faults import aftermath
-from loadtest.fourphase.faults.faults import Record, as_new, due
+from loadtest.fourphase.faults.faults import REPEAT_S, Record, as_new, due, next_pause
 from loadtest.fourphase.load import chaosargs
 from loadtest.fourphase.load.chaos import HABITS, PROXIED, Fault, Kind, refusal
 from loadtest.fourphase.load.spec import Spec, SpecError, load
 from loadtest.fourphase.report import charts, figures
 from loadtest.testbed.client.nodes import node
+from muster.kube.watching.listwatch import Timing
 
 PHASES = """
 nodes: 40
@@ -140,6 +141,31 @@ def test_a_fault_strikes_once_its_share_is_bound_and_always_when_all_are(
     assert struck == sorted(struck)
     assert struck[-1]
     assert struck.count(False) == min(pods, math.ceil(at * pods))
+
+
+@given(slow=st.floats(0.0, 20.0), jitter=st.floats(0.5, 1.0))
+def test_a_storm_lets_a_watch_through_however_slow_the_machine_is(
+    slow: float, jitter: float
+) -> None:
+    """Each of the watches needs ``slow`` seconds to bring its first event.
+
+    ::
+
+        cut  1 s  cut   2 s    cut       4 s         cut             8 s               cut
+         │         │            │                     │                                 │
+         └ waits, opened ✗      └ waits longer, opened ✗ └ waits longer still, opened ───┴► an event
+    """
+    longest_wait, first_wait = Timing().back_off_s[1], Timing().back_off_s[0]
+    cut, pause, opened, failures = 0.0, REPEAT_S, 0.0, 0
+    for _ in range(12):
+        cut, pause = cut + pause, next_pause(pause, progress=False)
+        if opened + slow < cut:
+            assert next_pause(pause, progress=True) == REPEAT_S
+            return
+        if opened < cut:
+            failures += 1
+            opened = cut + jitter * min(longest_wait, first_wait * 2 ** (failures - 1))
+    pytest.fail(f"a watch that takes {slow} s to bring something is always cut before")
 
 
 def test_a_node_comes_back_as_its_kubelet_would_register_it() -> None:

@@ -105,7 +105,7 @@ def test_a_size_that_failed_is_told_and_the_others_are_shown() -> None:
     failed = at_size(20_000, (), (), failure="etcd ended early\nits log").figures()
     half = at_size(130_000, (24.0,), (300.0,), failure="0 of 512 pods bound").figures()
     sizes = [*figures()[:2], failed, half]
-    assert curvepage.told(sizes) == [
+    assert curvepage.sentences(sizes) == [
         "20,000 nodes: failed after 0 whole rounds: etcd ended early",
         "130,000 nodes: failed after 1 whole rounds: 0 of 512 pods bound",
     ]
@@ -120,7 +120,7 @@ def test_a_size_that_failed_is_told_and_the_others_are_shown() -> None:
 def test_a_load_that_was_cut_says_how_many_pods_were_measured() -> None:
     load = Load(130_000, gangs=2, size=256, limit_s=120)
     rounds = (Round(turn(1.0, 120), turn(300.0, 512), bare_first=False),)
-    assert curvepage.told([AtSize(load, rounds).figures()]) == [
+    assert curvepage.sentences([AtSize(load, rounds).figures()]) == [
         "130,000 nodes, round 1, bare, backlog: cut, measured with 120 of 512 pods",
         "130,000 nodes, round 1, bare, whole path: cut, measured with 120 of 512 pods",
     ]
@@ -129,7 +129,7 @@ def test_a_load_that_was_cut_says_how_many_pods_were_measured() -> None:
 def test_what_the_judge_found_is_told() -> None:
     muster = Turn(turn(9, 512).drain, turn(9, 512).flow, ("node h: cpu is given away twice",))
     size = AtSize(Load(1000, 2, 256), (Round(turn(9, 512), muster, bare_first=True),)).figures()
-    assert curvepage.told([size]) == ["1,000 nodes, Muster: node h: cpu is given away twice"]
+    assert curvepage.sentences([size]) == ["1,000 nodes, Muster: node h: cpu is given away twice"]
 
 
 def test_nothing_measured_is_a_report_all_the_same() -> None:

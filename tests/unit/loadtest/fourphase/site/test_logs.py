@@ -31,11 +31,11 @@ def test_logs_and_no_keys_are_kept_unless_somebody_says_that_all_went_well(
 ) -> None:
     with keeping(programs, tmp_path) as good:
         good.needed = False
-    assert logs.told(tmp_path) == []
+    assert logs.note(tmp_path) == []
     with keeping(programs, tmp_path):
         pass
     assert kept(tmp_path) == BOTH
-    assert logs.told(tmp_path) == [f"logs of all programs: {tmp_path / FOLDER}"]
+    assert logs.note(tmp_path) == [f"logs of all programs: {tmp_path / FOLDER}"]
 
 
 def test_logs_are_kept_of_a_run_that_ended_early(programs: Path, tmp_path: Path) -> None:
@@ -50,5 +50,5 @@ def test_what_an_earlier_run_left_is_not_taken_for_this_ones(
     with keeping(programs, tmp_path):
         pass
     logs.forget(tmp_path)
-    assert logs.told(tmp_path) == []
+    assert logs.note(tmp_path) == []
     logs.forget(tmp_path / "nowhere")

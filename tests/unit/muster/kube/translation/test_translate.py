@@ -192,7 +192,7 @@ def test_allocations_that_cannot_be_read_are_told_and_leave_what_was_told(text: 
     event, (problem,) = read_node(node(annotations={"muster.dev/node-allocations": text}))
     assert event.allocations is None
     assert problem.startswith("node n1: annotation muster.dev/node-allocations: ")
-    assert problem.endswith("; what it told before still counts")
+    assert problem.endswith("; what it had before still counts")
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "[" * 100_000, '{"devices":[{}]}'])

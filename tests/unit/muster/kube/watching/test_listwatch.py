@@ -50,7 +50,7 @@ def test_whatever_happens_the_consumer_ends_with_what_is_there(
 
 def test_changes_follow_the_list_in_their_order() -> None:
     done = run("create a", "create b", "modify a", "delete b", "bookmark")
-    assert done.consumer.told == ["synced", "+a", "+b", "+a", "-b"]
+    assert done.consumer.reported == ["synced", "+a", "+b", "+a", "-b"]
     assert (done.server.asked.count("list"), done.problems) == (1, [])
 
 
@@ -59,9 +59,9 @@ def test_changes_that_the_consumer_made_itself_are_not_told_and_count_as_told(cu
     ours = frozenset({b"11", b"12", b"14", b"16"})
     steps = "create a", "modify a", "create b", "modify b", "modify b", "delete b"
     done = run(*steps, cut=cut, ours=lambda: ours)
-    assert done.consumer.told == ["synced", "+a", "+b", "+b", "-b"]
+    assert done.consumer.reported == ["synced", "+a", "+b", "+b", "-b"]
     done = run(*steps[:4], cut=cut, ours=lambda: ours)
-    assert done.watch.has_told("14")
+    assert done.watch.has_reported("14")
 
 
 def test_a_lost_connection_resumes_at_the_last_version_without_a_list() -> None:
@@ -89,7 +89,7 @@ def test_an_object_recreated_unheard_is_gone_before_it_is_there_again() -> None:
         await watch._list(consumer.sink)
 
     asyncio.run(twice())
-    assert consumer.told == ["+a", "synced", "-a", "+a", "synced"]
+    assert consumer.reported == ["+a", "synced", "-a", "+a", "synced"]
     assert consumer.by_name == {"a": server.uid("a")}
 
 
@@ -130,15 +130,15 @@ def test_a_quiet_watch_that_stood_for_a_while_before_it_was_cut_is_opened_again_
 
 def test_a_resource_that_is_not_served_is_reported_once_and_asked_for_slowly() -> None:
     done = run("absent", "absent", "absent", "create a", "end")
-    assert done.consumer.told[0] == "not served"
-    assert done.consumer.told.count("not served") == 1
+    assert done.consumer.reported[0] == "not served"
+    assert done.consumer.reported.count("not served") == 1
     assert done.waits[:3] == [20.0, 20.0, 20.0]
     assert done.watch.stats.synced
 
 
 def test_objects_of_a_resource_that_ceased_to_be_served_are_gone() -> None:
     done = run("end", "create a", "gone", "absent", "broken", "absent", "delete a", "create b")
-    gone, told = done.consumer.told.index("-a"), done.consumer.told.index("not served")
+    gone, told = done.consumer.reported.index("-a"), done.consumer.reported.index("not served")
     assert gone < told
 
 
@@ -147,9 +147,9 @@ ALPHA = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", Pod)
 
 def test_whichever_version_of_a_kind_is_served_is_watched() -> None:
     done = run("serve v1alpha2", "create a", "bookmark", others=(ALPHA,), served=frozenset())
-    assert done.consumer.told[-1] == "+a"
+    assert done.consumer.reported[-1] == "+a"
     assert done.watch.resource == ALPHA
-    assert "not served" not in done.consumer.told[done.consumer.told.index("synced") :]
+    assert "not served" not in done.consumer.reported[done.consumer.reported.index("synced") :]
 
 
 def test_a_kind_that_moves_to_another_version_loses_nothing_and_ends_nothing() -> None:
@@ -161,15 +161,15 @@ def test_a_kind_that_moves_to_another_version_loses_nothing_and_ends_nothing() -
     )
     assert done.watch.resource == PODS
     assert set(done.consumer.by_name) == {"b"}
-    assert "not served" not in done.consumer.told
-    assert done.consumer.told.count("-b") == 0
+    assert "not served" not in done.consumer.reported
+    assert done.consumer.reported.count("-b") == 0
 
 
 def test_a_kind_of_which_no_version_is_served_is_asked_for_in_all_of_them_slowly() -> None:
     done = run("x", "x", "x", "x", "serve v1", "bookmark", others=(ALPHA,), served=frozenset())
     asked = [words for words in done.server.asked if words.startswith("list v1")]
     assert asked[:4] == ["list v1", "list v1alpha2"] * 2
-    assert done.consumer.told.count("not served") == 1
+    assert done.consumer.reported.count("not served") == 1
     assert set(done.waits) == {20.0}
 
 
@@ -181,7 +181,7 @@ def test_an_event_that_cannot_be_read_is_reported_and_the_others_count() -> None
 
 def test_untracked_watches_remember_nothing_and_say_what_they_have_seen() -> None:
     done = run("bookmark", "create a", "create b", "gone", "delete a", "end", tracks=False)
-    assert "-a" not in done.consumer.told[: done.consumer.told.index("synced") + 4]
+    assert "-a" not in done.consumer.reported[: done.consumer.reported.index("synced") + 4]
     assert set(done.consumer.by_uid.values()) == {"b"}
     assert done.watch._known._told == {}
 
@@ -226,7 +226,7 @@ def test_lists_are_told_in_pages_to_who_wants_them_so() -> None:
 
     asyncio.run(twice())
     assert pages == [(True, ["a", "b"]), (False, ["c"])] * 2
-    assert consumer.told == ["synced", "synced"]
+    assert consumer.reported == ["synced", "synced"]
 
 
 def test_a_further_page_is_asked_for_when_there_is_room() -> None:
@@ -267,7 +267,7 @@ def test_events_are_decoded_when_there_is_room_and_counted_until_then() -> None:
     )
     with pytest.raises(Done):
         asyncio.run(done[0].run(consumer.sink))
-    assert consumer.told == ["synced", "+a", "+b"]
+    assert consumer.reported == ["synced", "+a", "+b"]
     assert max(waited) >= 1
     assert done[0].waiting == 0
     assert done[0].stats.received == 2
