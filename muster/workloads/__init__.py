@@ -9,6 +9,7 @@
 ``managedpods``      whether Muster manages a pod: one function for the webhook and the extender
 ``registry``         which dialect speaks for a pod when several could
 ``status``           what controllers of other schedulers read in the status of gang objects
+``wholenumbers``     whole numbers that users write
 ``devices/``         what pods ask of devices, and what nodes offer, by resource name
 ``dialects/``        one file per dialect: a wire object in, a gang out
 ``keys/``            labels and annotations that users write, and owners of pods

@@ -27,7 +27,7 @@ from muster.kube import wire
 from muster.kube.quantity import NANOS, QuantityError, parse, to_nanos
 from muster.workloads.devices.accelerators import Accelerators
 from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, SharingNames
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
 MIG_PREFIX: Final = "nvidia.com/mig-"

@@ -29,7 +29,7 @@ from muster.kube.translation.requests import MOST_SIZES
 from muster.workloads.devices import mig
 from muster.workloads.devices.deviceasks import MIG_PREFIX, NVIDIA_SHARED, profile_of
 from muster.workloads.devices.devicenames import DeviceNames
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 GPU: Final = "nvidia.com/gpu"
 AMD: Final = "amd.com/gpu"

@@ -10,7 +10,7 @@ from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.kube import wire
 from muster.workloads.dialect import created, gang_key
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS, shorten
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 
 def group(

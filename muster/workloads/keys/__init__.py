@@ -8,5 +8,4 @@
 ``templateparts``  gangs with members from several pod templates
 ``unknownkeys``    keys with Muster's prefix that Muster does not know: most are slips of the pen
 ``userkeys``       Muster's own labels and annotations, read one by one into typed values
-``wholenumbers``   whole numbers that users write
 """

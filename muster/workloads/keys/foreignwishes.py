@@ -27,7 +27,7 @@ from typing import Annotated, Final
 import msgspec
 
 from muster.workloads.keys.levels import foreign, tier
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 KUEUE: Final = "kueue.x-k8s.io/"
 KAI: Final = "kai.scheduler/"

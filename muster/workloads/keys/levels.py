@@ -24,7 +24,7 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.names import HOST
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 FOREIGN: Final = "~"  # no label key begins with it
 _TIER: Final = "tier "

@@ -5,7 +5,7 @@ from typing import Final
 
 from muster.kube import wire
 from muster.workloads.dialect import NO_RANK
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"  # Job controller, Indexed
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # StatefulSet controller

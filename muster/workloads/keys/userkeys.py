@@ -18,7 +18,7 @@ from typing import Final
 
 from muster.kube import names
 from muster.workloads.keys.foreignwishes import NONE, Wishes, wishes
-from muster.workloads.keys.wholenumbers import whole
+from muster.workloads.wholenumbers import whole
 
 MAX_MEMBERS: Final = 1_000_000  # members of one gang: the model's limit of pods in a cluster
 SHORT_LEVELS: Final[Mapping[str, str]] = {
