@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from extender.access.accesscheck import Gate
-from extender.access.callers import Area
+from extender.access.callerrules import Area
 from extender.calls.handlers import Handlers
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics

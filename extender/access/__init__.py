@@ -1,6 +1,6 @@
 """Who may call: certificates, tokens and the answers of the API server about them.
 
 ``accesscheck``  the gate in front of the routes: admits a caller or answers with an error
-``callers``      the rules of the section ``callers``: who calls, and what they may do
+``callerrules``  the rules of the section ``callers``: who calls, and what they may do
 ``answercache``  a cache of the API server's answers about tokens
 """

@@ -31,7 +31,7 @@ import orjson
 from aiohttp import web
 
 from extender.access.answercache import Busy
-from extender.access.callers import Accounts, Area, CallerRules, CertificateHolder, holder
+from extender.access.callerrules import Accounts, Area, CallerRules, CertificateHolder, holder
 from extender.config.callers import identifies
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics

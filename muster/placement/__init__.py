@@ -26,7 +26,7 @@ Phase 3, *the search* (``assignment`` chooses the way by what is asked for):
         (``search.nearplaced``, ``search.fewestnewdomains``).
 Phase 4, *the members* (``assignment``): amounts per node become one node per member, so that
     neighbours in rank are neighbours on the network (``ranks.ringorder``).
-Phase 5, *the spares*: nodes where a member may bind instead (``search.sparenodes``).
+Phase 5, *the spares*: nodes where a member may bind instead (``search.memberspares``).
 
 No fit in phase 3: ``reasons.waiting`` finds out which members lack what, and where. A gang that
 keeps hot spares goes through the phases as if it were larger (``hotspares``).

@@ -34,7 +34,7 @@ from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
 from muster.placement.rules.refusednodes import Closed, masks, named
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
-from muster.placement.search.sparenodes import choose_spares
+from muster.placement.search.memberspares import choose_spares
 from muster.placement.tree import DomainTree, Ints, domains_used, tree_of
 from muster.placement.world import World
 

@@ -6,7 +6,7 @@
 ``edit``          one policy's changes to one pod
 ``errors``        what keeps a policy from being applied: to every pod, or to one
 ``guard``         what no policy may do to a pod, and what is put back after one
-``image``         container images in their parts, as both control planes take them apart
+``imagereference``  container images in their parts, as both control planes take them apart
 ``jsonpatch``     one operation of a policy's JSON patch, done to the pod
 ``ownerobjects``  from an object that makes pods to what the chain of owners needs of it
 ``owners``        the chain of controllers above a pod, as far as it is known

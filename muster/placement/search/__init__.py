@@ -14,7 +14,7 @@
 ``dealing``           which slice goes to which domain after the exact search
 ``nearplaced``        near the members that have a place already
 ``fewestnewdomains``  near them with the fewest domains that hold no member yet
-``sparenodes``        where a member may bind instead of its planned node
+``memberspares``      where a member may bind instead of its planned node
 
 ``muster.placement`` has the phases in order.
 """

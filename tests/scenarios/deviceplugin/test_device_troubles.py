@@ -51,7 +51,7 @@ class Scene:
     async def look(self, after: float = 0.0) -> int:
         self.now += after
         await self.cluster.extender.repairer.look()
-        sent = await self.cluster.extender.devices.tell()
+        sent = await self.cluster.extender.devices.report_due()
         await self.cluster.settled()
         return sent
 
@@ -185,8 +185,8 @@ async def test_whoever_starts_anew_repeats_nothing_and_takes_back_what_is_over(
         again = await stack.enter_async_context(
             running_extender(server, scene.url, CONFIG, lambda: scene.now, jobs)
         )
-        assert await again.extender.devices.tell() == int(well)
-        assert await again.extender.devices.tell() == 0
+        assert await again.extender.devices.report_due() == int(well)
+        assert await again.extender.devices.report_due() == 0
     assert (await scene.condition(holder(plans, "GPU-0")))["status"] == str(well)
 
 

@@ -8,10 +8,10 @@ import yaml
 
 from deviceplugin import config
 from deviceplugin.cdi.writer import STATIC
-from deviceplugin.cluster.incluster import CONTROLLER
 from deviceplugin.exporter.config import DCGM_PORT
 from deviceplugin.health.reports import CONDITION
 from deviceplugin.publication.gfd import MODELS
+from deviceplugin.wiring import CONTROLLER
 from muster.kube.names import DEFAULT_LEVELS, HOST, ZONE
 
 JSON = dict[str, Any]

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.overrides import image as images
+from muster.injection.overrides import imagereference as images
 from muster.injection.overrides.document import Document
 from muster.injection.overrides.edit import Edit, texts
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.image import Image
+from muster.injection.overrides.imagereference import Image
 from muster.injection.overrides.jsonpatch import patch
 from muster.injection.overrides.karmada.schema import (
     CommandArgs,

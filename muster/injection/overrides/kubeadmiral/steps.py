@@ -7,10 +7,10 @@ the pod is at hand, so they work for every kind.
 
 from typing import Final
 
-from muster.injection.overrides import image as images
+from muster.injection.overrides import imagereference as images
 from muster.injection.overrides.edit import LISTS, Edit, texts
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.image import Image
+from muster.injection.overrides.imagereference import Image
 from muster.injection.overrides.jsonpatch import check, patch
 from muster.injection.overrides.kubeadmiral.schema import (
     Entrypoint,

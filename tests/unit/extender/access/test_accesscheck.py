@@ -26,7 +26,7 @@ from support.extenders.extenders import until
 
 from extender.access import accesscheck
 from extender.access.accesscheck import LOGGED_PER_MINUTE
-from extender.access.callers import Area
+from extender.access.callerrules import Area
 from extender.config.callers import CallersSettings, NamedCallers, Readers, Tokens
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
