@@ -4,28 +4,28 @@ A template is recognised by what it is, a ``spec`` with ``containers``, so that 
 RayCluster and a kind that nobody here has heard of are all read the same way.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from muster.injection.patching.pointers import Json
+from muster.injection.patching.pointers import Json, Path
 
+_FIELD: Final = re.compile(r"(?P<of_pod>metadata|spec)\.|(?:init)?[cC]ontainers\[|volumes\[")
 _MULTIPLIERS: Final = ("replicas", "parallelism", "size")  # of Jobs, sets, LeaderWorkerSets
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod or a pod template inside ``document``.
-
-    ``path``: its members from the root, empty for the document itself. ``pods``: how many such
-    pods the document makes, as far as it says. ``owner``: the path of the object that it stands
-    in, which in a List or an AppWrapper is not the document.
-    """
+    """A pod or a pod template inside ``document``."""
 
     document: Json
-    path: tuple[str, ...]
+    #: members from the root, empty for the document itself
+    path: Path
+    #: how many such pods the document makes, as far as it says
     pods: int
-    owner: tuple[str, ...] = ()
+    #: path of the object that it stands in, which in a List or an AppWrapper is not the document
+    owner: Path = ()
 
     @property
     def pod(self) -> dict[str, Json]:
@@ -42,8 +42,22 @@ class PodTemplate:
     @property
     def where(self) -> str:
         """Return the path as people write it, ``spec.tasks[1].template``; "" for the document."""
-        steps = (f"[{step}]" if step.isdecimal() else f".{step}" for step in self.path)
-        return "".join(steps).removeprefix(".")
+        return written(self.path)
+
+    def within(self, text: str) -> str:
+        """Return a message about the pod with its field as one path from the root.
+
+        Messages begin with a field of the pod (``metadata``, ``spec``) or of its spec, or with what
+        follows the template's own path, or name no field.
+        """
+        if not self.path:
+            return text
+        if text.startswith((".", ":")):
+            return self.where + text
+        field = _FIELD.match(text)
+        if field is None:
+            return f"{self.where}: {text}"
+        return f"{self.where}.{'' if field['of_pod'] else 'spec.'}{text}"
 
 
 def templates(document: Json) -> list[PodTemplate]:
@@ -51,7 +65,7 @@ def templates(document: Json) -> list[PodTemplate]:
     return [PodTemplate(document, *found) for found in _found(document, (), 1, ())]
 
 
-def at(document: Json, path: tuple[str, ...]) -> Json:
+def at(document: Json, path: Path) -> Json:
     """Return what stands at a path; numbers count list items."""
     for step in path:
         if isinstance(document, dict):
@@ -59,6 +73,12 @@ def at(document: Json, path: tuple[str, ...]) -> Json:
         elif isinstance(document, list):
             document = document[int(step)]
     return document
+
+
+def written(path: Path) -> str:
+    """Return a path as people write it: ``spec.tasks[1].template``, ``labels[muster.dev/gang]``."""
+    steps = (f".{step}" if step.isidentifier() else f"[{step}]" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def without_nulls(document: Json) -> Json:
@@ -70,9 +90,7 @@ def without_nulls(document: Json) -> Json:
     return document
 
 
-def _found(
-    value: Json, path: tuple[str, ...], pods: int, owner: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], int, tuple[str, ...]]]:
+def _found(value: Json, path: Path, pods: int, owner: Path) -> Iterator[tuple[Path, int, Path]]:
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _found(item, (*path, str(index)), pods, owner)
