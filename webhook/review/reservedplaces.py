@@ -191,9 +191,10 @@ def _as_made(request: PodRequest, verdict: Verdict) -> bytes:
     metadata = msgspec.structs.replace(request.object.metadata, namespace=request.namespace)
     bare = msgspec.json.decode(_ENCODER.encode(Pod(metadata, request.object.spec)))
     made = applied(bare, verdict.operations)
-    if isinstance(made, dict):
-        made = {**made, "spec": with_defaults(made.get("spec"))}
-    return _ENCODER.encode(made)
+    if not isinstance(made, dict):
+        return _ENCODER.encode(made)
+    stored: dict[str, object] = {**made, "spec": with_defaults(made.get("spec"))}
+    return _ENCODER.encode(stored)
 
 
 def _with(given: ReservedPlace, kept: tuple[Operation, ...], pod: Pod, verdict: Verdict) -> Verdict:

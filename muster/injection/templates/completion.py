@@ -34,15 +34,17 @@ By default only jobs with a queue are completed (``queued``): they have been cha
 webhook anyway, and nobody else gains by it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
+from muster.injection.checks.arguments import nodes
 from muster.injection.choosing.choice import choose, fitting, pool, told_labels
 from muster.injection.patching.operations import Operation, pointer
-from muster.injection.patching.pointers import Json
+from muster.injection.patching.pointers import Json, Path
 from muster.injection.podview import PodView
 from muster.injection.profiles.clusterprofile import Templates
 from muster.injection.run import Injection, inject
@@ -59,6 +61,7 @@ INJECT_TEMPLATE: Final = (
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"  # kueue pkg/controller/constants
 PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 _FACTORIES: Final = frozenset({"CronJob"})  # controllers that never look at what they have made
+_WORKERS: Final = "workerTemplate"  # of a LeaderWorkerSet, whose size counts the leader, too
 # Kinds that run anew what they have made when their template changes: a manifest applied again
 # without the additions would restart it. They are completed only where somebody asks for it.
 _RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
@@ -113,7 +116,10 @@ def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
     that its kind does not have.
     """
     read = [_ReadTemplate.of(template) for template in templates(document)]
-    found = [_completed(each, namespace, facts) for each in read]
+    by_owner = defaultdict[Path, list[_ReadTemplate]](list)
+    for each in read:
+        by_owner[each.template.owner].append(each)
+    found = [_completed(each, by_owner[each.template.owner], namespace, facts) for each in read]
     training = trained(document, namespace, facts)
     return [*found, Completed(*training)] if training else found
 
@@ -182,13 +188,38 @@ def is_decided(found: Completed) -> bool:
     )
 
 
-def _completed(read: _ReadTemplate, namespace: str, facts: Facts) -> Completed:
+def _completed(
+    read: _ReadTemplate, siblings: Sequence[_ReadTemplate], namespace: str, facts: Facts
+) -> Completed:
     template, view = read.template, read.view
     meta = msgspec.structs.replace(read.pod.metadata, namespace=namespace)
     pod = msgspec.structs.replace(read.pod, metadata=meta)
-    gang = _gang(pod, _described(template), template)
+    said = _described(template)
+    gang = _gang(pod, said, template)
+    if gang is not None:
+        sizes = {gang.size, said.size} - {None}
+        gang = replace(gang, counts=_meeting(read, siblings, sizes))
     injection = inject(view, namespace, facts, gang)
     return Completed(template, injection, Subject.of(view, namespace, facts, gang))
+
+
+def _meeting(
+    read: _ReadTemplate, siblings: Sequence[_ReadTemplate], sizes: Collection[int | None]
+) -> tuple[int, ...]:
+    """Return how many pods may meet in one rendezvous with those of a template.
+
+    The Job's, the role's, all of the object's, or those of the roles that start one at all.
+    ``sizes``: of the gang, by the pods' labels and by the object.
+    """
+    starting = [
+        each.template.pods
+        for each in siblings
+        if any(nodes(container) is not None for container in each.view.spec.containers)
+    ]
+    found = {*read.template.together, sum(starting), sum(each.template.pods for each in siblings)}
+    if read.template.path[-1:] == (_WORKERS,):
+        found |= {count - 1 for count in read.template.together}  # without the leader
+    return tuple(sorted({count for count in (*found, *sizes) if count}))
 
 
 def _described(template: PodTemplate) -> Described:
@@ -209,9 +240,9 @@ def _gang(pod: wire.Pod, said: Described, template: PodTemplate) -> Gang | None:
     """
     own = gang_of(pod)
     if own is not None:
-        return own if own.size else Gang(own.dialect, None, said.size)
+        return replace(own, is_open=own.size is None)
     if said.known:
-        return Gang(said.dialect, None, said.size) if said.dialect else None
+        return Gang(said.dialect) if said.dialect else None
     return Gang("manifest", template.pods) if template.pods > 1 else None
 
 

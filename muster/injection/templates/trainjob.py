@@ -63,10 +63,9 @@ def trained(
         return None
     view = PodView(spec=Spec(containers=(_container(trainer, document),)))
     nodes = trainer.get("numNodes")
-    made = nodes if isinstance(nodes, int) else None
-    gang = Gang(KIND.lower(), None, made)
+    gang = Gang(KIND.lower(), counts=(nodes,) if isinstance(nodes, int) and nodes > 0 else ())
     decided = inject(view, namespace, facts, gang)
-    template = PodTemplate(document, _PATH, made or 1)
+    template = PodTemplate(document, _PATH, gang.counts)
     return template, _resources_of(decided), Subject.of(view, namespace, facts, gang)
 
 

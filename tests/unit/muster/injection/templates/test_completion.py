@@ -88,7 +88,7 @@ def test_a_template_in_an_object_within_another_belongs_to_the_inner_one() -> No
 
 def test_a_pod_is_its_own_object() -> None:
     pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
-    assert templates(pod) == [PodTemplate(pod, (), 1, ())]
+    assert templates(pod) == [PodTemplate(pod, (), (), ())]
 
 
 # -- TrainJob --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Defaults that plans depend on; tests/integration/kube compares them with the real API server's."""
+"""Defaults that plans depend on; tests/integration/kube compares them with the API server's."""
 
 from typing import Any
 
