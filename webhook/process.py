@@ -49,6 +49,7 @@ from webhook.facts.owners import OwnerLookup
 from webhook.facts.profileevents import CONTROLLER, ProfileReporter
 from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.facts.sources import follows, knowledge, live_facts
+from webhook.facts.templateevents import TemplateReporter
 from webhook.http.bodybudget import PIECE_BYTES
 from webhook.http.callers import TokenCallers
 from webhook.http.server import Admittance, Owners, Reviewing, ReviewServer
@@ -111,29 +112,51 @@ class _Cluster:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Where injection's facts come from, and what keeps them: one task each."""
+    """Where injection's facts come from, and what keeps them up to date."""
 
     current: Callable[[], Facts | Early | None]
     live: LiveFacts | None = None
     owners: Owners | None = None
+    #: writes Events about templates, where there is an API server
+    templates: TemplateReporter | None = None
+    #: one task each
     keepers: Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
         """Return them as configured; raises ``ConfigError`` where they need an API server."""
         policy, _ = policy_and_rules(config)
-        if not follows(config, has_api_server=cluster is not None) or cluster is None:
+        live = follows(config, has_api_server=cluster is not None)
+        if cluster is None:
             return cls(knowledge(config, policy, None))
         recorder = EventRecorder(
             cluster.client, controller=CONTROLLER, instance=socket.gethostname()
         )
+        if live:
+            return cls._following(config, cluster, metrics, recorder)
+        return cls(
+            knowledge(config, policy, None),
+            templates=TemplateReporter(recorder),
+            keepers={"events": recorder.run},
+        )
+
+    @classmethod
+    def _following(
+        cls, config: WebhookConfig, cluster: "_Cluster", metrics: Metrics, recorder: EventRecorder
+    ) -> "_Facts":
+        """Return those that follow the live cluster."""
+        policy, _ = policy_and_rules(config)
         statuses = ProfileStatusWriter(cluster.client)
         live = live_facts(
             config, policy, cluster.client, ProfileReporter(recorder, statuses, metrics)
         )
-        keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
-        owners = OwnerLookup(cluster.transport.send).facts
-        return cls(knowledge(config, policy, live), live, owners, keepers)
+        return cls(
+            knowledge(config, policy, live),
+            live,
+            OwnerLookup(cluster.transport.send).facts,
+            TemplateReporter(recorder),
+            {"facts": live.run, "events": recorder.run, "statuses": statuses.run},
+        )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
         """Start what keeps them."""
@@ -234,6 +257,7 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         reservations=_reservations(config),
+        report=facts.templates.report if facts.templates is not None else None,
     )
     admittance = Admittance(
         config.body_limit_bytes,

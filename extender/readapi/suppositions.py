@@ -16,6 +16,7 @@ from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.suppositions import Supposition, nodes_like, pod_like, resized
 from muster.kube import wire
+from muster.kube.translation.serverdefaults import with_defaults
 from muster.kube.translation.translate import Translator
 from muster.workloads.dialect import gang_key
 from muster.workloads.keys.labels import overlay
@@ -203,30 +204,11 @@ def _pod(job: Job, kind: WhatIfPods, number: int) -> wire.Pod:
     meta = dict(kind.template.get("metadata") or {})
     name = f"{job.name}-{number}"
     meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
-    found = {**kind.template, "metadata": meta, "spec": _defaulted(kind.template.get("spec"))}
+    found = {**kind.template, "metadata": meta, "spec": with_defaults(kind.template.get("spec"))}
     try:
         return msgspec.convert(found, wire.Pod, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"job {job.name}: pods[{number}].template: {error}") from error
-
-
-def _defaulted(spec: object) -> object:
-    """Copy limits to missing requests, as the API server does (SetDefaults_Pod)."""
-    if not isinstance(spec, dict):
-        return spec
-    made = dict(spec)
-    for name in ("initContainers", "containers"):
-        if isinstance(spec.get(name), list):
-            made[name] = [_with_requests(each) for each in spec[name]]
-    return made
-
-
-def _with_requests(container: object) -> object:
-    if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
-        return container
-    resources = container["resources"]
-    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {**container, "resources": {**resources, "requests": requests}}
 
 
 def _scaled(job: Job, size: int) -> tuple[WhatIfPods, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from muster.cluster.devices.claims import SPARE, PackedClaim
-from muster.cluster.devices.onenode import share_by_name
+from muster.cluster.devices.sharenames import share_by_name
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.handlers import devicetroubles
 from muster.cluster.ids import NO_ROW

@@ -19,14 +19,8 @@ from typing import Final
 import numpy as np
 
 from muster.cluster.devices.choice import choose, class_weight
-from muster.cluster.devices.onenode import (
-    Layout,
-    LayoutNeed,
-    PlacedShare,
-    needs_of,
-    put,
-    share_name,
-)
+from muster.cluster.devices.onenode import Layout, LayoutNeed, PlacedShare, needs_of, put
+from muster.cluster.devices.sharenames import share_name
 from muster.cluster.events import Assignment
 from muster.cluster.ids import NO_ROW
 from muster.cluster.snapshot import Snapshot

@@ -13,6 +13,7 @@ from muster.kube.wire import (
     Affinity,
     ObjectMeta,
     PodResourceClaim,
+    Present,
     Quantity,
     ResourceClaimUse,
     SchedulingGate,
@@ -22,11 +23,12 @@ from muster.kube.wire import (
 
 
 class EnvVar(Wire, frozen=True):
-    """core/v1 EnvVar. ``value_from`` is kept as it came; it is empty where there is none."""
+    """core/v1 EnvVar."""
 
     name: str = ""
     value: str = ""
-    value_from: msgspec.Raw = msgspec.Raw()
+    #: whether the value comes from elsewhere, whichever source that is
+    value_from: Present | None = None
 
 
 class EnvFrom(Wire, frozen=True):

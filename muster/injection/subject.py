@@ -27,14 +27,14 @@ class Facts:
     accelerators: Accelerators
     places: PlacesData
     nodes: NodeGroups = NOT_KNOWN
+    #: labels by name of namespace; a missing one is not known
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Labels by name of namespace; a missing one is not known."""
     policies: Policies = NO_POLICIES
     owners: Owners = field(default_factory=dict)
+    #: what follows from these facts alone and was worked out before; new facts begin anew
     derived: dict[Hashable, object] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    """What follows from these facts alone and was worked out before; new facts begin anew."""
 
     @property
     def tiers(self) -> Tiers:
@@ -54,28 +54,34 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said.
-
-    ``made``: how many pods the object makes, where that is at hand. It may be scaled later, so it
-    is good for a word to its author, but not for what stays in the pods.
-    """
+    """What is known of the pod's gang."""
 
     dialect: str = ""
+    #: members in all, ``None`` where nobody said
     size: int | None = None
-    made: int | None = None
+    #: how many pods may meet in one rendezvous: the pod's role, its Job, all that one object makes.
+    #: () for a pod whose object is not at hand. The object may be scaled later, so they are good
+    #: for a warning to its author, but not for what stays in the pods.
+    counts: tuple[int, ...] = ()
+    #: whether pods of other objects may be members, too
+    is_open: bool = False
+    #: the pod's kind of member, "" where all are of one kind, as far as the pod says
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """``gang``: ``None`` for a pod alone. ``accelerated``: containers that ask, and how many."""
+    """One pod with what is known about it."""
 
     pod: PodView
     namespace: str
     facts: Facts
+    #: ``None`` for a pod alone
     gang: Gang | None
+    #: containers that ask for accelerators, and for how many
     accelerated: Mapping[ContainerPlace, int]
+    #: answers that several rules need
     known: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
-    """What several rules ask and one answer is enough for."""
 
     @classmethod
     def of(cls, pod: PodView, namespace: str, facts: Facts, gang: Gang | None) -> "Subject":
@@ -124,7 +130,7 @@ def _units(amount: str | float) -> int:
 
 
 def gang_of(pod: wire.Pod) -> Gang | None:
-    """Return what the pod's own words tell of its gang, ``None`` for a pod alone."""
+    """Return what the pod itself says of its gang, ``None`` for a pod alone."""
     return gang_as(place(pod))
 
 
@@ -132,4 +138,5 @@ def gang_as(placed: PodMembership | None) -> Gang | None:
     """Return the same for a pod that has been looked up already (``registry.place``)."""
     if placed is None:
         return None
-    return Gang(placed.dialect.name, placed.spec.size if placed.spec else None)
+    size = placed.spec.size if placed.spec else None
+    return Gang(placed.dialect.name, size, role=placed.member.role)

@@ -47,10 +47,19 @@ def described(api_version: str, kind: str, document: Mapping[str, object]) -> De
         field, at = _WITHIN[at]
         inner = spec.get(field, {})
         inside = inner if field == "jobTemplate" else {"spec": inner}
-        return _asked(at, inside if isinstance(inside, Mapping) else {})
+        return _inside(at, inside if isinstance(inside, Mapping) else {}, field)
     if at in _WATCHED:
         return _asked(at, document)
     return Described(known=group in _ALONE)
+
+
+def _inside(at: tuple[str, str], document: Mapping[str, object], field: str) -> Described:
+    """Return the same of an object within another; errors name the fields of the outer one."""
+    try:
+        return _asked(at, document)
+    except msgspec.ValidationError as error:
+        outer = f"`$.spec.{field}" + (".spec" if field == "jobTemplate" else "")
+        raise msgspec.ValidationError(str(error).replace("`$.spec", outer, 1)) from error
 
 
 def _asked(at: tuple[str, str], document: Mapping[str, object]) -> Described:

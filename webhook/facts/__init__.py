@@ -9,4 +9,5 @@
 ``profiles``         profiles as objects of the cluster; of a broken one the last good state
 ``profilestatuses``  the condition ``Ready`` in the status of profiles
 ``sources``          where the facts of injection come from: files, or the live cluster
+``templateevents``   Events on objects whose templates were not completed
 """

@@ -36,18 +36,20 @@ from webhook.registration.configurations import MUTATE_PATH, VALIDATE_PATH
 from webhook.review.admission import admit_mutating, admit_validating
 from webhook.review.gate import NOTHING
 from webhook.review.injectionmode import Early, Mode
+from webhook.review.jobs import completes
 from webhook.review.reservedplaces import ReservedPlaces, carried, gives, taken_off
 from webhook.review.sharedanswers import Alike, Answer, Known, PodRequest, may_share, new_pod
 from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Asked, Verdict, parse, respond
 
-_DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
+_DEFECT: Final = "Muster's webhook failed on this object and left it unchanged; see its log"
 ANSWER_S: Final = 0.2  # kept of the caller's time for deciding and answering
 _log = logging.getLogger(__name__)
 
 _READING: Final = ("GET", "HEAD")
 
 Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
+Report = Callable[[AdmissionRequest, str], None]
 Decided = tuple[Asked, Verdict]
 Decide = Callable[[bytes, float], Awaitable[Decided]]
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -67,6 +69,8 @@ class Reviewing:
     mode: Mode = Mode.ON
     #: gives pods the places that the extender keeps for them; without it no pod has one
     reservations: ReservedPlaces | None = None
+    #: writes an Event where the templates of an object were not completed
+    report: Report | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class ReviewServer:
         self._policy, self._rules = reviewing.policy, reviewing.rules
         self._facts, self._owners = reviewing.facts, reviewing.owners
         self._mode, self._reservations = reviewing.mode, reviewing.reservations
+        self._report = reviewing.report
         self._metrics, self._health = metrics, health
         self._alike = Alike(self._answer)
         limits = admittance.limits
@@ -179,14 +184,27 @@ class ReviewServer:
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
-            request = parse(body)
-            _log.exception("mutation failed", extra={"uid": request.uid})
-            return request, Verdict(warnings=(_DEFECT,))
+            return self._failed(parse(body))
         if done is not NOTHING:
             self._metrics.mutated(done)
+            self._uncompleted(request, done.uncompleted)
             if _log.isEnabledFor(logging.DEBUG):
                 _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
-        return request, _told(request, verdict)
+        return request, _logged(request, verdict)
+
+    def _failed(self, request: AdmissionRequest) -> Decided:
+        """Return the answer where there is a defect in us: unchanged, and not in silence."""
+        _log.exception("mutation failed", extra={"uid": request.uid})
+        if completes(request.resource):
+            self._uncompleted(request, _DEFECT)
+        return request, Verdict(warnings=(_DEFECT,))
+
+    def _uncompleted(self, request: Asked, why: str) -> None:
+        """Report templates that were not completed, where they are going to be stored."""
+        if not why or request.dry_run or self._report is None:
+            return
+        if isinstance(request, AdmissionRequest):
+            self._report(request, why)
 
     async def _mutated(self, body: bytes, deadline: float) -> tuple[Asked, Answer]:
         """Return the answer, that of a pod like it where nothing may tell the two from each other.
@@ -230,7 +248,7 @@ class ReviewServer:
 
     async def _validate(self, body: bytes, _deadline: float) -> Decided:
         request = parse(body)
-        return request, _told(request, admit_validating(request, self._rules))
+        return request, _logged(request, admit_validating(request, self._rules))
 
     async def _livez(self, _http: web.BaseRequest) -> web.Response:
         return web.Response(text="ok\n")
@@ -261,7 +279,7 @@ def _outcome(verdict: Verdict) -> str:
     return "patched" if verdict.operations else "unchanged"
 
 
-def _told(request: Asked, verdict: Verdict) -> Verdict:
+def _logged(request: Asked, verdict: Verdict) -> Verdict:
     if not verdict.allowed:
         _log.info("refused", extra={**_subject(request), "reason": verdict.message})
     return verdict

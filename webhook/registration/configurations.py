@@ -23,6 +23,8 @@ namespaces are excluded, nodes and leases are not matched at all, and admission 
 are never called for webhook configurations, which can therefore always be deleted.
 
 ``timeoutSeconds`` is short because it adds to every creation while a replica hangs.
+``sideEffects: NoneOnDryRun`` where pods and jobs are mutated: places are reserved for pods, and
+Events written about jobs, unless it is a dry run.
 ``reinvocationPolicy: IfNeeded`` because other webhooks (Kueue, Kyverno) may add the very
 label or scheduler name that makes a pod Muster's, after Muster was asked.
 """
@@ -217,6 +219,7 @@ def _mutating(
         failure_policy=failure.mutate_pods,
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
+        side_effects="NoneOnDryRun",
     )
 
 
@@ -231,6 +234,7 @@ def _mutating_jobs(client: ClientConfig, policy: ManagedPolicy, failure: Failure
         failure_policy=failure.mutate_jobs,
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
+        side_effects="NoneOnDryRun",
     )
 
 
@@ -301,8 +305,9 @@ def _hook(
     failure_policy: FailurePolicy,
     timeout_seconds: int,
     reinvocation_policy: str = "",
+    side_effects: str = "None",
 ) -> Hook:
-    """Return a hook with what is the same for all: no side effects, v1, every API version."""
+    """Return a hook with what is the same for all: v1 reviews, every API version."""
     return Hook(
         name=name,
         client_config=client_config,
@@ -312,7 +317,7 @@ def _hook(
         failure_policy=failure_policy,
         timeout_seconds=timeout_seconds,
         reinvocation_policy=reinvocation_policy,
-        side_effects="None",
+        side_effects=side_effects,
         admission_review_versions=("v1",),
         match_policy="Equivalent",
     )

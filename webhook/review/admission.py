@@ -8,10 +8,11 @@ without an object to look at (DELETE, CONNECT) are always allowed.
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
+from muster.injection.errors import TemplateError
 from muster.injection.overrides.application import Overridden
 from muster.injection.patching.operations import Operation
 from muster.injection.podview import PodView
@@ -21,11 +22,11 @@ from muster.kube import wire
 from muster.workloads import gangproblems
 from muster.workloads.managedpods import ManagedPolicy, is_bound_by_nature
 from muster.workloads.registry import PodMembership, place
-from webhook.errors import MalformedReview
+from webhook.errors import MalformedReview, cut
 from webhook.review import groupobjects, jobtemplates, namespaceoptout, templates
 from webhook.review.gate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review.injectionmode import NOT_INJECTED, TOO_EARLY, Early, Mode
-from webhook.review.jobs import admit_job, completes, shadowed
+from webhook.review.jobs import ERROR_CHARS, UNCOMPLETED, JobOutcome, admit_job, completes
 from webhook.review.validation import (
     Findings,
     ValidationRules,
@@ -49,7 +50,7 @@ _POD: Final = msgspec.json.Decoder(_Reviewed)
 _NAMESPACE: Final = msgspec.json.Decoder(wire.Namespace)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 
-T = TypeVar("T")
+_UNCHECKED: Final = "its templates were not checked, its pods will be"
 
 
 def admit_mutating(
@@ -68,8 +69,7 @@ def admit_mutating(
     """
     if not _is_pod(request):
         if completes(request.resource):
-            known = None if isinstance(facts, Early) else facts
-            return _admit_job(request, policy, known, mode)
+            return _admit_job(request, policy, facts, mode)
         return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
@@ -91,13 +91,15 @@ def admit_mutating(
 
 
 def _admit_job(
-    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None, mode: Mode
+    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | Early | None, mode: Mode
 ) -> tuple[Verdict, Mutation]:
+    verdict, outcome = admit_job(request, policy, facts)
+    if outcome is JobOutcome.NONE:
+        return verdict, NOTHING
     if mode is Mode.SHADOW:
-        verdict, outcome = ALLOWED, shadowed(request, policy, facts)
-    else:
-        verdict, outcome = admit_job(request, policy, facts)
-    return verdict, Mutation(templates=outcome) if outcome else NOTHING
+        return ALLOWED, Mutation(templates=outcome)
+    why = verdict.warnings[0] if outcome in UNCOMPLETED else ""
+    return verdict, Mutation(templates=outcome, uncompleted=why)
 
 
 def _gated(
@@ -221,24 +223,33 @@ def _check_namespace(request: AdmissionRequest, rules: ValidationRules) -> Findi
 
 
 def _check_object(
-    request: AdmissionRequest, read: templates.Reader, rules: ValidationRules
+    request: AdmissionRequest, reader: templates.Reader, rules: ValidationRules
 ) -> Findings:
+    """Return what is wrong with the templates of an object; its pods are checked again."""
     try:
-        new, old = request.object, request.old_object
-        before = read(old) if request.operation == "UPDATE" else []
-        templates = read(new)
-        findings = check_templates(templates, before, rules)
-        if findings.invalid or not any(is_planned(each, rules) for each in templates):
-            return findings
-        told = _gang_problems(request, new, rules)
-        known = _gang_problems(request, old, rules) if told and before else []
-        return replace(findings, invalid=tuple(text for text in told if text not in known))
-    except UNREADABLE as error:
-        raise _malformed(request, error) from error
+        return _check_templates(request, reader, rules)
+    except (*UNREADABLE, TemplateError) as error:
+        kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
+        text = f"{kind} {where} cannot be read: {cut(str(error), ERROR_CHARS)}; {_UNCHECKED}"
+        return Findings(warnings=(text,))
+
+
+def _check_templates(
+    request: AdmissionRequest, reader: templates.Reader, rules: ValidationRules
+) -> Findings:
+    new, document = templates.read(reader, request.object)
+    is_update = request.operation == "UPDATE"
+    before, old = templates.read(reader, request.old_object) if is_update else ([], b"")
+    findings = check_templates(new, before, rules)
+    if findings.invalid or not any(is_planned(each, rules) for each in new):
+        return findings
+    problems = _gang_problems(request, document, rules)
+    known = _gang_problems(request, old, rules) if problems and before else []
+    return replace(findings, invalid=tuple(text for text in problems if text not in known))
 
 
 def _gang_problems(
-    request: AdmissionRequest, data: msgspec.Raw, rules: ValidationRules
+    request: AdmissionRequest, data: bytes | msgspec.Raw, rules: ValidationRules
 ) -> list[str]:
     resource = request.resource
     return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)

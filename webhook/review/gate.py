@@ -31,20 +31,25 @@ _UNTRACKED = Operation(pointer("metadata", "managedFields"), [])
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The patch, and what it does, for metrics and logs.
-
-    ``annotations`` are not in ``operations`` yet: injection writes some, too, and where the pod
-    has none at all the map must be made once.
-    """
+    """The patch, and what it does, for metrics, logs and Events."""
 
     operations: tuple[Operation, ...] = ()
+    #: not in ``operations`` yet: injection writes some, too, and where the pod has none at all the
+    #: map must be made once
     annotations: Mapping[str, str] = field(default_factory=dict)
     gated: bool = False
-    placed: bool = False  # made with its place in it, where it would have been gated
-    rewritten: str = ""  # the scheduler name that was replaced
-    overridden: Overridden | None = None  # what came of override policies, where there were any
-    injected: Injection | None = None  # what injection decided, where it was asked
-    templates: str = ""  # what was decided about those of an object that makes pods
+    #: made with its place in it, where it would have been gated
+    placed: bool = False
+    #: the scheduler name that was replaced
+    rewritten: str = ""
+    #: what came of override policies, where there were any
+    overridden: Overridden | None = None
+    #: what injection decided, where it was asked
+    injected: Injection | None = None
+    #: what was decided about the templates of an object that makes pods
+    templates: str = ""
+    #: why these were not completed, "" where they were, or need not be
+    uncompleted: str = ""
 
     def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
         """Return all of it, for a pod that nothing is injected into."""

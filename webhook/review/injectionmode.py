@@ -1,8 +1,8 @@
 """Injection as the server runs it: on, or in shadow, and what is counted of it. Pure.
 
 In shadow everything is decided, counted and logged as if it were done, and the pod stays as it
-is: nothing added, nobody warned, nobody refused. A cluster sees what a profile would do to its
-pods before it does it.
+is: without additions, warnings and refusals. A cluster sees what a profile would do to its pods
+before it does it.
 """
 
 from collections import Counter
@@ -22,21 +22,24 @@ class Mode(StrEnum):
 class Early(StrEnum):
     """What becomes of a pod that comes before the cluster has been read for the first time.
 
-    Injecting then would be a guess. A replica says at ``/readyz`` that it cannot yet, so this is
+    Injecting then would be a guess. A replica is not ready at ``/readyz`` until then, so this is
     for those that are asked all the same: the only one, or one reached by its address.
     """
 
-    PASS = "pass"  # noqa: S105 - to let pass: gated, nothing injected, and its author is told
-    REFUSE = "refuse"  # 503: its controller tries again
+    #: gated, nothing injected, with a warning for its author
+    PASS = "pass"  # noqa: S105 - to let pass
+    #: 503: its controller tries again
+    REFUSE = "refuse"
 
 
+NOT_READ_YET: Final = "Muster has not read the cluster's profiles and nodes yet"
 NOT_INJECTED: Final = (
-    "Muster has not read the cluster's profiles and nodes yet: nothing was injected, the pod may "
-    "run without its fabric; make it again in a minute"
+    f"{NOT_READ_YET}: nothing was injected, the pod may run without its fabric; make it again in a "
+    "minute"
 )
 TOO_EARLY: Final = (
-    "Muster has not read the cluster's profiles and nodes yet and would have to guess what this "
-    'pod needs: try again in a minute, or set muster.dev/inject: "false" on it'
+    f"{NOT_READ_YET} and would have to guess what this pod needs: try again in a minute, or set "
+    'muster.dev/inject: "false" on it'
 )
 
 

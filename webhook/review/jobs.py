@@ -1,11 +1,12 @@
-"""Objects that make pods, as they are created: told early, and completed where a queue counts them.
+"""Objects that make pods, as they are created: checked, and completed where a queue counts them.
 
-The pods of a job are made by a controller, and what admission has to say about them is said to
-that controller: nobody reads it. So the templates are looked at here, while the person who wrote
-them still listens: the same warnings, the same refusals. Which templates are changed, too, says
-``muster.injection.templates.completion``.
+The pods of a job are made by a controller, which discards the warnings about them. So the
+templates are checked here, where their author sees the same warnings and refusals.
+``muster.injection.templates.completion`` decides which templates are changed, too.
 
-Only creations: an object that is there was accepted, and a queue has counted it.
+Only creations: an object that is there was accepted, and a queue has counted it. A template that
+cannot be completed leads to a warning and an Event; a refusal would stop jobs that run without
+Muster's additions.
 """
 
 from collections.abc import Mapping
@@ -25,13 +26,14 @@ from muster.injection.templates.completion import (
     is_queued,
     is_wanted,
     is_watched,
-    sayings,
+    messages,
 )
 from muster.injection.templates.manifests import without_nulls
 from muster.workloads.dialects.kubeflow import GROUP, KUBEFLOW
 from muster.workloads.dialects.volcano import JOB_GROUP
 from muster.workloads.managedpods import ManagedPolicy
-from webhook.errors import MalformedReview
+from webhook.errors import cut
+from webhook.review.injectionmode import NOT_READ_YET, Early
 from webhook.review.wire import (
     ALLOWED,
     UNREADABLE,
@@ -55,6 +57,7 @@ RESOURCES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("workload.codeflare.dev", "v1beta2"): ("appwrappers",),
 }
 """(group, version) → the kinds that are looked at. CronJobs are not: each of their Jobs is."""
+ERROR_CHARS: Final = 130  # of an error that quotes values; warnings are cut after 256
 _KNOWN: Final = frozenset((g, plural) for (g, _), kinds in RESOURCES.items() for plural in kinds)
 
 
@@ -64,19 +67,27 @@ def completes(resource: GroupVersionResource) -> bool:
 
 
 class JobOutcome(StrEnum):
-    """What is decided about an object; ``NONE``: nothing, it is none that is looked at."""
+    """What is decided about an object."""
 
+    #: none that is looked at
     NONE = ""
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     REFUSED = "refused"
+    #: let in as it is, with a warning and an Event
+    UNREADABLE = "unreadable"
+    #: the same, because the cluster has not been read yet
+    EARLY = "early"
 
 
+UNCOMPLETED: Final = frozenset({JobOutcome.UNREADABLE, JobOutcome.EARLY})
+"""Outcomes of which the author, and whoever runs the queue, should know."""
 _PASSED: Final = (ALLOWED, JobOutcome.NONE)
+_COUNTED: Final = "what Muster adds to its pods is not in its templates, so a queue counts less"
 
 
 def admit_job(
-    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None
+    request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | Early | None
 ) -> tuple[Verdict, JobOutcome]:
     """Return the verdict on an object that makes pods, and what it comes to."""
     if request.operation != "CREATE" or request.sub_resource or facts is None:
@@ -87,29 +98,32 @@ def admit_job(
         document: Json = without_nulls(msgspec.json.decode(request.object))
         if not isinstance(document, dict) or not is_watched(document):
             return _PASSED
+        if isinstance(facts, Early):
+            return _early(document)
         verdict = _decided(document, request.namespace, facts)
     except (*UNREADABLE, TemplateError) as error:
         kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
-        raise MalformedReview(f"object {kind} {where} cannot be read: {error}") from error
+        text = f"{kind} {where} cannot be read: {cut(str(error), ERROR_CHARS)}; {_COUNTED}"
+        return Verdict(warnings=(text,)), JobOutcome.UNREADABLE
     if not verdict.allowed:
         return verdict, JobOutcome.REFUSED
     return verdict, JobOutcome.CHANGED if verdict.operations else JobOutcome.UNCHANGED
 
 
-def shadowed(request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | None) -> JobOutcome:
-    """Return what ``admit_job`` would come to; one that cannot be read is nobody's business."""
-    try:
-        return admit_job(request, policy, facts)[1]
-    except MalformedReview:
-        return JobOutcome.NONE
+def _early(document: dict[str, Json]) -> tuple[Verdict, JobOutcome]:
+    """Return what becomes of an object before the cluster has been read for the first time."""
+    if not is_queued(document):
+        return _PASSED
+    text = f"{NOT_READ_YET}: {_COUNTED}; make it again in a minute"
+    return Verdict(warnings=(text,)), JobOutcome.EARLY
 
 
 def _decided(document: dict[str, Json], namespace: str, facts: Facts) -> Verdict:
     found = completed(document, namespace, facts)
-    said = sayings(found)
-    warnings = tuple(said["warning"])
-    if said["refused"]:
-        return denied(HTTPStatus.FORBIDDEN, "; ".join(said["refused"]), warnings)
+    texts = messages(found)
+    warnings = tuple(texts["warning"])
+    if texts["refused"]:
+        return denied(HTTPStatus.FORBIDDEN, "; ".join(texts["refused"]), warnings)
     operations: tuple[Operation, ...] = ()
     if is_wanted(document, namespace, facts):
         queued = is_queued(document)

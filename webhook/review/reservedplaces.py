@@ -27,6 +27,7 @@ from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.injection.patching.apply import applied
 from muster.injection.patching.operations import Operation, Removal, pointer
 from muster.kube import names, wire
+from muster.kube.translation.serverdefaults import with_defaults
 from muster.workloads.registry import place
 from webhook.review.gate import Mutation
 from webhook.review.sharedanswers import Answer, Pod, PodRequest
@@ -53,10 +54,11 @@ Ask = Callable[[bytes], Awaitable[Reserved]]
 
 @dataclass(slots=True, eq=False)
 class _Gang:
-    """What is known of the gang of pods that are alike: until ``until``, once it is ``known``."""
+    """The places of a gang of pods that are alike: until ``until``, once they are ``known``."""
 
     until: float
-    placed: Mutation  # what is done to such pods, one object that is counted by its identity
+    #: what is done to such pods, one object that is counted by its identity
+    placed: Mutation
     known: asyncio.Event = field(default_factory=asyncio.Event)
     places: Mapping[int, ReservedPlace] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
@@ -181,10 +183,18 @@ def _number(pod: Pod) -> int:
 
 
 def _as_made(request: PodRequest, verdict: Verdict) -> bytes:
-    """Return the pod as it will be made if it is gated."""
+    """Return the pod as it will be stored if it is gated: patched, then defaulted once more.
+
+    The API server defaulted it before it was patched, so what follows from the patch, such as host
+    ports from ``hostNetwork``, is not in it yet.
+    """
     metadata = msgspec.structs.replace(request.object.metadata, namespace=request.namespace)
     bare = msgspec.json.decode(_ENCODER.encode(Pod(metadata, request.object.spec)))
-    return _ENCODER.encode(applied(bare, verdict.operations))
+    made = applied(bare, verdict.operations)
+    if not isinstance(made, dict):
+        return _ENCODER.encode(made)
+    stored: dict[str, object] = {**made, "spec": with_defaults(made.get("spec"))}
+    return _ENCODER.encode(stored)
 
 
 def _with(given: ReservedPlace, kept: tuple[Operation, ...], pod: Pod, verdict: Verdict) -> Verdict:

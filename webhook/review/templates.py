@@ -1,7 +1,7 @@
-"""The pod templates of the objects that make pods, wherever their kind keeps them.
+"""The pod templates of the objects that make pods, wherever their kind has them.
 
-Checked here, a mistake is told to the person who wrote it. Checked on the pods only, it
-would surface as events of a controller that keeps trying.
+Checked here, a mistake is shown to the person who wrote it. Checked on the pods only, it
+would surface as Events of a controller that tries again and again.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from muster.injection.templates.decodingerrors import template_error
+from muster.injection.templates.manifests import without_nulls
 from muster.kube import wire
 from muster.workloads.dialect import PodTemplate
 from muster.workloads.dialects.batchjob import INDEXED, Job
@@ -18,15 +20,15 @@ from muster.workloads.dialects.jobset import JobSet
 
 @dataclass(frozen=True, slots=True)
 class ReviewedTemplate:
-    """One template: where it stands, and the dialect of the object that makes its pods.
+    """One template, or the metadata of an object where keys count for all of its templates."""
 
-    ``spec``: that of its pods; ``None`` where keys stand on an object and not on a template.
-    """
-
+    #: where its metadata stands in the object
     path: str
     metadata: wire.ObjectMeta
+    #: the dialect of the object that makes its pods
     made_by: str = ""
     placed_by_muster: bool = True
+    #: that of its pods; ``None`` where keys stand on an object and not on a template
     spec: wire.PodSpec | None = None
 
     @property
@@ -64,6 +66,24 @@ Reader = Callable[[bytes | msgspec.Raw], list[ReviewedTemplate]]
 def reader(group: str, resource: str) -> Reader | None:
     """Return what reads the templates of a resource, ``None`` for one without any."""
     return _READERS.get((group, resource))
+
+
+def read(reader: Reader, data: msgspec.Raw) -> tuple[list[ReviewedTemplate], bytes | msgspec.Raw]:
+    """Return the templates of an object, and the object as it could be read.
+
+    Custom resources may hold blocks that are null, which decoders of the API server take for
+    absent: such an object is returned without them. Raises ``TemplateError`` with the field that
+    cannot be read, and ``UNREADABLE``'s errors for what is no JSON object.
+    """
+    try:
+        return reader(data), data
+    except msgspec.ValidationError:
+        document = without_nulls(msgspec.json.decode(data))
+    plain = msgspec.json.encode(document)
+    try:
+        return reader(plain), plain
+    except msgspec.ValidationError as error:
+        raise template_error(error, document) from error
 
 
 def _controller(data: bytes | msgspec.Raw) -> list[ReviewedTemplate]:

@@ -5,7 +5,7 @@ or stored, and warnings and refusals go to standard error. With `--explain` the 
 with their reasons, and the values of the user that stay.
 
 exit status:
-  0  every document would be let in
+  0  every document would be let in; "skipped:" names those that hold no pod and no pod template
   1  a file or a profile cannot be used: the message names file, document and field
   2  the command line cannot be read
   3  a document, or its pods, would be refused; with --strict also one that is warned about
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         for file in arguments.file
         for outcome in injecting.outcomes(_named(file), _read(file), facts, arguments.namespace)
     ]
-    if not any(outcome.templates for outcome in outcomes):
-        raise Failure(f"{', '.join(map(_named, arguments.file))}: has no pod and no pod template")
+    if not outcomes:
+        raise Failure(f"{', '.join(map(_named, arguments.file))}: has no document")
     if arguments.json:
         print(json.dumps({"documents": [_as_json(outcome) for outcome in outcomes]}))
     elif arguments.explain:

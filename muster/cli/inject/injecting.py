@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -27,7 +28,7 @@ from muster.injection.templates.completion import (
     is_decided,
     is_queued,
     is_wanted,
-    sayings,
+    messages,
 )
 from muster.injection.templates.manifests import without_nulls
 from muster.workloads.devices.accelerators import load
@@ -41,6 +42,10 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, form) for tag, form in found if tag != "tag:yaml.org,2002:timestamp"]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+#: kinds whose pods come from a runtime, or from fields of the controller's own
+_UNSEEN: Final = frozenset({"TrainJob", "SparkApplication", "ScheduledSparkApplication"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +68,14 @@ class InjectedDocument:
         """Whether admission would refuse the document or its pods."""
         return any(each.injection.refusals for each in self.templates)
 
+    @property
+    def makes_unseen_pods(self) -> bool:
+        """Whether its controller makes pods of which the document holds no template."""
+        return not self.templates and self.name.partition(" ")[0] in _UNSEEN
+
     def messages(self) -> Iterator[tuple[str, str]]:
         """Yield refusals and warnings: ("refused" or "warning", text)."""
-        for kind, texts in sayings(self.templates).items():
+        for kind, texts in messages(self.templates).items():
             yield from ((kind, text) for text in texts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import yaml
 from rich.console import Console
@@ -16,7 +16,7 @@ from muster.injection.templates.completion import Completed
 
 _WIDTH = 96  # columns; the text before them fits on a terminal of 100
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_MESSAGES = {"refused": "bold red", "warning": "yellow"}
+_MESSAGES = {"refused": "bold red", "warning": "yellow", "skipped": "dim"}
 
 
 def manifests(outcomes: Sequence[InjectedDocument]) -> str:
@@ -28,7 +28,7 @@ def explained(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     """Print the changes of each document with their reasons, and a summary."""
     console = _console(color)
     for outcome in outcomes:
-        for line in _document(outcome):
+        for line in (*_document(outcome), *_message_lines(_skipped(outcome, outcomes))):
             console.print(line)
         console.print()
     console.print(_sum(outcomes))
@@ -38,9 +38,19 @@ def warned(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     """Print warnings and refusals on standard error, beside the manifests on standard output."""
     console = _console(color, stderr=True)
     for outcome in outcomes:
-        for kind, text in outcome.messages():
+        for kind, text in (*outcome.messages(), *_skipped(outcome, outcomes)):
             where = f"{outcome.where} ({outcome.name}): "
             console.print(Text.assemble(where, (f"{kind}: ", _MESSAGES[kind]), text))
+
+
+def _skipped(
+    outcome: InjectedDocument, outcomes: Sequence[InjectedDocument]
+) -> Iterator[tuple[str, str]]:
+    """Yield that a document has no pods, unless it is one that comes beside pods."""
+    if outcome.makes_unseen_pods:
+        yield "skipped", "has no pod template of its own: its pods are changed when they are made"
+    elif not any(each.templates for each in outcomes):
+        yield "skipped", "has no pod and no pod template"
 
 
 def _console(color: str, *, stderr: bool = False) -> Console:
@@ -62,10 +72,14 @@ def _document(outcome: InjectedDocument) -> Iterator[Text]:
         yield Text(f"  {line}", style=_STYLES.get(line[:1], ""))
     for same in _alike(outcome.templates):
         yield from _reasons(same, several=len(outcome.templates) > 1)
-    for kind, text in outcome.messages():
-        yield Text.assemble((f"{kind}: ", _MESSAGES[kind]), text)
+    yield from _message_lines(outcome.messages())
     if outcome.when:
         yield Text(f"happens {outcome.when}", style="dim")
+
+
+def _message_lines(messages: Iterable[tuple[str, str]]) -> Iterator[Text]:
+    for kind, text in messages:
+        yield Text.assemble((f"{kind}: ", _MESSAGES[kind]), text)
 
 
 def _alike(templates: Sequence[Completed]) -> list[list[Completed]]:

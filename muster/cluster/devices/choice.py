@@ -8,16 +8,20 @@
 - Whole devices of one pod come from as few NUMA nodes as possible, and from the one with the least
   room that suffices, so that a pod to come finds a whole one. The same decides between devices that
   are equal otherwise, and devices of another kind (a NIC beside a GPU) are taken from the same one.
+- Of a pod with containers that run one after another, a share goes where it adds least to what the
+  others take at other times (``muster.cluster.devices.phasedsearch``).
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.needs import DeviceShare, asks_of
+from muster.cluster.devices.instances import placed_share
+from muster.cluster.devices.needs import asks_of
 from muster.cluster.devices.onenode import WIDTH, Layout, LayoutNeed, PlacedShare, put, times
+from muster.cluster.devices.phasedsearch import PhasedSearch
+from muster.cluster.devices.phases import in_phases
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, Whole
-from muster.cluster.specs.deviceshape import DeviceShape, MigProfile
+from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
 _MILLI: Final = 1000
@@ -39,6 +43,8 @@ def choose(
     layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...]
 ) -> list[PlacedShare] | None:
     """Return shares in the order of the needs, ``None`` when there is no room for one of them."""
+    if len(needs) > 1 and in_phases(needs):
+        return PhasedSearch.of(layout, uses, needs, weight).shares()
     left = list(uses)
     order = sorted(range(len(needs)), key=lambda number: weight(needs[number].ask), reverse=True)
     found: dict[int, list[PlacedShare]] = {}
@@ -173,7 +179,7 @@ def _best(
         if not times(layout[device], left, device * WIDTH, one):
             continue
         shape = layout[device].shape
-        share, spoilt = _placed_share(shape, left, device, one)
+        share, spoilt = placed_share(shape, left, device, one)
         option = _Option(share, shape, spoilt, repeated=device in taken)
         numa = int(bool(near) and shape.numa not in near), len(free.get(shape.numa, ()))
         key = (*_preference(option, left, need, numa), device)
@@ -208,28 +214,3 @@ def _preference(
         return (int(option.repeated), numa[0], left[base + 2], numa[1])
     milli_left = _MILLI - left[base] - share.milli
     return (milli_left, option.shape.memory - left[base + 1] - share.memory, *numa)
-
-
-def _placed_share(
-    shape: DeviceShape, left: Sequence[int], device: int, one: DeviceShare
-) -> tuple[PlacedShare, int]:
-    if not one.masks:
-        return PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0), 0
-    used = left[device * WIDTH + 3]
-    spoilt, start, bits = min(
-        (_spoils(shape.placements, used, bits), -start, bits)
-        for start, bits in one.masks
-        if not bits & used
-    )
-    return PlacedShare(device, one.profile, -start, 0, 0, 0, bits), spoilt
-
-
-@lru_cache(maxsize=65536)
-def _spoils(profiles: tuple[MigProfile, ...], used: int, bits: int) -> int:
-    """Return the memory slices, over all profiles and places, that cannot be had any more."""
-    return sum(
-        mask.bit_count()
-        for profile in profiles
-        for _, mask in profile.masks
-        if not mask & used and mask & bits
-    )

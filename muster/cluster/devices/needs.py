@@ -17,7 +17,15 @@ is a share that takes everything.
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from muster.cluster.specs.deviceasks import DeviceAsk, Memory, MigAsk, Milli, SharedAsk, Whole
+from muster.cluster.specs.deviceasks import (
+    EVERY,
+    DeviceAsk,
+    Memory,
+    MigAsk,
+    Milli,
+    SharedAsk,
+    Whole,
+)
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
@@ -68,13 +76,27 @@ def wanted(ask: DeviceAsk) -> WantedShares:
 
 def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
     """Return all device asks of a class: those that its requests imply, then the explicit ones."""
+    return _implied(pod_class) + pod_class.devices.asks
+
+
+def phases_of(pod_class: PodClass) -> tuple[int, ...]:
+    """Return the bits of the phases in which a pod has each of ``asks_of``.
+
+    Requests are the most of all phases already.
+    """
+    explicit = pod_class.devices
+    if not explicit.phases:
+        return (1,) * len(asks_of(pod_class))
+    return (EVERY,) * len(_implied(pod_class)) + explicit.phases
+
+
+def _implied(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
     covered = pod_class.devices.covers
-    whole = tuple(
+    return tuple(
         Whole(name, amount)
         for name, amount in pod_class.requests
         if amount and "/" in name and name not in covered
     )
-    return whole + pod_class.devices.asks
 
 
 def share_of(ask: DeviceAsk, shape: DeviceShape) -> DeviceShare | None:

@@ -5,13 +5,19 @@ node's state: milli-devices, MiB, replicas, bits of MIG slices. A *placed share*
 a share on a certain device. ``choice`` says which device is the best one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Final, NamedTuple
 
-from muster.cluster.devices.needs import DeviceShare, asks_of, fits_model, share_of, unit, wanted
+from muster.cluster.devices.needs import (
+    DeviceShare,
+    asks_of,
+    fits_model,
+    phases_of,
+    share_of,
+    wanted,
+)
 from muster.cluster.specs.deviceasks import DeviceAsk, MigAsk
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
@@ -69,6 +75,8 @@ class LayoutNeed(NamedTuple):
     shares: tuple[DeviceShare | None, ...]
     #: Whether each share takes a whole device, so that all free devices are equally good.
     alone: bool
+    #: Bits of the phases of the pod in which it has the shares (``muster.cluster.devices.phases``).
+    phases: int = 1
 
 
 def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | None:
@@ -78,7 +86,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | No
     resource. Devices of another model than asked for are not suited.
     """
     found = []
-    for ask in asks_of(pod_class):
+    for ask, phases in zip(asks_of(pod_class), phases_of(pod_class), strict=True):
         how = wanted(ask)
         shares = tuple(
             share_of(ask, slot.shape) if fits_model(slot.shape, pod_class) else None
@@ -86,7 +94,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[LayoutNeed, ...] | No
         )
         if any(each is not None for each in shares):
             alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
-            found.append(LayoutNeed(ask, how.count, how.distinct, shares, alone))
+            found.append(LayoutNeed(ask, how.count, how.distinct, shares, alone, phases))
         elif how.hard or any(_is_about(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
@@ -147,15 +155,15 @@ def fits(
 ) -> bool:
     """Return whether all shares fit together.
 
-    ``anew``: the pod is not on the node yet. It is not placed where all computing power is taken,
-    even if it asks for none; a pod that is there already may have come before that.
+    ``anew``: the pod is not on the node yet. It is not placed where others have all computing
+    power, even if it asks for none; a pod that is there already may have come before that.
     """
     left = list(uses)
     for share in placed:
         slot, base = layout[share.device], share.device * WIDTH
         if not slot.healthy or left[base + 3] & share.mask:
             return False
-        if anew and share.milli == 0 and not share.mask and left[base] >= _MILLI:
+        if anew and share.milli == 0 and not share.mask and uses[base] >= _MILLI:
             return False
         put(left, share)
         if not _within(slot.shape, left, base):
@@ -174,91 +182,3 @@ def put(uses: list[int], share: PlacedShare) -> None:
     uses[base + 1] += share.memory
     uses[base + 2] += share.units
     uses[base + 3] |= share.mask
-
-
-# --- names ----------------------------------------------------------------------------
-
-
-def share_name(layout: Layout, names: Sequence[str], share: PlacedShare) -> str:
-    """Return what a share is called in a plan: the device, and the place of a MIG instance."""
-    if share.profile < 0:
-        return names[share.device]
-    profile = layout[share.device].shape.placements[share.profile]
-    return f"{names[share.device]}/{profile.name}@{share.start}"
-
-
-def named_shares(
-    layout: Layout, names: Sequence[str], needs: tuple[LayoutNeed, ...], named: Sequence[str]
-) -> list[PlacedShare] | None:
-    """Return the shares that ``named`` names for these needs, in their order.
-
-    ``None`` when Muster cannot have written these names for such a pod: their number is wrong, a
-    device is not on the node or does not suit, or one is named twice where that is not allowed.
-    """
-    if len(named) != sum(need.pieces for need in needs):
-        return None
-    index = {name: number for number, name in enumerate(names)}
-    placed: list[PlacedShare] = []
-    left = iter(named)
-    for need in needs:
-        mine = [named_share(layout, index, need, name) for name in islice(left, need.pieces)]
-        if need.distinct and len({share.device for share in mine if share}) < len(mine):
-            return None
-        for share in mine:
-            if share is None:
-                return None
-            placed.append(share)
-    return placed
-
-
-def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
-    """Return the device that a name is of, -1: unknown, and the place on it, "": all of it."""
-    device = index.get(name, -1)
-    if device >= 0 or "/" not in name:
-        return device, ""
-    base, _, place = name.rpartition("/")
-    return index.get(base, -1), place
-
-
-def named_share(
-    layout: Layout, index: Mapping[str, int], need: LayoutNeed, name: str
-) -> PlacedShare | None:
-    """Return the share that a name stands for, ``None`` where it does not suit the need.
-
-    ``index``: device name → its number in the layout.
-    """
-    device, place = locate(index, name)
-    one = need.shares[device] if device >= 0 else None
-    if one is None:
-        return None
-    if not one.masks:
-        return None if place else PlacedShare(device, -1, -1, one.milli, one.memory, one.units, 0)
-    return _instance_at(layout[device].shape, device, one.profile, place)
-
-
-def share_by_name(layout: Layout, index: Mapping[str, int], name: str) -> PlacedShare | None:
-    """Return the share that a name stands for, whatever its pod asked for.
-
-    ``None`` where the node has no such device. ``index``: device name → its number in the layout.
-    """
-    device, place = locate(index, name)
-    if device < 0:
-        return None
-    shape = layout[device].shape
-    if place:
-        placed = (_instance_at(shape, device, n, place) for n in range(len(shape.placements)))
-        return next(filter(None, placed), None)
-    bits = 0
-    for profile in shape.placements:
-        for _, mask in profile.masks:
-            bits |= mask
-    one = unit(shape)
-    return PlacedShare(device, -1, -1, one.milli, one.memory, one.units, bits)
-
-
-def _instance_at(shape: DeviceShape, device: int, number: int, place: str) -> PlacedShare | None:
-    profile = shape.placements[number]
-    for start, bits in profile.masks:
-        if place == f"{profile.name}@{start}":
-            return PlacedShare(device, number, start, 0, 0, 0, bits)
-    return None

@@ -21,17 +21,9 @@ from typing import NamedTuple
 
 from muster.cluster.devices.choice import choose
 from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Named, all_healthy, pack_claim
-from muster.cluster.devices.onenode import (
-    WIDTH,
-    Layout,
-    LayoutNeed,
-    PlacedShare,
-    fits,
-    named_share,
-    named_shares,
-    put,
-    share_by_name,
-)
+from muster.cluster.devices.onenode import WIDTH, Layout, LayoutNeed, PlacedShare, fits, put
+from muster.cluster.devices.phases import PodUse
+from muster.cluster.devices.sharenames import named_share, named_shares, share_by_name
 
 
 class PodDevices(NamedTuple):
@@ -120,17 +112,18 @@ class Settlement:
             self._take_named(having, having.planned)
             if having.as_planned:
                 return
-        left = list(given)
+        use, held = PodUse.of(having.wish.needs), [0] * len(given)
         for number, need in enumerate(having.wish.needs):
             mine = having.by_need[number]
-            for name in list(left):
+            for at, name in enumerate(given):
                 share = named_share(self._layout, self._index, need, name)
                 if share is None or len(mine) == need.pieces or _is_double(need, mine, share):
                     continue
-                left.remove(name)
-                self._book(having, mine, share)
-        for name in left:
-            extra = share_by_name(self._layout, self._index, name)
+                if not held[at] & need.phases:
+                    held[at] |= need.phases
+                    self._book(having, mine, use.add(share, need.phases))
+        for at, name in enumerate(given):
+            extra = None if held[at] else share_by_name(self._layout, self._index, name)
             if extra is not None and extra.device not in {share.device for share in having.firm}:
                 self._book(having, having.beside, extra)
 

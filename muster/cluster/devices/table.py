@@ -50,12 +50,11 @@ from muster.cluster.devices.onenode import (
     LayoutNeed,
     PlacedShare,
     fits,
-    named_shares,
     needs_of,
     put,
-    share_name,
 )
 from muster.cluster.devices.settlement import PodDevices, Settlement
+from muster.cluster.devices.sharenames import named_shares, share_name
 from muster.cluster.devices.view import DeviceView, pack_state, spec_of
 from muster.cluster.events import DeviceSpec
 from muster.cluster.ids import NO_ROW, PodUid

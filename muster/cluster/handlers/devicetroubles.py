@@ -16,15 +16,8 @@ from typing import Final
 
 from muster.cluster.devices.choice import choose
 from muster.cluster.devices.claims import PRESUMED, Named, PackedClaim, all_healthy
-from muster.cluster.devices.onenode import (
-    WIDTH,
-    Layout,
-    PlacedShare,
-    fits,
-    locate,
-    put,
-    share_by_name,
-)
+from muster.cluster.devices.onenode import WIDTH, Layout, PlacedShare, fits, put
+from muster.cluster.devices.sharenames import locate, share_by_name
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.model import Model

@@ -7,12 +7,8 @@ it changes anything: a plan is held whole or not at all.
 from dataclasses import dataclass, field
 
 from muster.cluster.devices.choice import choose
-from muster.cluster.devices.onenode import (
-    fits,
-    named_shares,
-    needs_known_devices,
-    put,
-)
+from muster.cluster.devices.onenode import fits, needs_known_devices, put
+from muster.cluster.devices.sharenames import named_shares
 from muster.cluster.effects import CapacityFreed, EventOutcome, GangChanged
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (

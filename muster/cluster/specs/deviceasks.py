@@ -1,6 +1,10 @@
 """Device asks as values; what they mean is in ``muster.cluster.devices.needs``."""
 
 from dataclasses import dataclass
+from typing import Final
+
+EVERY: Final = -1
+"""All phases of a pod: held from its first container to its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ DeviceAsk = Whole | SharedAsk | Milli | Memory | MigAsk
 class DeviceAsks:
     """What a pod class asks of devices beyond its requests."""
 
-    #: One per container that asks, in the order of the containers.
+    #: One per container that asks, in the order of the containers; then what init containers ask
+    #: beyond them.
     asks: tuple[DeviceAsk, ...] = ()
     #: Requested resources that the asks describe; every other extended resource means whole
     #: devices.
@@ -90,6 +95,10 @@ class DeviceAsks:
     problems: tuple[str, ...] = ()
     #: Resource names that kube-scheduler is set to ignore; not in the requests.
     uncounted: tuple[str, ...] = ()
+    #: For each ask the bits of the phases of the pod in which its container runs: bit 0 with the
+    #: containers, another one for each init container that asks; ``EVERY`` for all. Empty where
+    #: all run together.
+    phases: tuple[int, ...] = ()
 
 
 NO_ASKS = DeviceAsks()

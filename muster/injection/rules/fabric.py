@@ -184,7 +184,7 @@ class _Work:
         """Yield a warning for each list of directories of the user's that lacks a needed one."""
         for place in self.targets if self.injected.paths else ():
             container = container_at(self.subject.pod, place)
-            own = {e.name: e.value for e in container.env if not bytes(e.value_from)}
+            own = {e.name: e.value for e in container.env if e.value_from is None}
             for name, path in self.injected.paths.items():
                 if path not in own.get(name, path).split(":"):
                     where = f"container {container.name}: {name}"

@@ -34,20 +34,22 @@ By default only jobs with a queue are completed (``queued``): they have been cha
 webhook anyway, and nobody else gains by it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
+from muster.injection.checks.arguments import nodes
 from muster.injection.choosing.choice import choose, fitting, pool, told_labels
-from muster.injection.errors import TemplateError
 from muster.injection.patching.operations import Operation, pointer
-from muster.injection.patching.pointers import Json
+from muster.injection.patching.pointers import Json, Path
 from muster.injection.podview import PodView
 from muster.injection.profiles.clusterprofile import Templates
 from muster.injection.run import Injection, inject
 from muster.injection.subject import Facts, Gang, Subject, gang_of
+from muster.injection.templates.decodingerrors import template_error
 from muster.injection.templates.manifests import PodTemplate, templates
 from muster.injection.templates.trainjob import trained
 from muster.kube import names, wire
@@ -59,6 +61,7 @@ INJECT_TEMPLATE: Final = (
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"  # kueue pkg/controller/constants
 PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 _FACTORIES: Final = frozenset({"CronJob"})  # controllers that never look at what they have made
+_WORKERS: Final = "workerTemplate"  # of a LeaderWorkerSet, whose size counts the leader, too
 # Kinds that run anew what they have made when their template changes: a manifest applied again
 # without the additions would restart it. They are completed only where somebody asks for it.
 _RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
@@ -66,10 +69,11 @@ _RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """One pod or template, and what happens to it. ``subject``: as the checks saw it."""
+    """One pod or template, and what happens to it."""
 
     template: PodTemplate
     injection: Injection
+    #: the pod as the checks saw it
     subject: Subject
 
     def operations(self) -> Iterator[Operation]:
@@ -87,33 +91,53 @@ class Completed:
                 yield msgspec.structs.replace(operation, path=prefix + operation.path)
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadTemplate:
+    """A template, decoded twice: as injection and as the dialects read pods."""
+
+    template: PodTemplate
+    view: PodView
+    pod: wire.Pod
+
+    @classmethod
+    def of(cls, template: PodTemplate) -> "_ReadTemplate":
+        """Return it read; raises ``TemplateError`` with the field that is of no pod."""
+        try:
+            view = msgspec.convert(template.pod, PodView)
+            return cls(template, view, msgspec.convert(template.pod, wire.Pod))
+        except msgspec.ValidationError as error:
+            raise template_error(error, template.document, template.path) from error
+
+
 def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
     """Return what every pod and template of a decoded document gets.
 
-    ``namespace``: of the objects. Raises ``TemplateError`` with the field for what is no pod.
+    ``namespace``: of the objects. Raises ``TemplateError`` with the field that is of no pod, or
+    that its kind does not have.
     """
-    found = [_completed(template, namespace, facts) for template in templates(document)]
-    try:
-        training = trained(document, namespace, facts)
-    except msgspec.ValidationError as error:
-        raise _wrong("spec.trainer", error) from error
+    read = [_ReadTemplate.of(template) for template in templates(document)]
+    by_owner = defaultdict[Path, list[_ReadTemplate]](list)
+    for each in read:
+        by_owner[each.template.owner].append(each)
+    found = [_completed(each, by_owner[each.template.owner], namespace, facts) for each in read]
+    training = trained(document, namespace, facts)
     return [*found, Completed(*training)] if training else found
 
 
-def sayings(found: Sequence[Completed]) -> dict[str, list[str]]:
-    """Return what is said of all templates, ``refused`` and ``warning``, each text once.
+def messages(found: Sequence[Completed]) -> dict[str, list[str]]:
+    """Return the messages about all templates, ``refused`` and ``warning``, each text once.
 
-    Roles mostly share one template: the first that a text is said of is named.
+    Roles mostly share one template: the first that a text is about is named.
     """
-    told: dict[tuple[str, str], list[str]] = {}
+    about: dict[tuple[str, str], list[PodTemplate]] = {}
     for each in found:
         of = (("refused", each.injection.refusals), ("warning", each.injection.warnings))
         for kind, text in ((kind, text) for kind, texts in of for text in texts):
-            told.setdefault((kind, text), []).append(each.template.where)
+            about.setdefault((kind, text), []).append(each.template)
     result: dict[str, list[str]] = {"refused": [], "warning": []}
-    for (kind, text), where in told.items():
-        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
-        result[kind].append(f"{where[0]}{more}: {text}" if where[0] else text)
+    for (kind, text), where in about.items():
+        others = f" (also in {len(where) - 1} more)" if len(where) > 1 else ""
+        result[kind].append(f"{where[0].within(text)}{others}")
     return result
 
 
@@ -164,17 +188,38 @@ def is_decided(found: Completed) -> bool:
     )
 
 
-def _completed(template: PodTemplate, namespace: str, facts: Facts) -> Completed:
-    try:
-        view = msgspec.convert(template.pod, PodView)
-        pod = msgspec.convert(template.pod, wire.Pod)
-        told = _described(template)
-    except msgspec.ValidationError as error:
-        raise _wrong(template.where, error) from error
-    meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
-    gang = _gang(msgspec.structs.replace(pod, metadata=meta), told, template)
+def _completed(
+    read: _ReadTemplate, siblings: Sequence[_ReadTemplate], namespace: str, facts: Facts
+) -> Completed:
+    template, view = read.template, read.view
+    meta = msgspec.structs.replace(read.pod.metadata, namespace=namespace)
+    pod = msgspec.structs.replace(read.pod, metadata=meta)
+    said = _described(template)
+    gang = _gang(pod, said, template)
+    if gang is not None:
+        sizes = {gang.size, said.size} - {None}
+        gang = replace(gang, counts=_meeting(read, siblings, sizes))
     injection = inject(view, namespace, facts, gang)
     return Completed(template, injection, Subject.of(view, namespace, facts, gang))
+
+
+def _meeting(
+    read: _ReadTemplate, siblings: Sequence[_ReadTemplate], sizes: Collection[int | None]
+) -> tuple[int, ...]:
+    """Return how many pods may meet in one rendezvous with those of a template.
+
+    The Job's, the role's, all of the object's, or those of the roles that start one at all.
+    ``sizes``: of the gang, by the pods' labels and by the object.
+    """
+    starting = [
+        each.template.pods
+        for each in siblings
+        if any(nodes(container) is not None for container in each.view.spec.containers)
+    ]
+    found = {*read.template.together, sum(starting), sum(each.template.pods for each in siblings)}
+    if read.template.path[-1:] == (_WORKERS,):
+        found |= {count - 1 for count in read.template.together}  # without the leader
+    return tuple(sorted({count for count in (*found, *sizes) if count}))
 
 
 def _described(template: PodTemplate) -> Described:
@@ -182,19 +227,22 @@ def _described(template: PodTemplate) -> Described:
     api_version, kind = found.get("apiVersion"), found.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return Described(known=False)
-    return described(api_version, kind, found)
+    try:
+        return described(api_version, kind, found)
+    except msgspec.ValidationError as error:
+        raise template_error(error, template.document, template.owner) from error
 
 
-def _gang(pod: wire.Pod, told: Described, template: PodTemplate) -> Gang | None:
-    """Return the gang that the pods will be in, as their own labels will tell then.
+def _gang(pod: wire.Pod, said: Described, template: PodTemplate) -> Gang | None:
+    """Return the gang that the pods will be in, as their own labels will say later.
 
     Of a kind that nobody here knows, several equal pods are taken for one.
     """
     own = gang_of(pod)
     if own is not None:
-        return own if own.size else Gang(own.dialect, None, told.size)
-    if told.known:
-        return Gang(told.dialect, None, told.size) if told.dialect else None
+        return replace(own, is_open=own.size is None)
+    if said.known:
+        return Gang(said.dialect) if said.dialect else None
     return Gang("manifest", template.pods) if template.pods > 1 else None
 
 
@@ -210,11 +258,4 @@ def _meta(document: Mapping[str, Json]) -> wire.ObjectMeta:
     try:
         return msgspec.convert(document.get("metadata") or {}, wire.ObjectMeta)
     except msgspec.ValidationError as error:
-        raise _wrong("metadata", error) from error
-
-
-def _wrong(where: str, error: msgspec.ValidationError) -> TemplateError:
-    """Return msgspec's words ("… - at `$.spec.x`") with the field as people look for it."""
-    problem, _, at = str(error).partition(" - at `")
-    inner = at.rstrip("`").removeprefix("$")
-    return TemplateError(f"{where}{inner}".removeprefix("."), problem)
+        raise template_error(error, dict(document), ("metadata",)) from error

@@ -20,10 +20,12 @@ import msgspec
 from muster.injection.patching.operations import Operation, pointer
 from muster.injection.patching.pointers import Json
 from muster.injection.patching.record import InjectionRecord
-from muster.injection.podview import PodView
+from muster.injection.podview import Container, EnvVar, PodView, Resources, Spec
 from muster.injection.run import Injection, inject
 from muster.injection.subject import Facts, Gang, Subject
+from muster.injection.templates.decodingerrors import template_error
 from muster.injection.templates.manifests import PodTemplate
+from muster.kube.wire import Wire
 
 KIND: Final = "TrainJob"
 _PATH: Final = ("spec", "trainer")
@@ -32,23 +34,38 @@ _FROM: Final = pointer("spec", "containers", "0", "resources")
 _TO: Final = pointer("resourcesPerNode")
 _FIELD: Final = f"containers[{_NODE}].resources["
 
+#: how messages about the container begin, and about the trainer
+_FIELDS: Final = (
+    (f"containers[{_NODE}].resources", ".resourcesPerNode"),
+    ("spec.containers[*].resources", ".resourcesPerNode"),
+    (f"containers[{_NODE}]", ""),
+)
+
+
+class _Trainer(Wire, frozen=True):
+    """trainer.kubeflow.org/v1alpha1 Trainer, the fields of the container that it becomes."""
+
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    resources_per_node: Resources = Resources()
+
 
 def trained(
     document: Json, namespace: str, facts: Facts
 ) -> tuple[PodTemplate, Injection, Subject] | None:
     """Return what a TrainJob's trainer gets, ``None`` for what is none or says no resources.
 
-    Raises ``msgspec.ValidationError`` where the trainer cannot be read.
+    Raises ``TemplateError`` with the field of the trainer that cannot be read.
     """
     trainer = _trainer(document)
     if not trainer or not trainer.get("resourcesPerNode"):
         return None
-    view = msgspec.convert({"spec": {"containers": [_container(trainer)]}}, PodView)
+    view = PodView(spec=Spec(containers=(_container(trainer, document),)))
     nodes = trainer.get("numNodes")
-    made = nodes if isinstance(nodes, int) else None
-    gang = Gang(KIND.lower(), None, made)
+    gang = Gang(KIND.lower(), counts=(nodes,) if isinstance(nodes, int) and nodes > 0 else ())
     decided = inject(view, namespace, facts, gang)
-    template = PodTemplate(document, _PATH, made or 1)
+    template = PodTemplate(document, _PATH, gang.counts)
     return template, _resources_of(decided), Subject.of(view, namespace, facts, gang)
 
 
@@ -59,9 +76,19 @@ def _trainer(document: Json) -> Mapping[str, Json]:
     return trainer if is_one and isinstance(trainer, dict) else {}
 
 
-def _container(trainer: Mapping[str, Json]) -> dict[str, Json]:
-    own = {key: trainer[key] for key in ("command", "args", "env") if key in trainer}
-    return {"name": _NODE, **own, "resources": trainer["resourcesPerNode"]}
+def _container(trainer: Mapping[str, Json], document: Json) -> Container:
+    """Return the trainer as the container that it becomes."""
+    try:
+        own = msgspec.convert(trainer, _Trainer)
+    except msgspec.ValidationError as error:
+        raise template_error(error, document, _PATH) from error
+    return Container(
+        name=_NODE,
+        command=own.command,
+        args=own.args,
+        env=own.env,
+        resources=own.resources_per_node,
+    )
 
 
 def _resources_of(decided: Injection) -> Injection:
@@ -71,12 +98,21 @@ def _resources_of(decided: Injection) -> Injection:
         for each in decided.operations
         if _is_resource(each)
     )
-    told = {
+    fields = {
         source: tuple(name for name in names if name.startswith(_FIELD))
         for source, names in decided.record.set.items()
     }
-    record = InjectionRecord({source: names for source, names in told.items() if names})
-    return Injection(operations, record, decided.warnings, decided.refusals)
+    record = InjectionRecord({source: names for source, names in fields.items() if names})
+    warnings, refusals = map(_of_trainer, decided.warnings), map(_of_trainer, decided.refusals)
+    return Injection(operations, record, tuple(warnings), tuple(refusals), decided.found)
+
+
+def _of_trainer(text: str) -> str:
+    """Return a message about the container as one about ``spec.trainer``."""
+    for container, trainer in _FIELDS:
+        if text.startswith(container):
+            return trainer + text.removeprefix(container)
+    return text
 
 
 def _is_resource(operation: Operation) -> bool:

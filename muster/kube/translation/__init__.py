@@ -4,6 +4,7 @@
 ``podclass``               pod specification → ``PodClass``
 ``requests``               what a pod asks for, counted as kube-scheduler counts it
 ``selectors``              selectors, tolerations and ports in one normal form
+``serverdefaults``         what the API server fills in when a pod is created
 ``volumes``                what a pod's volumes say about where it may run
 ``planannotation``         the annotation ``muster.dev/plan``, and the pin
 ``allocationsannotation``  the annotation ``muster.dev/node-allocations``

@@ -18,7 +18,8 @@ those that the kubelet allocated and those in effect. Once the kubelet has decla
 infeasible, the specification does not count.
 
 Requests that follow from limits alone are filled in by the API server when the pod is
-created (and by the webhook's caller for templates), so they are not derived here.
+created, so they are not derived here; ``muster.kube.translation.serverdefaults`` does that for
+pods that are not stored yet.
 """
 
 from collections.abc import Iterable, Mapping

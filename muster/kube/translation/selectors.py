@@ -126,7 +126,8 @@ def taint(source: wire.Taint) -> Taint:
 def host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     """Return the node ports a pod claims (upstream ``util.GetHostPorts``).
 
-    With ``hostNetwork`` the API server has set every ``hostPort`` to its container port.
+    With ``hostNetwork`` the API server has set every ``hostPort`` to its container port
+    (``muster.kube.translation.serverdefaults``).
     Init containers claim theirs only when they keep running (sidecars).
     """
     running = (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always"))

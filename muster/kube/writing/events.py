@@ -48,7 +48,13 @@ class Regarding:
     kind: str
     namespace: str
     name: str
+    #: "" for an object that is being created
     uid: str
+
+    @property
+    def identity(self) -> str:
+        """Return what tells the object from all others."""
+        return self.uid or f"{self.api_version}/{self.kind}/{self.namespace}/{self.name}"
 
     @classmethod
     def pod(cls, namespace: str, name: str, uid: str) -> "Regarding":
@@ -157,7 +163,7 @@ class EventRecorder:
         """Count one occurrence. ``reason`` and ``action``: CamelCase words of a fixed set."""
         if self._wanted is not None and not self._wanted():
             return
-        key = (regarding.uid, reason, action)
+        key = (regarding.identity, reason, action)
         series = self._waiting.get(key) or self._written.pop(key, None)
         if series is None:
             if not self._make_room():

@@ -6,12 +6,13 @@
     annotations (KAI) ─────────────────► one ask ──────┼─► DeviceAsks (or problems)
     models, tiers ─────────────────────────────────────┘
 
-Webhook and extender call the same function, so what one lets in the other can place. An
-init container's ask that no other container covers is held beside theirs: it ends before
-they start, but its devices may not be theirs.
+Webhook and extender call the same function, so what one lets in the other can place. Init
+containers end before the containers start, so what they ask is held at other times (*phases*,
+``muster.cluster.devices.phases``). What is counted in pieces, such as MIG instances, is asked for
+in the largest number of all phases, as kube-scheduler counts it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from muster.cluster.specs.deviceasks import (
@@ -26,12 +27,14 @@ from muster.cluster.specs.deviceasks import (
 from muster.kube import wire
 from muster.kube.quantity import NANOS, QuantityError, parse, to_nanos
 from muster.workloads.devices.accelerators import Accelerators
+from muster.workloads.devices.containertimes import TimedAsk, timed
 from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, SharingNames
 from muster.workloads.wholenumbers import whole
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
 MIG_PREFIX: Final = "nvidia.com/mig-"
 _SHARED_SUFFIX: Final = ".shared"
+_SIDECAR: Final = "Always"  # restartPolicy of an init container that keeps running
 _MIB: Final = 1 << 20
 _WHOLE_PERCENT: Final = 100
 _MOST: Final = 1 << 16  # devices on a node, generously
@@ -63,14 +66,16 @@ class DeviceReader:
     def asks(self, pod: wire.Pod) -> DeviceAsks:
         """Return what a pod asks of devices beyond whole ones."""
         problems: list[str] = []
-        asks, covers, ways = self._containers(pod, problems)
+        found, covers, ways = self._containers(pod, problems)
         try:
-            asks += self._annotated(pod, asks)
+            found += [TimedAsk(ask) for ask in self._annotated(pod, found)]
         except ContradictionError as error:
             problems.append(str(error))
         file = self._names.file
+        phases = tuple(each.phases for each in found)
         return DeviceAsks(
-            asks=tuple(asks),
+            asks=tuple(each.ask for each in found),
+            phases=phases if len(set(phases)) > 1 else (),
             covers=tuple(sorted(covers)),
             models=_listed(pod.metadata, file.models),
             avoided=_listed(pod.metadata, file.avoided),
@@ -115,24 +120,23 @@ class DeviceReader:
 
     def _containers(
         self, pod: wire.Pod, problems: list[str]
-    ) -> tuple[list[DeviceAsk], set[str], list[SharingNames]]:
+    ) -> tuple[list[TimedAsk], set[str], list[SharingNames]]:
         spec, labels = pod.spec, pod.metadata.labels
-        sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
-        first = [c for c in spec.init_containers if c.restart_policy != "Always"]
         amounts = {c.name: amounts_of(c) for c in (*spec.containers, *spec.init_containers)}
         ways = [way for each in amounts.values() for way in self._ways(each)]
         covers = {name for way in ways for name in way.names}
         covers |= {name for each in amounts.values() for name in each if _replica_of(name)}
-        asks: list[DeviceAsk] = []
-        for container in (*spec.containers, *sidecars, *first):
+
+        def asks(container: wire.Container) -> list[DeviceAsk]:
             try:
-                mine = list(self._container(container.name, amounts, covers, labels))
+                return list(self._container(container.name, amounts, covers, labels))
             except ContradictionError as error:
                 problems.append(str(error))
-                continue
-            running = container not in first
-            asks += [ask for ask in mine if running or not any(_covers(o, ask) for o in asks)]
-        return asks, covers, ways
+                return []
+
+        running = [ask for container in spec.containers for ask in asks(container)]
+        first = [(each.restart_policy == _SIDECAR, asks(each)) for each in spec.init_containers]
+        return timed(running, first), covers, ways
 
     def _container(
         self, name: str, every: Mapping[str, Amounts], covers: set[str], labels: Labels
@@ -176,7 +180,7 @@ class DeviceReader:
 
     # --- annotations ------------------------------------------------------------------
 
-    def _annotated(self, pod: wire.Pod, others: list[DeviceAsk]) -> list[DeviceAsk]:
+    def _annotated(self, pod: wire.Pod, others: Sequence[TimedAsk]) -> list[DeviceAsk]:
         meta = pod.metadata.annotations
         found: list[DeviceAsk] = []
         for way in self._names.file.annotations:
@@ -387,25 +391,6 @@ def _replica_of(resource: str) -> bool:
     """Tell whether a resource means something else than devices of its own."""
     cut = resource.startswith(MIG_PREFIX) and not resource.endswith(_SHARED_SUFFIX)
     return cut or resource == NVIDIA_SHARED
-
-
-def _covers(one: DeviceAsk, other: DeviceAsk) -> bool:
-    """Tell whether the devices of one ask would do for the other as well."""
-    match one, other:
-        case Milli(), Milli():
-            return (
-                one.family == other.family and one.count >= other.count and one.milli >= other.milli
-            )
-        case Memory(), Memory():
-            return (
-                one.family == other.family
-                and one.count >= other.count
-                and (one.mib, one.percent, one.cores) >= (other.mib, other.percent, other.cores)
-                and one.cores >= other.cores
-                and one.percent >= other.percent
-            )
-        case _:
-            return one == other
 
 
 def _listed(meta: wire.ObjectMeta, keys: tuple[Key, ...]) -> tuple[str, ...]:

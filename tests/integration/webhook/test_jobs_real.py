@@ -14,6 +14,7 @@ import pytest_asyncio
 import yaml
 from support.dialects.customkinds import install
 from support.pods.jobs import job, of_kind, train_job
+from support.pods.podschema import ENV_SOURCES, FIELDS, PodField
 from support.pods.webhookpods import CONFIG, PODS, pod, until_gated, write
 from support.webhooks.webhookprocess import running
 
@@ -21,6 +22,7 @@ from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
 from loadtest.testbed.controlplane import crds
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.injection.templates.manifests import templates
+from webhook.facts.templateevents import REASON
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -34,7 +36,9 @@ spec:
 """
 NIC = "rdma/roce_v2"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 CUSTOM = {"JobSet": "jobset.x-k8s.io", "PyTorchJob": "kubeflow.org", "RayCluster": "ray.io"}
+UNTYPED = "AppWrapper"  # its templates have no schema
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -49,6 +53,19 @@ async def webhook(
         async with plane.api() as api:
             await until_gated(api)
         yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def paths(plane: ControlPlane, webhook: str) -> dict[str, str]:
+    """Where objects of other projects' kinds are created, by kind."""
+    assert webhook
+    objects = {kind: of_kind(kind) for kind in (*CUSTOM, UNTYPED)}
+    async with plane.api() as api:
+        plurals = await install(api, await asyncio.to_thread(crds.ensure), objects.values())
+    return {
+        kind: f"/apis/{objects[kind]['apiVersion']}/namespaces/default/{plural}"
+        for (_, kind), plural in plurals.items()
+    }
 
 
 def in_default(document: JSON) -> JSON:
@@ -98,23 +115,66 @@ async def test_a_pod_of_a_completed_template_only_gets_its_gate(api: Api) -> Non
     assert created["metadata"]["annotations"] == template["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("kind", sorted(CUSTOM))
 async def test_the_schemas_of_other_projects_take_what_is_added(
-    api: Api,
+    api: Api, paths: dict[str, str], kind: str
 ) -> None:
-    objects = {kind: in_default(of_kind(kind, queue="research")) for kind in CUSTOM}
-    plurals = await install(api, await asyncio.to_thread(crds.ensure), objects.values())
-    for kind, document in objects.items():
-        plural = plurals[CUSTOM[kind], kind]
-        path = f"/apis/{document['apiVersion']}/namespaces/default/{plural}"
-        made = await api.create(f"{path}?dryRun=All&fieldValidation=Strict", document)
-        assert any(NIC in amounts for amounts in asked(made)), yaml.safe_dump(made)
+    document = in_default(of_kind(kind, queue="research"))
+    made = await api.create(f"{paths[kind]}?dryRun=All&fieldValidation=Strict", document)
+    assert any(NIC in amounts for amounts in asked(made)), yaml.safe_dump(made)
 
 
 async def test_a_refused_job_says_which_template_and_why(api: Api) -> None:
     wrong = in_default(job())
     wrong["spec"]["template"]["metadata"] = {"annotations": {"muster.dev/fabric": "token-ring"}}
-    with pytest.raises(ApiFailed, match=r"spec\.template: metadata\.annotations\[muster\.dev/fab"):
+    with pytest.raises(ApiFailed, match=r"spec\.template\.metadata\.annotations\[muster\.dev/fab"):
         await api.create(f"{JOBS}?dryRun=All", wrong)
+
+
+async def test_the_api_server_knows_every_field_that_a_template_is_tried_with(api: Api) -> None:
+    """Else ``support.pods.podschema`` would try fields that no user can write."""
+    for field in FIELDS:
+        document = in_default(job("research"))
+        field.put(document["spec"]["template"])
+        problem = ""
+        try:
+            made = await api.create(f"{JOBS}?dryRun=All&fieldValidation=Strict", document)
+            assert [amounts[NIC] for amounts in asked(made)] == ["1"], field
+        except ApiFailed as error:
+            problem = str(error)  # of its value, beside the rest of the Job
+        assert "strict decoding" not in problem, field
+        assert "cannot be handled as" not in problem, field
+
+
+@pytest.mark.parametrize("source", ["fieldRef", "resourceFieldRef", "secretKeyRef"])
+@pytest.mark.parametrize("kind", sorted(CUSTOM))
+async def test_a_variable_from_elsewhere_does_not_keep_a_template_from_being_completed(
+    api: Api, paths: dict[str, str], kind: str, source: str
+) -> None:
+    document = in_default(of_kind(kind, queue="research"))
+    for each in templates(document):
+        PodField(
+            "spec.containers[].env", [{"name": "A", "valueFrom": {source: ENV_SOURCES[source]}}]
+        ).put(each.pod)
+    made = await api.create(f"{paths[kind]}?dryRun=All&fieldValidation=Strict", document)
+    assert any(NIC in amounts for amounts in asked(made))
+
+
+async def test_an_object_whose_template_cannot_be_read_is_let_in_with_an_event(
+    api: Api, paths: dict[str, str]
+) -> None:
+    document = in_default(of_kind(UNTYPED, queue="research"))
+    (each,) = templates(document)
+    PodField("metadata.labels", {"rev": 7}).put(each.pod)
+    before = await api.get(EVENTS)
+    made = await api.create(paths[UNTYPED], document)
+    assert templates(made)[0].pod["metadata"] == {"labels": {"rev": 7}}
+    async with asyncio.timeout(60):
+        async for _, event in api.watch(EVENTS, before["metadata"]["resourceVersion"]):
+            if event["reason"] == REASON:
+                break
+    assert event["regarding"]["name"] == "llama"
+    assert "metadata.labels.rev: Expected `str`, got `int`" in event["note"]
 
 
 async def test_a_job_without_accelerators_is_not_sent_to_us(api: Api) -> None:

@@ -20,14 +20,9 @@ from support.clusters.devicekinds import DEVICES, PODS, gpu_node
 from loadtest.testbed.oracles.placement.plans import verify
 from muster.cluster.devices.choice import choose, room
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import (
-    WIDTH,
-    Layout,
-    needs_of,
-    put,
-    share_name,
-)
+from muster.cluster.devices.onenode import WIDTH, Layout, needs_of, put
 from muster.cluster.devices.rooms import UNLIMITED, by_state
+from muster.cluster.devices.sharenames import share_name
 from muster.cluster.events import (
     Assignment,
     DeviceSpec,

@@ -45,6 +45,7 @@ async def grant(plane: ControlPlane) -> None:
             _rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
             _rule("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
             _rule("", "secrets"),
+            _rule("events.k8s.io", "events"),
         ],
         EXTENDER_USER: [_rule("", "pods")],
         "user": [

@@ -124,7 +124,7 @@ async def test_a_defect_in_a_mutation_lets_the_pod_through_with_a_warning(
     assert response["allowed"]
     assert "patch" not in response
     assert response["warnings"] == [
-        "Muster's webhook failed on this pod and left it unchanged; see its log"
+        "Muster's webhook failed on this object and left it unchanged; see its log"
     ]
     assert "mutation failed" in caplog.text
 

@@ -1,6 +1,5 @@
 """Objects that make pods, as they are created: what their author hears, what a queue will count."""
 
-import contextlib
 import json
 
 import jsonpatch
@@ -19,13 +18,13 @@ from muster.injection.run import inject
 from muster.injection.subject import Facts, Gang
 from muster.injection.templates.manifests import templates
 from muster.workloads.managedpods import ManagedPolicy
-from webhook.errors import MalformedReview
 from webhook.metrics import Metrics
 from webhook.review.admission import admit_mutating
-from webhook.review.injectionmode import Mode
+from webhook.review.injectionmode import Early, Mode
 from webhook.review.validation import ValidationRules
 from webhook.review.wire import (
     ALLOWED,
+    WARNING_CHARS,
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
@@ -223,7 +222,7 @@ def test_the_author_of_a_job_hears_what_its_pods_would_tell_a_controller() -> No
     container = wrong["spec"]["template"]["spec"]["containers"][0]
     container["command"] = ["torchrun", "--nnodes=8", "--rdzv-endpoint=${MASTER_ADDR}:29500"]
     braces, nodes = admitted(wrong).warnings
-    assert braces.startswith("spec.template: containers[main]: ${MASTER_ADDR} is not expanded")
+    assert braces.startswith("spec.template.spec.containers[main]: ${MASTER_ADDR} is not expanded")
     assert "--nnodes 8 but the gang has 4 members" in nodes
 
 
@@ -233,7 +232,7 @@ def test_a_job_whose_pods_would_be_refused_is_refused() -> None:
     worker["metadata"] = {"annotations": {"muster.dev/fabric": "token-ring"}}
     verdict = admitted(wrong)
     assert not verdict.allowed
-    assert verdict.message.startswith("spec.pytorchReplicaSpecs.Worker.template: metadata.")
+    assert verdict.message.startswith("spec.pytorchReplicaSpecs.Worker.template.metadata.")
 
 
 def test_a_job_whose_pods_come_one_by_one_hears_nothing_of_fabrics() -> None:
@@ -268,7 +267,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.sampled_from(["Job", *KINDS]), ANYTHING, ANYTHING, st.data())
-def test_whatever_an_object_holds_it_gets_a_verdict_or_is_called_unreadable(
+def test_whatever_an_object_holds_it_gets_a_verdict(
     kind: str, spec: Json, strange: Json, data: st.DataObject
 ) -> None:
     document = job("q") if kind == "Job" else of_kind(kind, queue="q")
@@ -278,15 +277,43 @@ def test_whatever_an_object_holds_it_gets_a_verdict_or_is_called_unreadable(
             each.pod["spec"] = {"containers": [strange], "initContainers": spec}
     else:
         document[where] = spec
-    with contextlib.suppress(MalformedReview):
-        verdict = admitted(document)
-        assert verdict.allowed or verdict.message
+    verdict = admitted(document)
+    assert verdict.allowed or verdict.message
 
 
-def test_an_object_as_deep_as_a_stack_is_called_unreadable() -> None:
+def test_an_object_as_deep_as_a_stack_is_let_in_with_a_warning() -> None:
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
-    with pytest.raises(MalformedReview, match="object Job team-a/llama cannot be read"):
-        admit_mutating(review("Job", deep.encode()), ManagedPolicy(), ValidationRules(), ROCE)
+    request = review("Job", deep.encode())
+    verdict, done = admit_mutating(request, ManagedPolicy(), ValidationRules(), ROCE)
+    assert verdict.allowed
+    (warning,) = verdict.warnings
+    assert warning.startswith("Job team-a/llama cannot be read: ")
+    assert (done.templates, done.uncompleted) == ("unreadable", warning)
+
+
+def test_the_warning_names_the_field_that_cannot_be_read_and_what_is_missing() -> None:
+    wrong = of_kind("AppWrapper", queue="q")
+    pod = wrong["spec"]["components"][0]["template"]["spec"]["template"]
+    pod["metadata"] = {"labels": {"tier": "a", "rev": 7}}
+    (warning,) = admitted(wrong).warnings
+    assert warning == (
+        "AppWrapper team-a/llama cannot be read: spec.components[0].template.spec.template."
+        "metadata.labels.rev: Expected `str`, got `int`; what Muster adds to its pods is not in "
+        "its templates, so a queue counts less"
+    )
+    assert len(warning) <= WARNING_CHARS
+
+
+@pytest.mark.parametrize("early", list(Early))
+def test_a_queued_object_that_comes_before_the_cluster_is_known_leads_to_a_warning(
+    early: Early,
+) -> None:
+    for queue, outcome in (("research", "early"), ("", "")):
+        request = review("Job", json.dumps(job(queue=queue)).encode())
+        verdict, done = admit_mutating(request, ManagedPolicy(), ValidationRules(), early)
+        assert verdict.allowed
+        assert done.templates == outcome
+        assert len(verdict.warnings) == (1 if queue else 0)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +321,10 @@ def test_an_object_as_deep_as_a_stack_is_called_unreadable() -> None:
     [
         (job(queue="research"), "changed"),
         (job(), "unchanged"),
-        (job(queue="research") | {"spec": {"template": {"spec": {"containers": [7]}}}}, ""),
+        (
+            job(queue="research") | {"spec": {"template": {"spec": {"containers": [7]}}}},
+            "unreadable",
+        ),
     ],
 )
 def test_in_shadow_an_object_passes_as_it_is_and_what_would_become_of_it_is_counted(
@@ -309,7 +339,7 @@ def test_in_shadow_an_object_passes_as_it_is_and_what_would_become_of_it_is_coun
     assert verdict is ALLOWED
     assert done.templates == outcome
     name = "muster_webhook_objects_injected_total"
-    assert registry.get_sample_value(name, {"outcome": outcome}) == (1 if outcome else None)
+    assert registry.get_sample_value(name, {"outcome": outcome}) == 1
 
 
 def test_a_refused_object_is_counted_as_one() -> None:

@@ -12,15 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jsonpatch
+import msgspec
 import pytest
 from aiohttp.test_utils import RawTestServer, TestClient
 from prometheus_client import CollectorRegistry
+from support.injections.injecting import facts
 
 from loadtest.testbed.client.pods import INDEX, Gang, members, owner_reference
 from muster.apiwire import reservation
 from muster.apiwire.reservation import Reserved
 from muster.cluster.events import PlanNote
-from muster.kube import names
+from muster.cluster.specs.podconstraints import HostPort
+from muster.injection.subject import Facts
+from muster.kube import names, wire
+from muster.kube.translation.selectors import host_ports
 from muster.observability.health import Health
 from muster.workloads.managedpods import ManagedPolicy
 from webhook.http.server import Admittance, Reviewing, ReviewServer
@@ -71,12 +76,19 @@ Make = Callable[..., Awaitable[JSON]]
 
 
 @pytest.fixture
-async def make(extender: Extender, metrics: Metrics) -> AsyncIterator[Make]:
+def known() -> Facts | None:
+    """What is injected; nothing, unless a test says otherwise."""
+    return None
+
+
+@pytest.fixture
+async def make(extender: Extender, metrics: Metrics, known: Facts | None) -> AsyncIterator[Make]:
     """Send a pod to the webhook; returns it as the API server would store it."""
     server = ReviewServer(
         Reviewing(
             ManagedPolicy(),
             ValidationRules(reserves=True),
+            lambda: known,
             reservations=ReservedPlaces(extender.ask, lambda: extender.now),
         ),
         Admittance(body_limit_bytes=1 << 20, body_seconds=1.0),
@@ -268,3 +280,44 @@ async def test_placed_pods_are_counted_apart_from_gated_ones(make: Make, metrics
     }
     assert shown["muster_webhook_pods_placed_total"] == 3
     assert shown["muster_webhook_pods_gated_total"] == 1
+
+
+# -- the pod as it will be stored ------------------------------------------------------------------
+
+# Four pods of four GPUs on two nodes of eight: by GPUs two go on a node, by their port one does.
+ON_HOST = facts({"profile": "generic-roce-hostnet"})
+
+
+def with_ports(*, host_network: bool) -> list[JSON]:
+    made = pods(Gang("train", 4))
+    for pod in made:
+        (container,) = pod["spec"]["containers"]
+        container["ports"] = [{"containerPort": 2222, "protocol": "TCP"}]
+        if host_network:
+            pod["spec"]["hostNetwork"] = True
+            container["ports"][0]["hostPort"] = 2222  # the API server's own work
+    return made
+
+
+@pytest.mark.parametrize("known", [ON_HOST])
+@pytest.mark.parametrize("host_network", [False, True])
+async def test_a_pod_that_is_put_on_the_hosts_network_asks_for_the_ports_that_it_will_have(
+    make: Make, extender: Extender, *, host_network: bool
+) -> None:
+    await make(with_ports(host_network=host_network)[0])
+    (asked,) = extender.asked
+    assert asked["spec"]["hostNetwork"] is True
+    assert asked["spec"]["containers"][0]["ports"] == [
+        {"containerPort": 2222, "protocol": "TCP", "hostPort": 2222}
+    ]
+    assert host_ports(msgspec.convert(asked, wire.Pod).spec) == (HostPort("", "TCP", 2222),)
+
+
+@pytest.mark.parametrize("known", [ON_HOST])
+async def test_what_is_added_to_limits_alone_is_asked_for(make: Make, extender: Extender) -> None:
+    pod = pods()[0]
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8", "cpu": "2"}}
+    await make(pod)
+    (asked,) = extender.asked
+    requested = asked["spec"]["containers"][0]["resources"]["requests"]
+    assert requested == {"nvidia.com/gpu": "8", "cpu": "2", "rdma/roce_v2": "1"}

@@ -102,12 +102,52 @@ def test_a_profile_with_a_fabric_that_is_not_known_is_refused_by_name(
     assert "spec.fabrics[0].profile: 'token-ring' is not known" in capsys.readouterr().err
 
 
-def test_a_file_without_pods_is_said_to_have_none(
+UNSEEN = {
+    "SparkApplication a": """
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: a}
+spec: {driver: {cores: 1}, executor: {instances: 2}}
+""",
+    "TrainJob a": """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: a}
+spec: {runtimeRef: {name: torch}, trainer: {numNodes: 4}}
+""",
+    "ConfigMap a": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNSEEN))
+def test_an_object_without_a_pod_template_is_skipped_and_comes_back_as_it_is(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, UNSEEN[name])
+    assert inject(file, "--strict") == 0
+    captured = capsys.readouterr()
+    assert f"all.yaml ({name}): skipped: has no pod" in captured.err
+    assert yaml.safe_load(captured.out) == yaml.safe_load(UNSEEN[name])
+    assert inject(file, "--explain") == 0
+    assert "skipped: has no pod" in capsys.readouterr().out
+
+
+def test_beside_pods_only_objects_that_make_pods_are_named_as_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inject(written(tmp_path, "---\n".join([JOB, *UNSEEN.values()]))) == 0
+    skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped: " in line]
+    assert [line.split("(")[1].split(" ")[0] for line in skipped] == [
+        "SparkApplication", "TrainJob"
+    ]  # fmt: skip
+
+
+def test_a_file_without_a_document_is_said_to_have_none(
     job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+    job.write_text("# nothing yet\n")
     assert inject(job) == 1
-    assert "has no pod and no pod template" in capsys.readouterr().err
+    assert "has no document" in capsys.readouterr().err
 
 
 def test_policies_are_printed_for_the_cluster_with_what_they_leave_out(
@@ -219,7 +259,7 @@ def test_a_document_that_would_be_refused_is_told_and_ends_with_3(
     )
     assert inject(written(tmp_path, wrong)) == 3
     captured = capsys.readouterr()
-    assert "all.yaml (Job llama): refused: spec.template: metadata.annotations" in captured.err
+    assert "all.yaml (Job llama): refused: spec.template.metadata.annotations" in captured.err
     assert yaml.safe_load(captured.out) == yaml.safe_load(wrong)
 
 
@@ -228,7 +268,7 @@ def test_warnings_end_with_3_only_where_that_is_asked_for(
 ) -> None:
     odd = written(tmp_path, JOB.replace("- name: main", "- name: main\n        command: ['a${B}']"))
     assert inject(odd) == 0
-    assert "warning: spec.template: containers[main]: ${B}" in capsys.readouterr().err
+    assert "warning: spec.template.spec.containers[main]: ${B}" in capsys.readouterr().err
     assert inject(odd, "--strict", "--explain") == 3
 
 

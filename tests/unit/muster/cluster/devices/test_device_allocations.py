@@ -27,7 +27,7 @@ from support.clusters.builders import (
 from support.clusters.devicekinds import GIB, SHARED, asking, gpu_node, mig_ask, without_place
 
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import share_name
+from muster.cluster.devices.sharenames import share_name
 from muster.cluster.effects import CapacityFreed, DevicesDisturbed, HoldExpired, PlanBroken
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (

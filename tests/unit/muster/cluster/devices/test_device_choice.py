@@ -9,15 +9,8 @@ import pytest
 
 from muster.cluster.devices.choice import choose, room
 from muster.cluster.devices.needs import is_model
-from muster.cluster.devices.onenode import (
-    WIDTH,
-    DeviceSlot,
-    Layout,
-    named_shares,
-    needs_of,
-    put,
-    share_name,
-)
+from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, needs_of, put
+from muster.cluster.devices.sharenames import named_shares, share_name
 from muster.cluster.specs.deviceasks import (
     DeviceAsk,
     DeviceAsks,

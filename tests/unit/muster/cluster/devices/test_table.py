@@ -20,8 +20,8 @@ from support.clusters.builders import (
 from support.clusters.devicekinds import asking
 
 from muster.cluster.devices.claims import unpack
-from muster.cluster.devices.onenode import share_name
 from muster.cluster.devices.rooms import UNLIMITED
+from muster.cluster.devices.sharenames import share_name
 from muster.cluster.devices.view import MOST_ROOMS
 from muster.cluster.effects import CapacityFreed
 from muster.cluster.errors import PlanStale

@@ -53,31 +53,6 @@ def test_a_fabric_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert "generic-roce-hostnet" in refusal
 
 
-def test_braces_that_nobody_expands_are_told_with_what_to_write() -> None:
-    (warning,) = result(running("torchrun", "--rdzv=${MASTER_ADDR}:1"), ROCE).warnings
-    assert "write $(MASTER_ADDR)" in warning
-
-
-def test_a_shell_expands_them_itself() -> None:
-    assert result(running("/bin/bash", "-c", "echo ${HOME}"), ROCE).warnings == ()
-
-
-@pytest.mark.parametrize("words", [("--nnodes=8",), ("--nnodes", "8"), ("--nnodes=2:8",)])
-def test_nnodes_that_is_not_the_gangs_size_is_told(words: tuple[str, ...]) -> None:
-    (warning,) = result(running("torchrun", *words), ROCE, size=16).warnings
-    assert "--nnodes 8 but the gang has 16 members" in warning
-
-
-def test_nnodes_of_the_right_size_or_unknown_size_is_fine() -> None:
-    assert result(running("torchrun", "--nnodes=8"), ROCE, size=8).warnings == ()
-    assert result(running("torchrun", "--nnodes=8"), ROCE).warnings == ()
-
-
-def test_nnodes_of_more_digits_than_a_number_has_is_no_defect_of_ours() -> None:
-    said = result(running("torchrun", "--nnodes=" + "9" * 5000), ROCE, size=4)
-    assert not any("nnodes" in warning for warning in said.warnings)
-
-
 def test_hiding_devices_by_hand_is_told() -> None:
     pod = gpu_pod(container={"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]})
     assert "hides devices" in result(pod, ROCE).warnings[0]
@@ -94,20 +69,6 @@ def test_little_shared_memory_for_a_whole_node_is_told() -> None:
     assert result(gpu_pod(1, volumes=[shm]), ROCE).warnings == ()
 
 
-def test_an_init_container_and_a_native_sidecar_are_read_like_the_others() -> None:
-    proxy = {"name": "proxy", "restartPolicy": "Always", "args": ["--peer=${PEER}"]}
-    (warning,) = result(gpu_pod(initContainers=[proxy]), ROCE).warnings
-    assert warning.startswith("initContainers[proxy]: ${PEER} is not expanded")
-    assert "unless the image's entrypoint is one" in warning
-
-
-@pytest.mark.parametrize(
-    "words", [("tini", "--", "bash", "-c", "echo ${HOME}"), ("/usr/bin/env", "sh", "-c", "${X}")]
-)
-def test_a_shell_behind_a_wrapper_expands_them_too(words: tuple[str, ...]) -> None:
-    assert result(running(*words), ROCE).warnings == ()
-
-
 def test_a_pod_that_is_told_of_other_nodes_is_one_of_several_whatever_its_labels_say() -> None:
     pod = running("torchrun", "--nnodes=4")
     (warning,) = result(pod, ROCE, in_gang=False).warnings
@@ -119,7 +80,7 @@ def test_a_pod_that_is_told_of_other_nodes_is_one_of_several_whatever_its_labels
 
 def test_the_size_that_an_object_has_now_is_good_for_a_warning_and_for_nothing_else() -> None:
     view = msgspec.convert(running("torchrun", "--nnodes=8"), PodView)
-    told = inject(view, "team-a", ROCE, Gang("job", None, made=4))
+    told = inject(view, "team-a", ROCE, Gang("job", counts=(4,)))
     assert "--nnodes 8 but the gang has 4 members" in told.warnings[0]
     assert b"WORLD_SIZE" not in msgspec.json.encode(told.operations)
 

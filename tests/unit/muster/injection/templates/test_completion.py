@@ -88,7 +88,7 @@ def test_a_template_in_an_object_within_another_belongs_to_the_inner_one() -> No
 
 def test_a_pod_is_its_own_object() -> None:
     pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
-    assert templates(pod) == [PodTemplate(pod, (), 1, ())]
+    assert templates(pod) == [PodTemplate(pod, (), (), ())]
 
 
 # -- TrainJob --------------------------------------------------------------------------------------
@@ -119,4 +119,5 @@ def test_a_train_job_whose_runtime_says_the_resources_is_left_alone() -> None:
 def test_the_author_of_a_train_job_hears_of_its_arguments() -> None:
     (found,) = completed(train_job(args=["--nnodes=8"]), "team-a", ROCE)
     (warning,) = found.injection.warnings
-    assert warning.startswith("containers[node]: --nnodes 8 but the gang has 4 members")
+    said = found.template.within(warning)
+    assert said.startswith("spec.trainer: --nnodes 8 but the gang has 4 members")
