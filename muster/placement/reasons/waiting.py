@@ -19,9 +19,9 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodView
-from muster.placement.assignment import placed_members
 from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanation, WaitReason
 from muster.placement.nodelabels import Mask
+from muster.placement.places import placed_members
 from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.request import GangRequest, MemberGroup
 from muster.placement.rules.capacity import by_resource, capacity

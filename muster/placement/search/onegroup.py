@@ -6,6 +6,7 @@ placed first, for reference; then larger numbers are tried and taken when the fi
 are left go as near as there is room.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.search.arena import Arena, search, standing
 from muster.placement.search.lonepod import place_lone
-from muster.placement.search.nearplaced import near
+from muster.placement.search.nearplaced import near, region_of
 from muster.placement.search.slices import partial_last
 from muster.placement.tree import ROOT, Ints, domains_used
 
@@ -59,6 +60,8 @@ def _place(arena: Arena, mandatory: int, total: int) -> Steps[FoundPlaces | None
     found = least.amounts
     if mandatory == total:
         return FoundPlaces(found, found, proven=least.proven)
+    if arena.wish.slice_size:
+        return (yield from _with_slices(arena, found, mandatory, total))
     bar = standing(arena, found)
     for larger in _larger(arena, found, mandatory, total):
         more = yield from search(arena, larger)
@@ -68,7 +71,7 @@ def _place(arena: Arena, mandatory: int, total: int) -> Steps[FoundPlaces | None
             found = more.amounts
             break
     missing = total - int(found.sum())
-    if not missing or not found.any() or arena.wish.slice_size:
+    if not missing or not found.any():
         return FoundPlaces(found, found)
     others = yield from near(arena.after(found), found, missing)
     return FoundPlaces(found + others, found)
@@ -82,10 +85,49 @@ def _larger(arena: Arena, found: Ints, mandatory: int, total: int) -> list[int]:
     narrowest = max([ROOT, arena.wish.required, *levels])
     room = {total, min(total, int(counts[arena.wish.required].max(initial=0)))}
     room.add(min(total, int(counts[narrowest].max(initial=0))))
-    if arena.wish.slice_size:
-        size = arena.wish.slice_size
-        room |= {number // size * size for number in room}
     return sorted((number for number in room if number > mandatory), reverse=True)
+
+
+# --- slices -----------------------------------------------------------------------------
+
+
+def _with_slices(arena: Arena, least: Ints, mandatory: int, total: int) -> Steps[FoundPlaces]:
+    """Add whole slices to the mandatory members, as many as fit: at their best, else nearby."""
+    numbers = _whole_slices(arena.wish.slices[0][1], mandatory, total)
+    bar = standing(arena, least)
+    more = yield from _most(arena, numbers)
+    if more is None:
+        return FoundPlaces(least, least)
+    if not mandatory or standing(arena, _first(arena, more, mandatory)) <= bar:
+        return FoundPlaces(more, more)
+    rounded = yield from search(arena, numbers[0])  # with the rest of the slice they began
+    if rounded is None or standing(arena, _first(arena, rounded.amounts, mandatory)) > bar:
+        return FoundPlaces(least, least)
+    core = rounded.amounts
+    inside = region_of(arena.board.tree, arena.wish.required, core)
+    rest = [number - numbers[0] for number in numbers[1:]]
+    others = yield from _most(arena.after(core).within(inside), rest)
+    return FoundPlaces(core if others is None else core + others, core)
+
+
+def _whole_slices(size: int, mandatory: int, total: int) -> list[int]:
+    """Return the numbers of members that add nothing but whole slices, in ascending order."""
+    first = max(-(-mandatory // size), 1) * size
+    return [*range(first, total, size), total]
+
+
+def _most(arena: Arena, numbers: Sequence[int]) -> Steps[Ints | None]:
+    """Return amounts for the largest of ascending numbers that fits; ``None``: none does."""
+    best, low, high = None, 0, len(numbers)
+    trial = high
+    while low < high:
+        found = yield from search(arena, numbers[trial - 1])
+        if found is None:
+            high = trial - 1
+        else:
+            low, best = trial, found.amounts
+        trial = (low + high + 1) // 2
+    return best
 
 
 def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
