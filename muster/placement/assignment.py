@@ -22,11 +22,11 @@ from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint
 from muster.placement.search.nearplaced import near, near_whole, region_of
-from muster.placement.search.onegroup import FoundPlaces, place_single, slots
-from muster.placement.search.severalgroups import Mixed, add_near, place_anchored
+from muster.placement.search.onegroup import FoundPlaces, chosen, place_single, slots
+from muster.placement.search.severalgroups import Mixed, add_near, lightest_first, place_anchored
 from muster.placement.search.slices import partial_last
 from muster.placement.slicedgang import SlicedGang
-from muster.placement.tree import DomainTree, Ints, domains_used
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 from muster.placement.world import World
 
 
@@ -36,18 +36,18 @@ def assign(
     """Return a place for at least the mandatory members of a gang; ``None``: they do not fit."""
     board, world = arenas[0].board, arenas[0].world
     placed = placed_members(snapshot, board, request)
-    if request.wish.slice_size and not _is_cut_in_turn(snapshot, request, placed):
+    if request.wish.slice_size and not is_cut_in_turn(snapshot, request):
         return (yield from SlicedGang(snapshot, arenas, request, placed).assign())
     if len(request.groups) == 1:
         return (yield from _one_group(snapshot, arenas[0], request, placed))
     return (yield from _groups(snapshot, board, world, request, placed))
 
 
-def _is_cut_in_turn(snapshot: Snapshot, request: GangRequest, placed: PlacedMembers) -> bool:
+def is_cut_in_turn(snapshot: Snapshot, request: GangRequest) -> bool:
     """Return whether the members are alike, none has a place, and each slice is the next few."""
-    if len(request.groups) > 1 or request.spec.slice_roles or len(placed.rows):
+    if len(request.groups) > 1 or request.spec.slice_roles or len(request.placed):
         return False
-    numbers = np.sort(ranks(request.spec, snapshot.pods.rank[request.members]))
+    numbers = np.sort(ranks(request.spec, snapshot.pods.rank[request.groups[0].rows]))
     return bool(numbers[0] < 0) or int(numbers[-1]) == len(numbers) - 1
 
 
@@ -66,7 +66,10 @@ def _one_group(
         yield
     if found is None or not found.amounts.any():
         return None
-    rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
+    rows = here.group.rows
+    if request.wish.slice_size:
+        rows = _by_rank(snapshot, rows)  # slices are cut in rank order, whatever is mandatory
+    rows = _by_rank(snapshot, chosen(rows, request.wish, int(found.amounts.sum())))
     if has_pauses:
         yield
     assigned = _in_order(here, request, found, rows)
@@ -195,18 +198,46 @@ def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Jo
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
         return core
-    found = core.amounts
-    whole = yield from place_anchored(
-        Mixed(task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors)
-    )
-    if whole is not None and _domains(task, whole.amounts)[:-1] <= _domains(task, found)[:-1]:
+    whole = yield from place_anchored(replace(task, needs=totals))
+    found, bar = core.amounts, _domains(task, core.amounts)[:-1]
+    if whole is not None and _domains(task, whole.amounts)[:-1] <= bar:
         return Joint(whole.amounts, proven=False)
+    fixed = task.anchors is not None and task.anchors.any()
+    if task.wish.required != ROOT and not fixed:
+        more = whole
+        if more is None:
+            more = yield from _most(task, totals)
+        if more is not None:
+            inside = region_of(task.board.tree, task.wish.required, np.sum(more.amounts, axis=0))
+            there = yield from place_anchored(replace(task, region=inside))
+            if there is not None and _domains(task, there.amounts)[:-1] <= bar:
+                found = there.amounts
     others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
     rest = Mixed(task.board, task.world, request.wish, task.groups, others)
     anchors = np.zeros(task.board.tree.size, dtype=np.int64)
     around = anchors if task.anchors is None else task.anchors
     grown = yield from add_near(rest, found, around)
     return Joint(grown, proven=False)
+
+
+def _most(task: Mixed, totals: Sequence[int]) -> Steps[Joint | None]:
+    """Place as many above the minimum as fit into one required domain, by bisecting.
+
+    Who asks for least comes first.
+    """
+    order = yield from lightest_first(task)
+    steps = [i for i in order for _ in range(totals[i] - task.needs[i])]
+    best, low, high = None, 0, len(steps) - 1
+    while low < high:
+        trial = (low + high + 1) // 2
+        more = np.bincount(steps[:trial], minlength=len(totals))
+        needs = tuple(n + int(m) for n, m in zip(task.needs, more, strict=True))
+        found = yield from place_anchored(replace(task, needs=needs))
+        if found is None:
+            high = trial - 1
+        else:
+            low, best = trial, found
+    return best
 
 
 def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:

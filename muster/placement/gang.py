@@ -25,7 +25,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import MigAsk
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
-from muster.placement.assignment import assign
+from muster.placement.assignment import assign, is_cut_in_turn
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.otherminima import other_minima
 from muster.placement.places import Assigned
@@ -84,7 +84,7 @@ def _assign(
 ) -> Steps[Assigned | None]:
     """Place the first members as the minimum, or others where these do not fit."""
     found = yield from assign(snapshot, request, arenas)
-    if found is not None:
+    if found is not None or (request.wish.slice_size and is_cut_in_turn(snapshot, request)):
         return found
     for other in other_minima(snapshot, request, arenas):
         yield

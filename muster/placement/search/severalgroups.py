@@ -185,6 +185,16 @@ def put(world: World, board: SearchBoard, group: MemberGroup, amounts: Ints) -> 
     return world.put(group.pod_class, group.labels_id, by_row)
 
 
+def lightest_first(task: Mixed) -> Steps[list[int]]:
+    """Return the groups by what one member asks for, the least first."""
+    weights = []
+    for group in task.groups:
+        here = yield from _arena(task.world, task, group)
+        weight = yield from scarcity(here, 1)
+        weights.append(weight)
+    return sorted(range(len(weights)), key=weights.__getitem__)
+
+
 def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[Ints]]:
     """Add up to ``needs`` members of each group around what is already there.
 
@@ -196,14 +206,10 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
         if amounts.any():
             world = put(world, task.board, group, amounts)
     result = list(found)
-    weights: dict[int, float] = {}
-    for i, need in enumerate(task.needs):
-        if need:
-            here = yield from _arena(world, task, task.groups[i])
-            weights[i] = yield from scarcity(here, 1)
-    for i in sorted(weights, key=lambda i: (weights[i], i)):
+    order = yield from lightest_first(task)
+    for i in order:
         group, need, around = task.groups[i], task.needs[i], anchors + sum(result)
-        if not around.any():
+        if not need or not around.any():
             continue
         here = yield from _arena(world, task, group)
         added = yield from near(here, around, need)
