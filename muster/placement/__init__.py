@@ -39,6 +39,7 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``assignment``  which member gets which node
 ``otherminima`` other members for the minimum, where the first do not fit
 ``slicedgang``  the same for gangs in slices of several kinds, or with members placed
+``soundness``   a last look at a plan before it is held
 ``places``      members with the places that they have, or get
 ``world``       the snapshot plus what this plan has put down so far
 ``tree``        the topology as ranges of positions

@@ -30,7 +30,8 @@ from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.otherminima import other_minima
 from muster.placement.places import Assigned
 from muster.placement.question import Question
-from muster.placement.reasons.waiting import wait
+from muster.placement.reasons.errors import described
+from muster.placement.reasons.waiting import unexplained, wait
 from muster.placement.request import GangRequest, MemberGroup, Rows, reading, without_groups
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
@@ -76,7 +77,10 @@ def plan(
         assigned = yield from _assign(snapshot, request, arenas)
         if assigned is not None:
             return (yield from _plan(snapshot, request, arenas, assigned))
-    return (yield from wait(snapshot, request, arenas))
+    try:
+        return (yield from wait(snapshot, request, arenas))
+    except Exception as error:  # noqa: BLE001  it waits for lack of room whatever the reason's text
+        return unexplained(snapshot, request, described(error))
 
 
 def _assign(

@@ -74,6 +74,14 @@ def wait(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> S
     return Wait(request.key, request.generation, reason, explanation)
 
 
+def unexplained(snapshot: Snapshot, request: GangRequest, error: str) -> Wait:
+    """Return the decision to wait where the explanation fails: the bare reason, and the error."""
+    bound = request.wish.required != ROOT or request.wish.slice_size
+    reason = WaitReason.NO_DOMAIN_FITS if bound else WaitReason.NOT_ENOUGH_ROOM
+    count = int(np.count_nonzero(snapshot.nodes.alive))
+    return Wait(request.key, request.generation, reason, WaitExplanation(count, 0, (), error=error))
+
+
 def scarcest(
     snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
 ) -> tuple[Arena, int]:
