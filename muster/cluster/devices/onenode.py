@@ -8,7 +8,9 @@ device. Choices are made so that what stays free is worth most:
 - shares on several devices go to those with most room, so that as many pods as the counts
   allow find their devices, in whatever order they come;
 - a MIG instance goes where it spoils the fewest places of other profiles, then high up;
-- replicas of one pod go to different devices as long as there are any.
+- replicas of one pod go to different devices as long as there are any;
+- of devices that are equal to all that, those of one NUMA half, the fullest: a half that is free
+  as a whole stays so for a pod that needs all of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -235,33 +237,72 @@ def _choose_one(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat]
 
 
 def _choose_alone(layout: Layout, left: list[int], need: LayoutNeed) -> list[Seat] | None:
-    """Seat a need for whole devices: the first free ones, which are neighbours."""
-    seats: list[Seat] = []
-    for device, one in enumerate(need.shares):
-        if one is None or any(left[device * WIDTH : (device + 1) * WIDTH]):
-            continue
-        if layout[device].healthy:
+    """Seat a need for whole devices: free ones that are neighbours."""
+    free = [
+        device
+        for device, one in enumerate(need.shares)
+        if one is not None and layout[device].healthy and not _is_used(left, device)
+    ]
+    if len(free) < need.pieces:
+        return None
+    seats = []
+    for device in _neighbours(layout, free, need.pieces):
+        one = need.shares[device]
+        if one is not None:
             seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
-            if len(seats) == need.pieces:
-                for seat in seats:
-                    put(left, seat)
-                return seats
-    return None
+            put(left, seats[-1])
+    return seats
+
+
+def _is_used(uses: Sequence[int], device: int) -> bool:
+    return any(uses[device * WIDTH : (device + 1) * WIDTH])
+
+
+def _neighbours(layout: Layout, free: list[int], count: int) -> list[int]:
+    """Return ``count`` free devices in as few NUMA halves as can be, the fullest that hold them.
+
+    A half of which nothing is used stays whole for a pod that needs all of it.
+    """
+    halves: dict[int, list[int]] = {}
+    for device in free:
+        halves.setdefault(layout[device].shape.numa, []).append(device)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        rest = count - len(chosen)
+        enough = [half for half in halves.values() if len(half) >= rest]
+        half = min(enough, key=len) if enough else max(halves.values(), key=len)
+        chosen += half[:rest]
+        del halves[layout[half[0]].shape.numa]
+    return sorted(chosen)
 
 
 def _best(layout: Layout, left: Sequence[int], need: LayoutNeed, taken: set[int]) -> Seat | None:
     best: tuple[tuple[int, ...], Seat] | None = None
+    halves = _halves(layout, left)
+    mine = {layout[device].shape.numa for device in taken}
     for device, one in enumerate(need.shares):
         if one is None or (need.distinct and device in taken):
             continue
         often = times(layout[device], left, device * WIDTH, one)
         if not often:
             continue
-        seat, spoilt = _seat(layout[device].shape, left, device, one)
-        key = (*_preference(layout[device].shape, left, seat, need, taken, often, spoilt), device)
+        shape = layout[device].shape
+        seat, spoilt = _seat(shape, left, device, one)
+        beside = int(bool(mine) and shape.numa not in mine), halves.get(shape.numa, 0)
+        key = (*_preference(shape, left, seat, need, taken, often, spoilt), *beside, device)
         if best is None or key < best[0]:
             best = key, seat
     return None if best is None else best[1]
+
+
+def _halves(layout: Layout, left: Sequence[int]) -> dict[int, int]:
+    """Return how many devices are unused in each NUMA half; {} where there is only one."""
+    if len({slot.shape.numa for slot in layout}) == 1:
+        return {}
+    unused: dict[int, int] = {}
+    for device, slot in enumerate(layout):
+        unused[slot.shape.numa] = unused.get(slot.shape.numa, 0) + (not _is_used(left, device))
+    return unused
 
 
 def _preference(
