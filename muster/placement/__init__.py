@@ -43,6 +43,7 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``places``      members with the places that they have, or get
 ``world``       the snapshot plus what this plan has put down so far
 ``tree``        the topology as ranges of positions
+``favouredorder`` the topology with preferred nodes first
 ``nodelabels``  node selector requirements over label columns
 ``search/``     from candidate domains to amounts per node
 ``exact/``      the exact search, within a budget

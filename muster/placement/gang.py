@@ -27,6 +27,7 @@ from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import assign, is_cut_in_turn
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
+from muster.placement.favouredorder import in_favoured_order
 from muster.placement.otherminima import other_minima
 from muster.placement.places import Assigned
 from muster.placement.question import Question
@@ -63,6 +64,9 @@ def plan(
         return fitting
     request = fitting
     topology = yield from snapshot.topology_steps()
+    if any(group.pod_class.preferences for group in request.groups):
+        topology = in_favoured_order(snapshot, topology, request.groups)
+        yield
     tree = tree_of(topology)
     yield
     too_large = _slice_too_large(snapshot, topology, tree, request)

@@ -40,10 +40,9 @@ def placed_members(snapshot: Snapshot, board: SearchBoard, request: GangRequest)
     if not len(request.placed):
         none = np.zeros(0, dtype=np.int64)
         return PlacedMembers(request.placed, none, np.zeros(board.tree.size, dtype=np.int64))
-    topology = snapshot.topology
     nodes = snapshot.pods.node[request.placed]
     known = nodes >= 0
-    positions = topology.domain(board.tree.host)[nodes[known]].astype(np.int64)
+    positions = board.topology.domain(board.tree.host)[nodes[known]].astype(np.int64)
     alive = positions >= 0
     amounts = np.bincount(positions[alive], minlength=board.tree.size)
     return PlacedMembers(request.placed[known][alive], positions[alive], amounts)

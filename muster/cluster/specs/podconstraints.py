@@ -152,6 +152,8 @@ class PodClass:
     node_selector: tuple[tuple[str, str], ...] = ()
     #: ORed terms; ``None`` asks nothing, ``()`` matches no node.
     node_affinity: tuple[NodeTerm, ...] | None = None
+    #: (weight, term) pairs of preferred node affinity, without Muster's own.
+    preferences: tuple[tuple[int, NodeTerm], ...] = ()
     #: One ORed list per bound volume, all of which must hold.
     volume_affinity: tuple[tuple[NodeTerm, ...], ...] = ()
     #: Its tolerations.

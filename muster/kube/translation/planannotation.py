@@ -15,7 +15,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from muster.cluster.events import PlanNote
-from muster.kube.wire import Affinity, LabelSelectorRequirement, NodeSelectorTerm
+from muster.kube.wire import (
+    Affinity,
+    LabelSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 
 NODE_NAME_FIELD: Final = "metadata.name"  # the one field node affinity can match
 
@@ -130,6 +135,25 @@ def required_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...] | 
         return None
     required = affinity.node_affinity.required
     return None if required is None else required.node_selector_terms
+
+
+def preferred_terms(
+    affinity: Affinity | None, note: PlanNote | None
+) -> tuple[PreferredSchedulingTerm, ...]:
+    """Return preferred node affinity, without the preference of the release ``note`` describes."""
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    preferred = affinity.node_affinity.preferred
+    if note is None:
+        return preferred
+    nodes = (note.node, *note.spares)
+    return tuple(term for term in preferred if not _is_ours(term.preference, nodes))
+
+
+def _is_ours(term: NodeSelectorTerm, nodes: tuple[str, ...]) -> bool:
+    """Return whether a term is nothing but a pin to one of ``nodes``."""
+    stripped = _strip(term, nodes)
+    return stripped is not None and not stripped.match_fields and not stripped.match_expressions
 
 
 def without_pin(

@@ -13,7 +13,8 @@ of any size is normalised once. Volume names are no part of it: the token volume
 API server adds has a random one in every pod.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
@@ -21,11 +22,16 @@ import msgspec
 
 from muster.cluster.events import PlanNote
 from muster.cluster.specs.deviceasks import NO_ASKS, DeviceAsks
-from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, SpreadConstraint
+from muster.cluster.specs.podconstraints import (
+    NodeTerm,
+    PodAffinityTerm,
+    PodClass,
+    SpreadConstraint,
+)
 from muster.kube import wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import selectors
-from muster.kube.translation.planannotation import required_terms, without_pin
+from muster.kube.translation.planannotation import preferred_terms, required_terms, without_pin
 from muster.kube.translation.requests import PODS, pod_requests, resized_containers
 from muster.kube.translation.selectors import UnknownOperator, label_selector, node_terms
 from muster.kube.translation.volumes import UNCONSTRAINED, VolumeConstraints
@@ -42,6 +48,7 @@ UNKNOWN_OPERATOR: Final = "constraint with an unknown operator"
 
 _Part = TypeVar("_Part")
 Terms = tuple[wire.NodeSelectorTerm, ...] | None
+Preferred = tuple[wire.PreferredSchedulingTerm, ...]
 _KEY: Final = msgspec.msgpack.Encoder()
 
 
@@ -78,12 +85,13 @@ class ClassCache:
         by its controller, would be a class of its own.
         """
         terms = without_pin(required_terms(pod.spec.affinity), note)
-        key = _settled_key(pod) if settled else _key(pod, terms, volumes)
+        preferred = preferred_terms(pod.spec.affinity, note)
+        key = _settled_key(pod) if settled else _key(pod, terms, preferred, volumes)
         if self._devices is not None:
             key = (*key, self._devices.mentions(pod.metadata))
         found = self._by_key.get(key)
         if found is None:
-            made = settled_class(pod) if settled else full_class(pod, terms, volumes)
+            made = settled_class(pod) if settled else full_class(pod, terms, volumes, preferred)
             if self._devices is not None:
                 made = with_devices(made, self._devices.asks(pod))
             found = self._by_value.setdefault(made, made)
@@ -105,8 +113,16 @@ def with_devices(pod_class: PodClass, asks: DeviceAsks) -> PodClass:
     return replace(pod_class, requests=requests, devices=asks)
 
 
-def full_class(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints = UNCONSTRAINED) -> PodClass:
-    """Return a pod's class; ``terms`` is its required node affinity without Muster's pin."""
+def full_class(
+    pod: wire.Pod,
+    terms: Terms,
+    volumes: VolumeConstraints = UNCONSTRAINED,
+    preferred: Preferred = (),
+) -> PodClass:
+    """Return a pod's class; ``terms`` is its required node affinity without Muster's pin.
+
+    ``preferred``: its preferred node affinity, likewise.
+    """
     words = set(volumes.unmodelled)
     spread = _read(lambda: _spread(pod), words) or ()
     affinity = _read(lambda: _affinity_terms(pod, _pod_affinity(pod)), words) or ()
@@ -120,6 +136,7 @@ def full_class(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints = UNCONST
         requests=_requests(pod, words),
         node_selector=tuple(sorted(pod.spec.node_selector.items())),
         node_affinity=None if terms is None else _read(lambda: node_terms(terms), words),
+        preferences=tuple(_preferences(preferred)),
         volume_affinity=volumes.affinity,
         tolerations=_read(lambda: selectors.tolerations(pod.spec.tolerations), words) or (),
         host_ports=selectors.host_ports(pod.spec),
@@ -156,6 +173,20 @@ def _read(part: Callable[[], _Part], words: set[str]) -> _Part | None:
     except UnknownOperator:
         words.add(UNKNOWN_OPERATOR)
         return None
+
+
+def _preferences(preferred: Preferred) -> Iterator[tuple[int, NodeTerm]]:
+    """Yield the preferences that count (upstream ``NewPreferredSchedulingTerms``).
+
+    Terms without a requirement or a weight prefer nothing; one that is newer than this model is
+    left out: nothing depends on it.
+    """
+    for one in preferred:
+        term = one.preference
+        if one.weight and (term.match_expressions or term.match_fields):
+            with suppress(UnknownOperator):
+                (read,) = node_terms((term,))
+                yield one.weight, read
 
 
 def _spread(pod: wire.Pod) -> tuple[SpreadConstraint, ...]:
@@ -214,10 +245,13 @@ def _pod_anti_affinity(pod: wire.Pod) -> tuple[wire.PodAffinityTerm, ...]:
     return affinity.pod_anti_affinity.required
 
 
-def _key(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints) -> tuple[object, ...]:
+def _key(
+    pod: wire.Pod, terms: Terms, preferred: Preferred, volumes: VolumeConstraints
+) -> tuple[object, ...]:
     spec = pod.spec
     fields = (
         terms,
+        preferred,
         spec.node_selector,
         spec.tolerations,
         bool(spec.resource_claims),

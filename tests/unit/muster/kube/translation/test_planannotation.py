@@ -4,8 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster.events import PlanNote
-from muster.kube.translation.planannotation import encode_plan, plan_note, plan_places, without_pin
-from muster.kube.wire import LabelSelectorRequirement, NodeSelectorTerm
+from muster.kube.translation.planannotation import (
+    encode_plan,
+    plan_note,
+    plan_places,
+    preferred_terms,
+    without_pin,
+)
+from muster.kube.wire import (
+    Affinity,
+    LabelSelectorRequirement,
+    NodeAffinity,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 
 NAMES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=20)
 
@@ -105,3 +117,20 @@ def test_the_pin_that_the_note_explains_is_taken_off(
 ) -> None:
     assert without_pin(released, PlanNote("p", "n", ("s",))) == before
     assert without_pin(released, None) == released
+
+
+def test_what_a_pod_prefers_is_read_without_the_preference_of_our_own_release() -> None:
+    def named(node: str) -> NodeSelectorTerm:
+        rule = LabelSelectorRequirement(key="metadata.name", operator="In", values=(node,))
+        return NodeSelectorTerm(match_fields=(rule,))
+
+    disk = LabelSelectorRequirement(key="disk", operator="In", values=("ssd",))
+    theirs = PreferredSchedulingTerm(
+        weight=7, preference=NodeSelectorTerm(match_expressions=(disk,))
+    )
+    ours = PreferredSchedulingTerm(weight=100, preference=named("n"))
+    other = PreferredSchedulingTerm(weight=100, preference=named("m"))
+    affinity = Affinity(node_affinity=NodeAffinity(preferred=(ours, theirs, other)))
+    assert preferred_terms(affinity, PlanNote("p", "n", ("s",))) == (theirs, other)
+    assert preferred_terms(affinity, None) == (ours, theirs, other)
+    assert preferred_terms(None, None) == ()

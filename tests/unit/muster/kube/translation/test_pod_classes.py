@@ -10,6 +10,7 @@ from muster.cluster.events import PlanNote, PodUpserted
 from muster.cluster.specs.podconstraints import (
     HostPort,
     LabelSelector,
+    NodeTerm,
     Operator,
     PodClass,
     Requirement,
@@ -258,3 +259,18 @@ def test_kinds_of_gangs_that_came_and_went_take_20_mib_at_most() -> None:
     finally:
         tracemalloc.stop()
     assert most < 20 << 20
+
+
+def test_preferred_node_affinity_is_part_of_a_class_with_its_weights() -> None:
+    def prefers(weight: int, *rules: dict[str, Any]) -> dict[str, Any]:
+        return {"weight": weight, "preference": {"matchExpressions": list(rules)}}
+
+    ssd = {"key": "disk", "operator": "In", "values": ["ssd"]}
+    newer = {"key": "disk", "operator": "Resembles", "values": ["ssd"]}
+    terms = [prefers(7, ssd), prefers(9), prefers(11, newer)]
+    affinity = {"nodeAffinity": {REQUIRED.replace("required", "preferred"): terms}}
+    found = of(pod(affinity=affinity))
+    term = NodeTerm(labels=(Requirement("disk", Operator.IN, ("ssd",)),))
+    assert found.preferences == ((7, term),)
+    assert not found.unmodelled
+    assert of(pod()).preferences == ()
