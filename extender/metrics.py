@@ -79,6 +79,11 @@ class ExtenderMetrics:
         self.stale_plans = counter(
             "muster_stale_plans_total", "Plans refused because the cluster had moved on."
         )
+        self.faults = counter(
+            "muster_planner_faults_total",
+            "Faults of the planner itself, by kind; each is in the log.",
+            "kind",
+        )
         self.gang_wait = histogram(
             registry,
             "muster_gang_wait_seconds",

@@ -382,6 +382,7 @@ class Planner:
         self._list.park(view.key)
         before = self.decisions.get(view.key)
         self._reporter.set_aside(view, decision, before)
+        self._reporter.faulty(decision)
         if not repeats(decision, before):
             self.history.note(asked)
         self.decisions[view.key] = decision

@@ -17,7 +17,7 @@ def again_at(decision: Decision, now: float) -> float | None:
     """Return when a gang may fit although no event arrived, None if only an event can help."""
     if isinstance(decision, Plan | Reject):
         return None
-    if decision.reason is WaitReason.PLANNER_FAILED:
+    if decision.reason in (WaitReason.PLANNER_FAILED, WaitReason.UNSOUND_PLAN):
         return now + FAILED_RETRY_S
     removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
     moments = [

@@ -20,7 +20,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.kube.wire import OwnerReference, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
-from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from muster.placement.reasons import explanation as explain
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class DecisionReporter:
                 "proven": plan.proven,
             },
         )
-        where, *more = explain.render(plan)
+        where, *more = self._lines(plan)
         left_over = more[: bool(len(plan.left_over))]  # the Event does not mention spare nodes
         text = explain.in_one_line([f"gang {where}", *left_over])
         if not self._on_first(view, "GangPlanned", text, warning=False):
@@ -78,7 +78,7 @@ class DecisionReporter:
         """Report that a gang does not fit now, or never will as written; once per reason."""
         if repeats(decision, before):
             return
-        lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
+        lines = [decision.message] if isinstance(decision, Reject) else self._lines(decision)
         log.info(
             "gang set aside",
             extra={
@@ -94,6 +94,32 @@ class DecisionReporter:
         never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
         reason = "GangRejected" if never else "GangWaiting"
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
+
+    def faulty(self, decision: Wait | Reject) -> None:
+        """Tell of a fault of the planner itself; the decision holds nevertheless."""
+        if isinstance(decision, Reject):
+            return
+        why = decision.explanation
+        told = {"gang": decision.gang, "generation": decision.generation}
+        if decision.reason is WaitReason.UNSOUND_PLAN:
+            self._metrics.faults.labels("unsound").inc()
+            log.error("plan refused", extra={**told, "broken": why.cause, "plan": why.refused})
+        elif decision.reason is WaitReason.PLANNER_FAILED:
+            self._metrics.faults.labels("error").inc()
+            log.error("planner failed", extra={**told, "error": why.remedy})
+        elif why.error:
+            self._metrics.faults.labels("explanation").inc()
+            log.error("reason unknown", extra={**told, "error": why.error})
+
+    def _lines(self, decision: Decision) -> list[str]:
+        """Return a decision in sentences, or its bare reason: it holds though words fail."""
+        try:
+            return explain.render(decision)
+        except Exception:
+            self._metrics.faults.labels("explanation").inc()
+            log.exception("decision cannot be put in words", extra={"gang": decision.gang})
+            known = "goes" if isinstance(decision, Plan) else f"waits: {decision.reason}"
+            return [f"{decision.gang} {known}"]
 
     def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
         """Report that a gang has waited for a while for something that planning cannot provide."""

@@ -15,9 +15,7 @@ answer like any other: it is recorded, reported to the owner of the gang, and th
 replayed from a dump. A bug report should have that dump attached.
 """
 
-import traceback
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Final
 
 from muster.cluster.events import Assignment, StandbyHeld
@@ -30,6 +28,8 @@ from muster.placement.decision import Decision, Plan, Reject, Wait, WaitExplanat
 from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
 from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
+from muster.placement.reasons.errors import described
+from muster.placement.soundness import breaches
 from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -58,6 +58,8 @@ REMEDY: Final = (
     "please report this with a dump (docs/replay.md); other gangs are planned, and this one is "
     "tried again when it changes and each minute"
 )
+_MOST_NAMED: Final = 64  # members of a plan that is refused
+
 Standing = Assembly | Deferred
 Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
 
@@ -85,7 +87,8 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
-        return (yield from plan_beside_spares(ranked, view, question))
+        found = yield from plan_beside_spares(ranked, view, question)
+        return sound(ranked, question, found) if isinstance(found, Plan) else found
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 
@@ -96,13 +99,24 @@ def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait
     ``nodes``: their number. It names the innermost frame: file, line and function, without paths of
     the machine.
     """
-    innermost = traceback.extract_tb(error.__traceback__)[-1]
-    path = PurePath(innermost.filename)
-    where = f"{path.parent.name}/{path.name}:{innermost.lineno} in {innermost.name}"
-    text = f"{type(error).__name__}: {error} ({where}); {REMEDY}"
-    return Wait(
-        gang, generation, WaitReason.PLANNER_FAILED, WaitExplanation(nodes, 0, (), remedy=text)
+    why = WaitExplanation(nodes, 0, (), remedy=f"{described(error)}; {REMEDY}")
+    return Wait(gang, generation, WaitReason.PLANNER_FAILED, why)
+
+
+def sound(snapshot: Snapshot, question: Question, plan: Plan) -> Decision:
+    """Return the plan, or a wait where it breaks a rule: such a plan is a fault and never held."""
+    room = snapshot
+    if len(plan.displaced):
+        room = snapshot.overlay(without_pods=plan.displaced.tolist())
+    broken = breaches(room, plan, question.now)
+    if not broken:
+        return plan
+    rows = zip(plan.pods[:_MOST_NAMED].tolist(), plan.nodes[:_MOST_NAMED].tolist(), strict=True)
+    named = tuple((snapshot.pods.names[pod], snapshot.nodes.name(node)) for pod, node in rows)
+    why = WaitExplanation(
+        snapshot.nodes.count, 0, (), cause="; ".join(broken), remedy=REMEDY, refused=named
     )
+    return Wait(plan.gang, plan.generation, WaitReason.UNSOUND_PLAN, why)
 
 
 def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:

@@ -37,6 +37,10 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``gang``        the entry: one question in, one decision out
 ``hotspares``   room beside a gang for members that it may lose
 ``assignment``  which member gets which node
+``otherminima`` other members for the minimum, where the first do not fit
+``slicedgang``  the same for gangs in slices of several kinds, or with members placed
+``soundness``   a last look at a plan before it is held
+``places``      members with the places that they have, or get
 ``world``       the snapshot plus what this plan has put down so far
 ``preferences`` preferred nodes first, where places are equal otherwise
 ``tree``        the topology as ranges of positions

@@ -7,69 +7,27 @@ place nearest to the member of the nearest rank.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import ranks
+from muster.placement.places import Assigned, PlacedMembers, joined, placed_members
 from muster.placement.ranks.ringorder import ring_steps
 from muster.placement.request import GangRequest, Rows
 from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint
-from muster.placement.search.nearplaced import near, near_slices, near_whole, region_of
-from muster.placement.search.onegroup import FoundPlaces, place_single, slots
-from muster.placement.search.severalgroups import (
-    Mixed,
-    add_near,
-    place_anchored,
-    place_mixed_slices,
-    place_slices_exactly,
-)
-from muster.placement.search.sliceorder import SliceOrder
+from muster.placement.search.nearplaced import near, near_whole, region_of
+from muster.placement.search.onegroup import FoundPlaces, chosen, place_single, slots
+from muster.placement.search.severalgroups import Mixed, add_near, lightest_first, place_anchored
 from muster.placement.search.slices import partial_last
-from muster.placement.tree import DomainTree, Ints, domains_used
+from muster.placement.slicedgang import SlicedGang
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 from muster.placement.world import World
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Assigned:
-    """Members and the position that each of them gets, in no particular order."""
-
-    #: int32[members], pod rows.
-    pods: Rows
-    #: int64[members].
-    positions: Ints
-    #: No assignment of these members uses fewer domains.
-    proven: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlacedMembers:
-    """Members of the gang that have a place on a living node already."""
-
-    #: int32[members], pod rows.
-    rows: Rows
-    #: int64[members], where each of them is.
-    positions: Ints
-    #: int64[positions], how many are at each position.
-    amounts: Ints
-
-
-def placed_members(snapshot: Snapshot, board: SearchBoard, request: GangRequest) -> PlacedMembers:
-    """Return the placed members of a gang that stand on living nodes."""
-    if not len(request.placed):
-        none = np.zeros(0, dtype=np.int64)
-        return PlacedMembers(request.placed, none, np.zeros(board.tree.size, dtype=np.int64))
-    nodes = snapshot.pods.node[request.placed]
-    known = nodes >= 0
-    positions = board.topology.domain(board.tree.host)[nodes[known]].astype(np.int64)
-    alive = positions >= 0
-    amounts = np.bincount(positions[alive], minlength=board.tree.size)
-    return PlacedMembers(request.placed[known][alive], positions[alive], amounts)
 
 
 def assign(
@@ -78,11 +36,19 @@ def assign(
     """Return a place for at least the mandatory members of a gang; ``None``: they do not fit."""
     board, world = arenas[0].board, arenas[0].world
     placed = placed_members(snapshot, board, request)
-    if len(request.groups) == 1 and not request.spec.slice_roles:
+    if request.wish.slice_size and not is_cut_in_turn(snapshot, request):
+        return (yield from SlicedGang(snapshot, arenas, request, placed).assign())
+    if len(request.groups) == 1:
         return (yield from _one_group(snapshot, arenas[0], request, placed))
-    if request.wish.slice_size:
-        return (yield from _sliced_groups(snapshot, arenas, request, placed))
     return (yield from _groups(snapshot, board, world, request, placed))
+
+
+def is_cut_in_turn(snapshot: Snapshot, request: GangRequest) -> bool:
+    """Return whether the members are alike, none has a place, and each slice is the next few."""
+    if len(request.groups) > 1 or request.spec.slice_roles or len(request.placed):
+        return False
+    numbers = np.sort(ranks(request.spec, snapshot.pods.rank[request.groups[0].rows]))
+    return bool(numbers[0] < 0) or int(numbers[-1]) == len(numbers) - 1
 
 
 # --- one group --------------------------------------------------------------------------
@@ -91,8 +57,6 @@ def assign(
 def _one_group(
     snapshot: Snapshot, here: Arena, request: GangRequest, placed: PlacedMembers
 ) -> Steps[Assigned | None]:
-    if len(placed.rows) and request.wish.slice_size:
-        return (yield from _beside_slices(snapshot, here, placed))
     if len(placed.rows):
         return (yield from _beside_placed(snapshot, here, placed))
     group = here.group
@@ -102,7 +66,10 @@ def _one_group(
         yield
     if found is None or not found.amounts.any():
         return None
-    rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
+    rows = here.group.rows
+    if request.wish.slice_size:
+        rows = _by_rank(snapshot, rows)  # slices are cut in rank order, whatever is mandatory
+    rows = _by_rank(snapshot, chosen(rows, request.wish, int(found.amounts.sum())))
     if has_pauses:
         yield
     assigned = _in_order(here, request, found, rows)
@@ -131,8 +98,9 @@ def _beside_placed(
 
 def _in_order(here: Arena, request: GangRequest, found: FoundPlaces, rows: Rows) -> Assigned:
     if request.wish.slice_size:
-        order = partial_last(here.board.tree, request.wish, found.amounts)
-        return Assigned(rows, order, found.proven)
+        parts = [each for each in (found.core, found.amounts - found.core) if each.any()]
+        order = [partial_last(here.board.tree, request.wish, each) for each in parts]
+        return Assigned(rows, np.concatenate(order), found.proven)
     return Assigned(rows, slots(found.amounts, found.core), found.proven)
 
 
@@ -161,25 +129,6 @@ def _nearest_in_rank(snapshot: Snapshot, placed: PlacedMembers, rows: Rows) -> I
     closer = np.abs(ranks[before] - wanted) <= np.abs(ranks[after] - wanted)
     nearest: Ints = np.where(closer, positions[before], positions[after])
     return nearest
-
-
-def _beside_slices(
-    snapshot: Snapshot, here: Arena, placed: PlacedMembers
-) -> Steps[Assigned | None]:
-    rows = _by_rank(snapshot, here.group.rows)
-    places = _places(snapshot, rows)
-    peers = np.stack([_places(snapshot, placed.rows), placed.positions], axis=1)
-    positions = yield from near_slices(here, placed.amounts, peers, places)
-    found = positions >= 0
-    if not found.any() or int(found.sum()) < here.group.mandatory:
-        return None
-    return Assigned(rows[found], positions[found])
-
-
-def _places(snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
-    """Return the place of each pod row in rank order: its rank, or its place among these."""
-    ranks = snapshot.pods.rank[rows].astype(np.int64)
-    return np.arange(len(rows), dtype=np.int64) if (ranks < 0).any() else ranks
 
 
 # --- several groups ---------------------------------------------------------------------
@@ -211,7 +160,7 @@ def _groups(
             parts.append(_beside(snapshot, placed, rows, amounts))
         else:
             parts.append(Assigned(_by_rank(snapshot, rows), slots(amounts, first)))
-    return replace(_joined(parts), proven=found.proven)
+    return replace(joined(parts), proven=found.proven)
 
 
 def _around_the_ring(
@@ -229,7 +178,7 @@ def _around_the_ring(
     else:
         orders = [np.repeat(np.arange(tree.size), amounts) for amounts in found.amounts]
     parts = [Assigned(each, order) for each, order in zip(rows, orders, strict=True)]
-    return replace(_joined(parts), proven=found.proven)
+    return replace(joined(parts), proven=found.proven)
 
 
 def _among(members: Rows, rows: Rows) -> Ints:
@@ -249,12 +198,20 @@ def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Jo
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
         return core
-    found = core.amounts
-    whole = yield from place_anchored(
-        Mixed(task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors)
-    )
-    if whole is not None and _domains(task, whole.amounts)[:-1] <= _domains(task, found)[:-1]:
+    whole = yield from place_anchored(replace(task, needs=totals))
+    found, bar = core.amounts, _domains(task, core.amounts)[:-1]
+    if whole is not None and _domains(task, whole.amounts)[:-1] <= bar:
         return Joint(whole.amounts, proven=False)
+    fixed = task.anchors is not None and task.anchors.any()
+    if task.wish.required != ROOT and not fixed:
+        more = whole
+        if more is None:
+            more = yield from _most(task, totals)
+        if more is not None:
+            inside = region_of(task.board.tree, task.wish.required, np.sum(more.amounts, axis=0))
+            there = yield from place_anchored(replace(task, region=inside))
+            if there is not None and _domains(task, there.amounts)[:-1] <= bar:
+                found = there.amounts
     others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
     rest = Mixed(task.board, task.world, request.wish, task.groups, others)
     anchors = np.zeros(task.board.tree.size, dtype=np.int64)
@@ -263,57 +220,26 @@ def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Jo
     return Joint(grown, proven=False)
 
 
+def _most(task: Mixed, totals: Sequence[int]) -> Steps[Joint | None]:
+    """Place as many above the minimum as fit into one required domain, by bisecting.
+
+    Who asks for least comes first.
+    """
+    order = yield from lightest_first(task)
+    steps = [i for i in order for _ in range(totals[i] - task.needs[i])]
+    best, low, high = None, 0, len(steps) - 1
+    while low < high:
+        trial = (low + high + 1) // 2
+        more = np.bincount(steps[:trial], minlength=len(totals))
+        needs = tuple(n + int(m) for n, m in zip(task.needs, more, strict=True))
+        found = yield from place_anchored(replace(task, needs=needs))
+        if found is None:
+            high = trial - 1
+        else:
+            low, best = trial, found
+    return best
+
+
 def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
     total = np.sum(found, axis=0) + (0 if task.anchors is None else task.anchors)
     return domains_used(task.board.tree, total)
-
-
-def _sliced_groups(
-    snapshot: Snapshot, arenas: Sequence[Arena], request: GangRequest, placed: PlacedMembers
-) -> Steps[Assigned | None]:
-    """All members first; the mandatory ones alone when that does not fit."""
-    board, world = arenas[0].board, arenas[0].world
-    order = SliceOrder.of(snapshot, request, placed.rows)
-    if not len(placed.rows):
-        everyone = tuple(len(group.rows) for group in request.groups)
-        task = Mixed(board, world, request.wish, request.groups, everyone)
-        whole, complete = yield from _exact_slices(request, task, order)
-        if whole is not None or (complete and request.mandatory == len(request.members)):
-            return whole
-    numbers_placed = order.numbers(placed.rows)[-1]
-    size = board.tree.size
-    by_slice = {
-        int(n): np.bincount(placed.positions[numbers_placed == n], minlength=size)
-        for n in np.unique(numbers_placed)
-    }
-    anchors = placed.amounts if len(placed.rows) else None
-    for needs in dict.fromkeys(
-        (tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups))
-    ):
-        rows = [g.rows[:n] for g, n in zip(request.groups, needs, strict=True)]
-        numbers = [order.numbers(each)[-1] for each in rows]
-        task = Mixed(board, world, request.wish, request.groups, needs, anchors=anchors)
-        found = yield from place_mixed_slices(task, numbers, by_slice)
-        if found is not None:
-            return _joined([Assigned(r, p) for r, p in zip(rows, found, strict=True)])
-    return None
-
-
-def _exact_slices(
-    request: GangRequest, task: Mixed, order: SliceOrder
-) -> Steps[tuple[Assigned | None, bool]]:
-    """Assign all members exactly. The second value: whether the search was complete."""
-    kinds = np.full(len(request.members), -1, dtype=np.int64)
-    for number, group in enumerate(request.groups):
-        kinds[np.isin(request.members, group.rows)] = number
-    numbers = order.numbers(request.members)
-    positions, complete = yield from place_slices_exactly(task, numbers, kinds)
-    found = None if positions is None else Assigned(request.members, positions, proven=complete)
-    return found, complete
-
-
-def _joined(parts: Sequence[Assigned]) -> Assigned:
-    return Assigned(
-        np.concatenate([each.pods for each in parts]),
-        np.concatenate([each.positions for each in parts]),
-    )

@@ -25,6 +25,7 @@ class WaitReason(StrEnum):
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
     PLANNER_FAILED = "the planner fails on it"
+    UNSOUND_PLAN = "the plan that was found breaks a rule"
     NO_NETWORK = "no isolated network for it now"
 
 
@@ -109,6 +110,10 @@ class WaitExplanation:
     relaxes: str = ""
     #: What it waits for where that is no node.
     cause: str = ""
+    #: An error of ours while this was found out; "": none.
+    error: str = ""
+    #: (pod, node) of the first members of a plan that breaks a rule and is not held.
+    refused: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ A pure function of the snapshot: the same snapshot gives the same decision.
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,12 +25,15 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import MigAsk
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
-from muster.placement.assignment import Assigned, assign
+from muster.placement.assignment import assign, is_cut_in_turn
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
+from muster.placement.otherminima import other_minima
+from muster.placement.places import Assigned
 from muster.placement.preferences import preferred_first
 from muster.placement.question import Question
-from muster.placement.reasons.waiting import wait
-from muster.placement.request import GangRequest, MemberGroup, Rows, reading
+from muster.placement.reasons.errors import described
+from muster.placement.reasons.waiting import unexplained, wait
+from muster.placement.request import GangRequest, MemberGroup, Rows, reading, without_groups
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
 from muster.placement.rules.refusednodes import Closed, masks, named
@@ -55,9 +59,10 @@ def plan(
     yield
     if not isinstance(request, GangRequest):
         return request
-    too_large = _too_large(snapshot, request)
-    if too_large is not None:
-        return too_large
+    fitting = _within_nodes(snapshot, request)
+    if isinstance(fitting, Reject):
+        return fitting
+    request = fitting
     topology = yield from snapshot.topology_steps()
     topology = yield from preferred_first(snapshot, topology, request.groups)
     tree = tree_of(topology)
@@ -71,10 +76,29 @@ def plan(
     for refused in masks(snapshot, question.refused):
         board = SearchBoard(topology, tree, Closed(refused, kept), question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
-        assigned = yield from assign(snapshot, request, arenas)
+        assigned = yield from _assign(snapshot, request, arenas)
         if assigned is not None:
             return (yield from _plan(snapshot, request, arenas, assigned))
-    return (yield from wait(snapshot, request, arenas))
+    try:
+        return (yield from wait(snapshot, request, arenas))
+    except Exception as error:  # noqa: BLE001  it waits for lack of room whatever the reason's text
+        return unexplained(snapshot, request, described(error))
+
+
+def _assign(
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
+) -> Steps[Assigned | None]:
+    """Place the first members as the minimum, or others where these do not fit."""
+    found = yield from assign(snapshot, request, arenas)
+    if found is not None or (request.wish.slice_size and is_cut_in_turn(snapshot, request)):
+        return found
+    for other in other_minima(snapshot, request, arenas):
+        yield
+        here = [replace(a, group=g) for a, g in zip(arenas, other.groups, strict=True)]
+        found = yield from assign(snapshot, other, here)
+        if found is not None:
+            return found
+    return None
 
 
 def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None) -> Decision:
@@ -82,24 +106,32 @@ def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None
     return run(plan(snapshot, question, members))
 
 
-def _too_large(snapshot: Snapshot, request: GangRequest) -> Reject | None:
-    """Reject a gang with a member that no node could take even when empty."""
+def _within_nodes(snapshot: Snapshot, request: GangRequest) -> GangRequest | Reject:
+    """Return the request without members that no node could take even when empty.
+
+    Reject a gang that needs them for its minimum.
+    """
     if not snapshot.nodes.alive.any():
-        return None
-    for group in request.groups:
+        return request
+    large: dict[int, str] = {}
+    for number, group in enumerate(request.groups):
         # The message names a MIG profile that no device has, not a resource of which the
         # largest node has none.
         message = beyond_devices(snapshot, group.pod_class)
         if not message or not any(isinstance(a, MigAsk) for a in group.pod_class.devices.asks):
             message = _larger_than_nodes(snapshot, group) or message
         if message:
-            return Reject(
-                request.key,
-                request.generation,
-                RejectReason.LARGER_THAN_ANY_NODE,
-                f"gang {request.key}: a member asks for {message}: ask for less, or {_NODES}",
-            )
-    return None
+            large[number] = message
+    smaller = without_groups(snapshot, request, large) if large else request
+    if smaller is not None:
+        return smaller
+    return Reject(
+        request.key,
+        request.generation,
+        RejectReason.LARGER_THAN_ANY_NODE,
+        f"gang {request.key}: a member asks for {next(iter(large.values()))}: "
+        f"ask for less, or {_NODES}",
+    )
 
 
 def _slice_too_large(
@@ -107,17 +139,19 @@ def _slice_too_large(
 ) -> Reject | None:
     """Reject a gang with slices that no domain of their level could take even when empty.
 
-    Each node is counted with the kind of member of which it takes most.
+    Each node is counted with the kind of member of which it takes most. A slice that is cut by
+    the gang's minimum needs no more than that; and of slices that have members placed already
+    only those that are lost count, so such a gang is never too large.
     """
     nodes = snapshot.nodes
-    if not request.wish.slices or not nodes.alive.any():
+    if not request.wish.slices or not nodes.alive.any() or len(request.placed):
         return None
     rooms = [capacity(nodes.allocatable, g.pod_class, nodes.alive) for g in request.groups]
     room = np.maximum.reduce(rooms)[topology.order]
     for level, size in request.wish.slices:
         sums = np.where(tree.labelled[level], tree.sums(room, level, tree.host), 0)
         most = int(sums.max(initial=0))
-        if 0 < most < size:
+        if 0 < most < min(size, request.mandatory):
             key = topology.levels[level]
             message = (
                 f"a slice ({request.spec.where('slice_size')}) has {size} members; the largest "

@@ -43,6 +43,7 @@ _FOR_ROOM = frozenset(WaitReason) - {
     WaitReason.MEMBERS_MISSING,
     WaitReason.NOT_ADMITTED,
     WaitReason.PLANNER_FAILED,
+    WaitReason.UNSOUND_PLAN,
 }
 
 

@@ -44,8 +44,8 @@ class _Wanted(NamedTuple):
 
     #: int64[nodes]: members that a node has room for.
     room: Ints
-    #: int64[nodes]: their scores, summed.
-    score: Ints
+    #: float64[nodes]: their mean score; every kind of member counts as often as there are members.
+    score: Floats
 
 
 def preferred_first(
@@ -62,18 +62,20 @@ def preferred_first(
 
 def _wanted(snapshot: Snapshot, groups: Sequence[MemberGroup]) -> _Wanted | None:
     nodes = snapshot.nodes
-    room, score = np.zeros(nodes.count, dtype=np.int64), np.zeros(nodes.count, dtype=np.int64)
+    room, members, score = (np.zeros(nodes.count, dtype=np.int64) for _ in range(3))
     for group in groups:
         if group.pod_class.preferred_nodes or _avoids(nodes, group.pod_class):
-            free = capacity(nodes.free, group.pod_class, nodes.alive)
-            free = np.minimum(free, len(group.rows))
+            count = len(group.rows)
+            free = np.minimum(capacity(nodes.free, group.pod_class, nodes.alive), count)
+            fits = free > 0
             room += free
-            score += free * scores(nodes, group.pod_class, free > 0)
+            members += count * fits
+            score += count * fits * scores(nodes, group.pod_class, fits)
     with_room = room > 0
     if not with_room.any():
         return None
-    means = score[with_room] / room[with_room]
-    return None if np.ptp(means) == 0 else _Wanted(room, score)
+    means = score / np.maximum(members, 1)
+    return None if np.ptp(means[with_room]) == 0 else _Wanted(room, means)
 
 
 def scores(nodes: NodeView, pod_class: PodClass, among: NDArray[np.bool_]) -> Ints:
@@ -107,7 +109,8 @@ def _avoids(nodes: NodeView, pod_class: PodClass) -> bool:
 
 def _sorted(topology: Topology, wanted: _Wanted) -> Steps[Topology]:
     """Return the topology with the children of every domain sorted by score, best first."""
-    score, room = wanted.score[topology.order], wanted.room[topology.order]
+    room = wanted.room[topology.order]
+    score = wanted.score[topology.order] * room
     orders: list[NDArray[np.intp]] = []
     above = np.zeros(1, dtype=np.int64)
     for part in topology.parts:

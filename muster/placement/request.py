@@ -8,7 +8,7 @@ first, then by rank until ``min_count`` is reached. Members that already hold a 
 have succeeded count towards it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,6 +96,10 @@ class GangRequest:
     #: int32, pod rows of these members.
     placed: Rows
     spare_count: int
+    #: How many of the members must be placed together.
+    need: int = 0
+    #: (role number, members of it that must be among those) of the roles with minima of their own.
+    lacks: tuple[tuple[int, int], ...] = ()
     #: Until when its preferred level is required, seconds since the epoch; ``None``: it is not, or
     #: not any more.
     relaxes_at: float | None = None
@@ -192,10 +196,12 @@ def _members(
     counted = np.concatenate([placed, done])
     if has_pauses:
         yield
-    must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
+    need = min(need, len(members))
+    lacks, short = _lacks(snapshot, spec, members, counted)
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
+    must = _mandatory(snapshot, members, lacks, need)
     if has_pauses:
         yield
     groups = tuple(_groups(snapshot, members, must))
@@ -211,6 +217,8 @@ def _members(
         anchors=nodes[nodes >= 0].astype(np.int32),
         placed=placed,
         spare_count=spare_count,
+        need=need,
+        lacks=lacks,
     )
 
 
@@ -226,26 +234,63 @@ def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
     return order
 
 
-def _mandatory(
-    snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows, need: int
-) -> tuple[NDArray[np.bool_], str]:
-    """Return bool[members] and, when a role lacks members, a sentence about it.
+def _lacks(
+    snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows
+) -> tuple[tuple[tuple[int, int], ...], str]:
+    """Return (role number, members it lacks) per role and, when too few wait, a sentence.
 
     ``counted``: members that have a place or have succeeded, which count for their roles.
     """
-    must = np.zeros(len(members), dtype=np.bool_)
-    short = ""
+    lacks, short = [], ""
     for role in spec.roles:
         number = snapshot.pods.roles.find(role.name)
         have = int(np.count_nonzero(snapshot.pods.role[counted] == number))
-        mine = np.flatnonzero(snapshot.pods.role[members] == number)
+        here = int(np.count_nonzero(snapshot.pods.role[members] == number))
         lack = max(role.min_count - have, 0)
-        if len(mine) < lack:
-            short = f"role {role.name} has {len(mine) + have} of {role.min_count} members"
-        must[mine[:lack]] = True
+        if here < lack:
+            short = f"role {role.name} has {here + have} of {role.min_count} members"
+        if number is not None and min(lack, here):
+            lacks.append((number, min(lack, here)))
+    return tuple(lacks), short
+
+
+def _mandatory(
+    snapshot: Snapshot, members: Rows, lacks: Sequence[tuple[int, int]], need: int
+) -> NDArray[np.bool_]:
+    """Return bool[members]: what the roles lack, then the first ones until it is enough."""
+    must = np.zeros(len(members), dtype=np.bool_)
+    for number, lack in lacks:
+        must[np.flatnonzero(snapshot.pods.role[members] == number)[:lack]] = True
     others = np.flatnonzero(~must)
     must[others[: max(need - int(must.sum()), 0)]] = True
-    return must, short
+    return must
+
+
+def with_minimum(request: GangRequest, rows: Rows) -> GangRequest:
+    """Return the request with just these members as the mandatory ones."""
+    groups = []
+    for group in request.groups:
+        must = np.isin(group.rows, rows)
+        ordered = np.concatenate([group.rows[must], group.rows[~must]])
+        groups.append(replace(group, rows=ordered, mandatory=int(must.sum())))
+    return replace(request, groups=tuple(groups))
+
+
+def without_groups(
+    snapshot: Snapshot, request: GangRequest, out: Container[int]
+) -> GangRequest | None:
+    """Return the request without some of its groups, by number; ``None``: it needs them.
+
+    Their members stay members: they are left over.
+    """
+    kept = [group for number, group in enumerate(request.groups) if number not in out]
+    rows = request.members[np.isin(request.members, [r for g in kept for r in g.rows.tolist()])]
+    roles = snapshot.pods.role[rows]
+    enough = all(np.count_nonzero(roles == number) >= lack for number, lack in request.lacks)
+    if not len(rows) or len(rows) < request.need or not enough:
+        return None
+    must = _mandatory(snapshot, rows, request.lacks, request.need)
+    return with_minimum(replace(request, groups=tuple(kept)), rows[must])
 
 
 def _wish(snapshot: Snapshot, spec: GangSpec) -> TopologyWish:

@@ -3,7 +3,7 @@
 The objective, most important first (docs/design/topology.md states it in full)::
 
     1  domains used       of the required and the preferred level, then of every level,
-                          widest first
+                          widest first; those with pods that stand already cost nothing
     2  kinds on hosts     pairs (kind, host): the fewer, the fewer ring crossings (``polish``)
     3  left over          in the narrowest domain that holds all, then in those around it,
                           then in the chosen domains below it down to the hosts
@@ -49,6 +49,9 @@ MOST_KINDS: Final = 4
 MOST_HOSTS: Final = 1024
 """Hosts of an exact search: what is done once per host stays about a millisecond."""
 
+ANYWHERE: Final = -1
+"""The home of slices that have none."""
+
 _ITEMS_PER_STEP: Final = 128
 
 _OPTION_TICKS: Final = 4_000
@@ -66,6 +69,8 @@ class Layer:
     #: What a slice consists of (slices of the layer inside, innermost pods per kind), and how many
     #: slices are like that.
     makeups: tuple[tuple[Units, int], ...]
+    #: The only domain for slices of each make-up; ``ANYWHERE``: any. Empty: any for all.
+    homes: tuple[int, ...] = ()
 
     @property
     def wanted(self) -> Units:
@@ -77,6 +82,16 @@ class Layer:
         vectors = [vector for vector, _ in self.makeups]
         columns = zip(*vectors, strict=True)
         return tuple(sum(n * x for n, x in zip(slices, c, strict=True)) for c in columns)
+
+    def most(self, domain: int, room: Units) -> Units:
+        """Return how many slices of each make-up alone a domain with some room may take."""
+        homes = self.homes or (ANYWHERE,) * len(self.makeups)
+        return tuple(
+            min([count, *(m // n for m, n in zip(room, vector, strict=True) if n)])
+            if home in (ANYWHERE, domain)
+            else 0
+            for (vector, count), home in zip(self.makeups, homes, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,9 @@ class Quest:
     order: Sequence[int]
     #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
+    #: int64[positions], pods that stand already: it costs nothing to use the domains that they are
+    #: in; ``None``: there are none.
+    anchors: Ints | None = None
 
 
 def cheapest(quest: Quest, budget: SearchBudget) -> Steps[CheapestAmounts | None]:
@@ -156,14 +174,6 @@ class _Table:
             if table is not None and self.layer is not None:
                 inner = tuple(table.shares(self.layer.units(given)))
             yield DomainShare(place, given, inner)
-
-
-def _most_slices(layer: Layer, room: Units) -> Units:
-    """Return how many slices of each make-up alone fit into a room."""
-    return tuple(
-        min([count, *(m // n for m, n in zip(room, vector, strict=True) if n)])
-        for vector, count in layer.makeups
-    )
 
 
 class _Plot:
@@ -236,7 +246,15 @@ class _Plot:
             return np.zeros(domains, dtype=np.int64)
         sizes = np.bincount(self._at[level], self._stock.room, minlength=domains)
         opening: Ints = paid.get((level, "left"), 0) * sizes.astype(np.int64)
-        return opening + paid[level, "used"]
+        return opening + paid[level, "used"] * self._is_new(level)
+
+    def _is_new(self, level: int) -> Ints:
+        """Return int64[domains]: 1 for the domains of a level in which no pod stands yet."""
+        tree, anchors = self._quest.tree, self._quest.anchors
+        if anchors is None:
+            return np.ones(tree.domains(level), dtype=np.int64)
+        is_new: Ints = (tree.sums(anchors, level, tree.host) == 0).astype(np.int64)
+        return is_new
 
     def runs(self, level: int, low: int, high: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield (domain, range of hosts) for every domain of a level among some hosts."""
@@ -272,7 +290,7 @@ class _Pricing:
             inner = yield from self.table(depth + 1, part, layer.level + 1)
             if inner is None:
                 return None
-            most = _most_slices(layer, inner.solved.field.wanted)
+            most = layer.most(domain, inner.solved.field.wanted)
             count = states(most)
             if count > _MOST_OPTIONS or not self._budget.spend(count * _OPTION_TICKS):
                 return None

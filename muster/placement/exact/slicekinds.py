@@ -7,20 +7,35 @@ Members in rank order, ``size`` at a time, are a slice; slices alike are one mak
 
 A wider layer does the same with the slices inside it for members. A member that is in no
 slice (its role has none) is a slice of its own, on every layer.
+
+A slice with members that have a place already has a *home*, the domain that they are in. Slices
+are alike only with the same home, and no other domain takes one that has a home.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from muster.placement.exact.cheapest import Layer
+from muster.placement.exact.cheapest import ANYWHERE, Layer
 from muster.placement.exact.treeprogram import Units
 from muster.placement.tree import Flags, Ints
 
 LOOSE_STEP: Final = 1 << 20
 """Distance of the numbers of members in no slice: more than slices of a layer in a wider one."""
+
+
+Homes: TypeAlias = Mapping[int, int]
+"""By slice, the domain of the layer's level that some of its members are in already."""
+
+
+class _Look(NamedTuple):
+    """What tells slices apart."""
+
+    units: Units
+    home: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,19 +63,26 @@ def loose(numbers: Ints, flags: Flags, places: Ints) -> Ints:
 
 
 def pack(
-    slices: Sequence[tuple[int, int]], numbers: Sequence[Ints], kinds: Ints, count: int
+    slices: Sequence[tuple[int, int]],
+    numbers: Sequence[Ints],
+    kinds: Ints,
+    count: int,
+    homes: Sequence[Homes] = (),
 ) -> Packing | None:
     """Return the layers of (level, size) slices, widest first.
 
     ``numbers``: per layer int64[members], the slice of each member in rank order; ``kinds``:
-    int64[members], of ``count`` kinds. ``None``: a slice is in two of the slices around it.
+    int64[members], of ``count`` kinds. ``homes``: per layer, of the slices that have one.
+    ``None``: a slice is in two of the slices around it.
     """
+    homes = homes or [{}] * len(slices)
     layers: list[Layer] = []
     inside: list[list[Ints]] = []
     types: list[Ints] = []
     units, firsts = kinds, np.arange(len(kinds))
     unit_of = firsts  # of every member
-    for (level, _), of_member in zip(reversed(slices), reversed(numbers), strict=True):
+    each_layer = zip(reversed(slices), reversed(numbers), reversed(homes), strict=True)
+    for (level, _), of_member, home in each_layer:
         if (of_member != of_member[firsts][unit_of]).any():
             return None
         _, order, owner = np.unique(of_member[firsts], return_index=True, return_inverse=True)
@@ -68,19 +90,25 @@ def pack(
         unit_of = in_order[unit_of]
         ends = np.cumsum(np.bincount(in_order))[:-1]
         groups = np.split(np.argsort(in_order, kind="stable"), ends)
-        vectors = [tuple(np.bincount(units[g], minlength=count).tolist()) for g in groups]
-        layers.append(_layer(level, vectors))
+        looks = [
+            _Look(
+                tuple(np.bincount(units[g], minlength=count).tolist()),
+                home.get(int(of_member[firsts[g[0]]]), ANYWHERE),
+            )
+            for g in groups
+        ]
+        kind_of = {look: i for i, look in enumerate(dict.fromkeys(looks))}
+        layers.append(_layer(level, looks))
         inside.append(groups)
-        kind_of = {vector: i for i, (vector, _) in enumerate(layers[-1].makeups)}
-        units = np.array([kind_of[vector] for vector in vectors], dtype=np.int64)
+        units = np.array([kind_of[look] for look in looks], dtype=np.int64)
         firsts = np.array([firsts[g[0]] for g in groups], dtype=np.int64)
         types.append(units)
         count = len(kind_of)
     return Packing(tuple(layers[::-1]), tuple(inside[::-1]), tuple(types[::-1]), kinds)
 
 
-def _layer(level: int, vectors: Sequence[Units]) -> Layer:
-    found: dict[Units, int] = {}
-    for vector in vectors:
-        found[vector] = found.get(vector, 0) + 1
-    return Layer(level, tuple(found.items()))
+def _layer(level: int, looks: Sequence[_Look]) -> Layer:
+    found = Counter(looks)  # in the order of the first of each
+    makeups = tuple((look.units, number) for look, number in found.items())
+    homes = tuple(look.home for look in found)
+    return Layer(level, makeups, homes if set(homes) != {ANYWHERE} else ())

@@ -2,4 +2,5 @@
 
 ``ringorder``    in which order ranks go through the domains: the fewest crossings
 ``vacantranks``  ranks of lost members, which their successors take over
+``sliceplaces``  which place in the slices a member has
 """

@@ -3,5 +3,6 @@
 ``waiting``       the reason in a fixed word, the numbers, and what would help
 ``perdomain``     what the gang would find in each domain
 ``missingnodes``  whether the present nodes could hold the gang at all
+``errors``        an error of ours as one line
 ``explanation``   decisions as sentences, and as plain values for the read API
 """

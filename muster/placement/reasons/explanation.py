@@ -76,6 +76,8 @@ def _wait_lines(wait: Wait, now: float | None) -> list[str]:
     if why.rules:
         lines.append(f"{why.feasible} of {why.nodes} nodes can take one more member now")
         lines += [_rule_line(rule) for rule in why.rules if rule.removed]
+    if why.error:
+        lines.append(f"what it lacks could not be found out, please report it: {why.error}")
     if why.remedy:
         lines.append(f"remedy: {why.remedy}")
     if why.relaxes_at is not None:

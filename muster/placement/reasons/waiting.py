@@ -19,9 +19,9 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodView
-from muster.placement.assignment import placed_members
 from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanation, WaitReason
 from muster.placement.nodelabels import Mask
+from muster.placement.places import placed_members
 from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.request import GangRequest, MemberGroup
 from muster.placement.rules.capacity import by_resource, capacity
@@ -72,6 +72,14 @@ def wait(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> S
         relaxes="" if request.relaxes_at is None else request.spec.preferred_level or "",
     )
     return Wait(request.key, request.generation, reason, explanation)
+
+
+def unexplained(snapshot: Snapshot, request: GangRequest, error: str) -> Wait:
+    """Return the decision to wait where the explanation fails: the bare reason, and the error."""
+    bound = request.wish.required != ROOT or request.wish.slice_size
+    reason = WaitReason.NO_DOMAIN_FITS if bound else WaitReason.NOT_ENOUGH_ROOM
+    count = int(np.count_nonzero(snapshot.nodes.alive))
+    return Wait(request.key, request.generation, reason, WaitExplanation(count, 0, (), error=error))
 
 
 def scarcest(

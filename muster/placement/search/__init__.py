@@ -8,6 +8,7 @@
 ``fewest``            the fewest domains out of a pool, and among those the tightest
 ``slices``            a number of members at a time share one domain
 ``sliceorder``        which slice a member is in
+``mixedslices``       slices of several kinds, or with members that have a place already
 ``onebyone``          members one after the other, where a spread constraint must be raised
 ``severalgroups``     gangs of several groups, one group after the other
 ``joint``             several groups at once, exactly

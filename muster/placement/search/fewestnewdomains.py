@@ -1,4 +1,4 @@
-"""The nearest places of all: the fewest domains that hold no member yet, widest level first.
+"""The nearest places of all: the fewest domains that hold no member yet, the wished level first.
 
 Looking in widening circles takes from each circle what it has. That is best while at most
 one new domain is needed. Where more are, or kinds
@@ -9,7 +9,7 @@ A dynamic program over the tree decides those cases. A *state* is how many membe
 kind are placed; a domain's *profile* is the cost of every state inside it::
 
     host    state fits? 0 or 1 new host                      cost = one number: digits of base
-    rack    its hosts folded one by one, 1 if it is new      members + 1, the widest level first
+    rack    its hosts folded one by one, 1 if it is new      members + 1, by `TopologyWish.order`
     block   its racks folded …
 
 Domains with equal profiles are alike: only as many of them as there are members are looked
@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 
 from muster.cluster.resumable import Steps
+from muster.placement.request import TopologyWish
 from muster.placement.rules.feasibility import budgets_hold
 from muster.placement.search.arena import Arena, kinds_of
 from muster.placement.tree import ROOT, DomainTree, Flags, Ints
@@ -46,6 +47,11 @@ def new_domains(tree: DomainTree, amounts: Ints, anchors: Ints) -> tuple[int, ..
         )
         for level in range(tree.host + 1)
     )
+
+
+def in_order(wish: TopologyWish, used: Sequence[int]) -> tuple[int, ...]:
+    """Return numbers of domains per level in the order in which they count."""
+    return tuple(used[level] for level in wish.order(len(used) - 1))
 
 
 def closest(
@@ -70,11 +76,11 @@ def _sought(
     found: Sequence[Ints] | None,
     anchors: Ints,
 ) -> Steps[Sequence[Ints] | None]:
-    tree = arenas[0].board.tree
+    tree, wish = arenas[0].board.tree, arenas[0].wish
     before: tuple[int, ...] = ()
     if found is not None:
-        before = new_domains(tree, np.sum(found, axis=0), anchors)
-        if max(before[:-1], default=0) < (2 if len(arenas) == 1 else 1):
+        before = in_order(wish, new_domains(tree, np.sum(found, axis=0), anchors))
+        if max(before) < (2 if len(arenas) == 1 else 1):
             return None
     if not _is_plain(arenas, needs):
         return None
@@ -83,13 +89,14 @@ def _sought(
     if (sum(needs) + 1) ** (tree.host + 1) > _MOST_COST:
         return None
     some = np.flatnonzero(np.sum([arena.leaf > 0 for arena in arenas], axis=0))
-    if len(some) > MOST_HOSTS:
+    if not 0 < len(some) <= MOST_HOSTS:
         return None
     yield
     better = yield from _Program(arenas, needs, anchors).solve(some)
     if better is None or found is None:
         return better
-    return better if new_domains(tree, np.sum(better, axis=0), anchors) < before else None
+    after = in_order(wish, new_domains(tree, np.sum(better, axis=0), anchors))
+    return better if after < before else None
 
 
 def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
@@ -159,8 +166,8 @@ class _Program:
         return result
 
     def _weight(self, level: int) -> int:
-        host = self.arenas[0].board.tree.host
-        return int((sum(self.needs) + 1) ** (host - level))
+        host, wish = self.arenas[0].board.tree.host, self.arenas[0].wish
+        return int((sum(self.needs) + 1) ** (host - wish.order(host).index(level)))
 
     def _host(self, position: int) -> _Domain:
         """Return what one host takes: alone each kind fits, and all of them together."""
@@ -173,7 +180,8 @@ class _Program:
             for name in {name for kind in kinds for name, _ in kind.requests}:
                 asks = np.array([kind.request(name) for kind in kinds], dtype=np.int64)
                 fits = fits & (self.states @ asks <= int(first.world.free(name)[row]))
-        cost = np.where(fits, 0 if self.anchors[position] else 1, _NEVER)
+        new = 0 if self.anchors[position] else self._weight(first.board.tree.host)
+        cost = np.where(fits, new, _NEVER)
         cost[0] = 0  # to place no member costs nothing
         return _Domain(self._number(cost), position=position)
 

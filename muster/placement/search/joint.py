@@ -68,6 +68,8 @@ class Task:
     wish: TopologyWish
     #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
+    #: int64[positions], members that have a place already; ``None``: there are none.
+    anchors: Ints | None = None
     budget: SearchBudget = field(default_factory=lambda: SearchBudget(JOINT_TICKS))
 
     @property
@@ -136,7 +138,7 @@ def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
         return Sought(None, exhausted=True)
     stock = yield from _stock(task, leaves, low, high)
     yield
-    quest = Quest(task.tree, stock, task.needs, task.order, task.layers)
+    quest = Quest(task.tree, stock, task.needs, task.order, task.layers, task.anchors)
     found = yield from cheapest(quest, task.budget)
     if found is None:
         return None

@@ -12,6 +12,9 @@ likely to end soon, and its host would then be free as a whole, unless another p
 
     h1  a a . .   since Monday       ◄── the next one: h1 stays in use anyway
     h2  b b . .   for five minutes       h2 is soon empty, for a pod that needs all of it
+
+Of hosts that are equal to that too, the pod goes to the rack with the least room, then to the
+block with the least, so that large racks stay whole for gangs.
 """
 
 import numpy as np
@@ -27,7 +30,7 @@ from muster.placement.scoring.profiles import Profile, preference
 from muster.placement.scoring.stock import NodeStock
 from muster.placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from muster.placement.search.arena import Arena
-from muster.placement.tree import Flags, Ints
+from muster.placement.tree import DomainTree, Flags, Ints
 from muster.placement.world import World
 
 
@@ -69,7 +72,12 @@ def _best_of(arena: Arena, leaf: Ints, prices: RoomPrices | None) -> Steps[Ints 
     since = _in_use_since(arena.world, rows, preferred == preferred.max())
     if has_pauses:
         yield
-    found = _first_within(arena, positions, np.lexsort((since, -preferred)))
+    tied = preferred == preferred.max()
+    tied &= since == since[tied].min()
+    around = _room_around(arena.board.tree, leaf, positions, tied)
+    if has_pauses:
+        yield
+    found = _first_within(arena, positions, np.lexsort((*around, since, -preferred)))
     if has_pauses:
         yield
     return found
@@ -89,6 +97,18 @@ def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
         node, started = pods.node[known], pods.started[known]
         np.minimum.at(since, node, np.where(started > 0, started, np.inf))
     return since[rows]
+
+
+def _room_around(tree: DomainTree, leaf: Ints, positions: Ints, tied: Flags) -> list[Ints]:
+    """Return int64[positions] per level, the widest first: the room of the domain of each.
+
+    Nothing where at most one position is the best anyway.
+    """
+    if np.count_nonzero(tied) == 1:
+        return []
+    return [
+        tree.sums(leaf, level, tree.host)[tree.at(level, positions)] for level in range(tree.host)
+    ]
 
 
 def _preference(arena: Arena, stock: NodeStock, prices: RoomPrices | None) -> Floats:

@@ -132,23 +132,38 @@ def before_in_run(owner: Ints, sizes: Ints) -> Ints:
 
 
 def find_scope(
-    tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish, need: int
+    tree: DomainTree,
+    counts: Sequence[Ints],
+    wish: TopologyWish,
+    need: int,
+    *,
+    room: Sequence[Ints] | None = None,
 ) -> Steps[Scope | None]:
-    """Return the scope of a gang of ``need`` equal pods, ``None`` when nothing holds it."""
+    """Return the scope of a gang of ``need`` equal pods, ``None`` when nothing holds it.
+
+    ``room``: what is left over is counted of this, where ``counts`` are no plain room.
+    """
+    room = counts if room is None else room
     for level in range(tree.host, max(wish.required, wish.preferred, 0) - 1, -1):
         domains = holding(tree, counts, level, need)
         if len(domains):
             first = min(level + 1, tree.host)
-            return (yield from best(tree, counts, level, domains, first=first, need=need))
+            return (
+                yield from best(tree, counts, level, domains, first=first, need=need, room=room)
+            )
     if wish.preferred > wish.required:
-        return (yield from _scope_above(tree, counts, wish, need))
+        return (yield from _scope_above(tree, counts, wish, need, room))
     if wish.required == ROOT and counts[ROOT][0] >= need:
         return Scope(ROOT, 0, 0, np.zeros(1, dtype=np.int64))
     return None
 
 
 def _scope_above(
-    tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish, need: int
+    tree: DomainTree,
+    counts: Sequence[Ints],
+    wish: TopologyWish,
+    need: int,
+    room: Sequence[Ints],
 ) -> Steps[Scope | None]:
     """Step 2 of the module's account: fewest preferred domains within a wider one."""
     goal = yield from _fewest_at(tree, counts, wish, wish.required, need)
@@ -159,7 +174,7 @@ def _scope_above(
         if found is None or found[0] > goal[0]:
             continue
         first = wish.preferred
-        return (yield from best(tree, counts, level, found[1], first=first, need=need))
+        return (yield from best(tree, counts, level, found[1], first=first, need=need, room=room))
     return None
 
 
@@ -176,7 +191,14 @@ def _fewest_at(
 
 
 def best(
-    tree: DomainTree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
+    tree: DomainTree,
+    counts: Sequence[Ints],
+    level: int,
+    domains: Ints,
+    *,
+    first: int,
+    need: int,
+    room: Sequence[Ints],
 ) -> Steps[Scope]:
     """Return the domain of best standing; every pass keeps only the ties of the one before."""
     rivals = domains
@@ -189,7 +211,7 @@ def best(
     for wide in range(level, ROOT, -1):
         if len(domains) == 1:
             break
-        sizes = counts[wide][_above(tree, wide, level, domains)]
+        sizes = room[wide][_above(tree, wide, level, domains)]
         domains = domains[sizes == sizes.min()]
         yield
     return Scope(level, int(domains[0]), first, rivals)
@@ -209,18 +231,21 @@ class _Pool:
     sizes: Ints
 
 
-def descend(tree: DomainTree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
+def descend(
+    tree: DomainTree, leaf: Ints, first: int, need: int, *, room: Ints | None = None
+) -> Steps[Ints]:
     """Return amounts per position that add up to ``need``.
 
     ``tree`` is the scope itself. The pool at each level is what lies under the domains
-    chosen so far. What is left over stays in one host: the last one of the tree.
+    chosen so far. What is left over stays in one host: the last one of the tree. ``room``: of
+    hosts with equal ``leaf`` those with less of it are taken first.
     """
     positions = np.flatnonzero(leaf)
     pool = _Pool(positions, leaf[positions])
     yield
     for level in range(max(first, 0), tree.host):
         pool = yield from _choose_at(tree, pool, level, need)
-    hosts = choose(pool.sizes, need)
+    hosts = choose(pool.sizes, need, rank=None if room is None else room[pool.positions])
     yield
     amounts = np.zeros(tree.size, dtype=np.int64)
     amounts[pool.positions[hosts]] = pool.sizes[hosts]

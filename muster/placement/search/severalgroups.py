@@ -19,22 +19,20 @@ that a plan is partial or wrong is not.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from muster.cluster.resumable import Steps
-from muster.placement.exact.slicekinds import pack
 from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.topologyspread import spreads
 from muster.placement.search.arena import Arena, SearchBoard, arena, search
-from muster.placement.search.dealing import deal
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint, Task, at_bound, search_joint
-from muster.placement.search.nearplaced import near, near_whole, region_of
-from muster.placement.search.scopes import all_holding, labelled_only
+from muster.placement.search.nearplaced import near, near_whole, region_in, region_of
+from muster.placement.search.scopes import all_holding
 from muster.placement.tree import ROOT, Flags, Ints
 from muster.placement.world import World
 
@@ -98,7 +96,7 @@ def _kind_by_kind(
 ) -> Steps[list[Ints] | None]:
     orders = yield from _orders(task, arenas)
     for level, domain in candidates:
-        region = _region(task, level, domain)
+        region = region_in(task.board.tree, level, domain)
         for order in orders:
             found = yield from _attempt(task, arenas, order, region)
             if found is not None:
@@ -120,7 +118,7 @@ def _orders(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[list[int]]]:
     active = [i for i, need in enumerate(task.needs) if need]
     share: dict[int, float] = {}
     for i in active:
-        share[i] = yield from _share(task, arenas[i], task.needs[i])
+        share[i] = yield from scarcity(arenas[i], task.needs[i])
     stuck = {i: not arenas[i].leaf.any() for i in active}
     spread = {i: bool(task.groups[i].pod_class.spread) for i in active}
     first = sorted(active, key=lambda i: (stuck[i], spread[i], -share[i], i))
@@ -128,21 +126,14 @@ def _orders(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[list[int]]]:
     return [first] if first == second else [first, second]
 
 
-def _share(task: Mixed, arena: Arena, need: int) -> Steps[float]:
-    """Return the largest share of a resource's free amount that a group needs."""
+def scarcity(arena: Arena, need: int) -> Steps[float]:
+    """Return the largest share of a resource's free amount that ``need`` members ask for."""
     shares = [0.0]
     for resource, amount in arena.group.pod_class.requests:
-        free = np.maximum(task.world.free(resource)[arena.feasibility.suitable], 0).sum()
+        free = np.maximum(arena.world.free(resource)[arena.feasibility.suitable], 0).sum()
         shares.append(amount * need / float(free) if free else 0.0)
         yield
     return max(shares)
-
-
-def _region(task: Mixed, level: int, domain: int) -> Flags:
-    low, high = task.board.tree.span(level, domain)
-    inside = np.zeros(task.board.tree.size, dtype=np.bool_)
-    inside[low:high] = True
-    return inside
 
 
 def _attempt(
@@ -194,18 +185,30 @@ def put(world: World, board: SearchBoard, group: MemberGroup, amounts: Ints) -> 
     return world.put(group.pod_class, group.labels_id, by_row)
 
 
+def lightest_first(task: Mixed) -> Steps[list[int]]:
+    """Return the groups by what one member asks for, the least first."""
+    weights = []
+    for group in task.groups:
+        here = yield from _arena(task.world, task, group)
+        weight = yield from scarcity(here, 1)
+        weights.append(weight)
+    return sorted(range(len(weights)), key=weights.__getitem__)
+
+
 def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[Ints]]:
     """Add up to ``needs`` members of each group around what is already there.
 
-    ``found``: what this plan has put down of each group; the result includes it.
+    Who asks for least goes first, so that as many as can be find room. ``found``: what this plan
+    has put down of each group; the result includes it.
     """
     world = task.world
     for group, amounts in zip(task.groups, found, strict=True):
         if amounts.any():
             world = put(world, task.board, group, amounts)
     result = list(found)
-    for i, (group, need) in enumerate(zip(task.groups, task.needs, strict=True)):
-        around = anchors + sum(result)
+    order = yield from lightest_first(task)
+    for i in order:
+        group, need, around = task.groups[i], task.needs[i], anchors + sum(result)
         if not need or not around.any():
             continue
         here = yield from _arena(world, task, group)
@@ -214,89 +217,6 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
         if settled(grown):
             result[i], world = result[i] + added, grown
     return result
-
-
-def place_slices_exactly(
-    task: Mixed, numbers: Sequence[Ints], kinds: Ints
-) -> Steps[tuple[Ints | None, bool]]:
-    """Return a position per member in rank order, and whether that was the whole search.
-
-    ``numbers``: per layer of slices, the slice of each member in rank order; ``kinds``:
-    int64[members], the group of each.
-    """
-    packing = pack(task.wish.slices, numbers, kinds, len(task.needs))
-    if packing is None:
-        return None, False
-    arenas = []
-    for group in task.groups:
-        made = yield from arena(task.world, task.board, group, task.wish)
-        arenas.append(made)
-    exact = Task(arenas, task.needs, task.wish, packing.layers)
-    candidates = yield from candidate_domains(task, arenas)
-    sought = yield from search_joint(exact, iter(candidates))
-    if sought.joint is None:
-        return None, sought.exhausted
-    yield
-    return deal(task.board.tree, packing, sought.joint.shares), sought.joint.proven
-
-
-def place_mixed_slices(
-    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
-) -> Steps[list[Ints] | None]:
-    """As ``place_mixed``, every slice inside one domain of the slice level.
-
-    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``anchors``: by
-    slice, int64[positions] of its members that are already placed. Returns one position per
-    member of each group.
-    """
-    scopes = yield from _slice_scopes(task)
-    for level, domain in scopes:
-        region = _region(task, level, domain)
-        labelled = labelled_only(task.board.tree, task.wish)
-        inside = replace(task, region=region if labelled is None else region & labelled)
-        found = yield from _fill_slices(inside, numbers, anchors)
-        if found is not None:
-            return found
-    return None
-
-
-def _fill_slices(
-    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
-) -> Steps[list[Ints] | None]:
-    wish = TopologyWish(required=max(task.wish.slice_level, task.wish.required))
-    places = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
-    world, placed = task.world, dict(anchors)
-    for number in np.unique(np.concatenate(numbers)).tolist():
-        mine = [np.flatnonzero(n == number) for n in numbers]
-        part = replace(
-            task,
-            world=world,
-            wish=wish,
-            needs=tuple(map(len, mine)),
-            anchors=anchors.get(number),
-            region=_wider_region(task, placed, number),
-            exact=False,
-        )
-        found = yield from place_anchored(part)
-        if found is None:
-            return None
-        for i, amounts in enumerate(found.amounts):
-            places[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
-            placed[number] = placed.get(number, 0) + amounts
-            world = put(world, task.board, task.groups[i], amounts)
-    return places if settled(world) else None
-
-
-def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags | None:
-    """Return where a slice may go so that the slices around it stay whole; ``None``: anywhere."""
-    region = task.region
-    for level, size in task.wish.wider:
-        ratio = size // task.wish.slice_size
-        same = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
-        if same:
-            inside = region_of(task.board.tree, level, np.sum(same, axis=0))
-            region = inside if region is None else region & inside
-    return region
 
 
 def place_anchored(task: Mixed) -> Steps[Joint | None]:
@@ -317,16 +237,6 @@ def place_anchored(task: Mixed) -> Steps[Joint | None]:
     here = [made.within(region) for made in arenas]
     found = yield from closest(here, task.needs, found, task.anchors)
     return None if found is None else Joint(list(found), proven=False)
-
-
-def _slice_scopes(task: Mixed) -> Steps[list[tuple[int, int]]]:
-    level = task.wish.required
-    tree = task.board.tree
-    if level == ROOT or task.anchors is not None:
-        return [(ROOT, 0)]
-    enough = yield from enough_in_all(task)
-    domains = np.flatnonzero(tree.labelled[level] & enough[level])
-    return [(level, domain) for domain in domains.tolist()]
 
 
 # --- candidate domains ------------------------------------------------------------------

@@ -7,15 +7,27 @@
     slice        -        0       0       1       1        the driver is a slice of its own
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.exact.slicekinds import in_turn, loose
+from muster.placement.ranks.sliceplaces import slice_places
 from muster.placement.request import GangRequest, Rows
-from muster.placement.tree import Ints
+from muster.placement.tree import Flags, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceUnit:
+    """What is placed together: the waiting members of a slice, or one member in no slice."""
+
+    #: Its number on every layer of slices, widest first.
+    numbers: tuple[int, ...]
+    is_loose: bool
+    #: Per group, int64: which of the group's members it has.
+    members: tuple[Ints, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,27 +41,44 @@ class SliceOrder:
     #: int64[members], the place of each among the members that are in slices.
     places: Ints
     #: bool[members], True for members that are in no slice.
-    is_loose: NDArray[np.bool_]
+    is_loose: Flags
 
     @classmethod
     def of(cls, snapshot: Snapshot, request: GangRequest, placed: Rows) -> "SliceOrder":
         """Return the order of a gang: members to place, and those that have a place."""
         rows = np.concatenate([placed, request.members])
-        ranks = snapshot.pods.rank[rows].astype(np.int64)
-        known = bool((ranks >= 0).all())
-        order = np.argsort(ranks, kind="stable")
-        rows = rows[order].astype(np.int32)
-        places = ranks[order] if known else np.arange(len(rows))
-        roles = [snapshot.pods.roles.find(role) for role in request.spec.slice_roles]
-        is_loose = np.zeros(len(rows), dtype=np.bool_)
-        if roles:
-            is_loose = ~np.isin(snapshot.pods.role[rows], [r for r in roles if r is not None])
-            places = places - np.cumsum(is_loose)
+        rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")].astype(np.int32)
+        places, is_loose = slice_places(snapshot, request.spec, rows)
         return cls(request.wish.slices, rows, places, is_loose)
 
     def numbers(self, rows: Rows) -> list[Ints]:
-        """Return, per layer of slices, widest first, the slice of each of some members."""
-        by_row = np.argsort(self.rows, kind="stable")
-        at = by_row[np.searchsorted(self.rows[by_row], rows)]
+        """Return, per layer of slices, widest first, the slice of each of some members.
+
+        Members in no slice have numbers below 0, each another.
+        """
+        at = self._at(rows)
         every = in_turn(self.slices, self.places[at])
         return [loose(numbers, self.is_loose[at], at) for numbers in every]
+
+    def sliced(self, rows: Rows) -> Flags:
+        """Return which of some members are in slices."""
+        flags: Flags = ~self.is_loose[self._at(rows)]
+        return flags
+
+    def units(self, groups: Sequence[Rows]) -> list[SliceUnit]:
+        """Return what the members of some groups make up, in rank order of the slices."""
+        numbers = [np.stack(self.numbers(rows), axis=1) for rows in groups]
+        found = np.unique(np.concatenate(numbers), axis=0)
+        return [
+            SliceUnit(
+                tuple(each.tolist()),
+                bool(each[-1] < 0),
+                tuple(np.flatnonzero((of == each).all(axis=1)) for of in numbers),
+            )
+            for each in found
+        ]
+
+    def _at(self, rows: Rows) -> Ints:
+        by_row = np.argsort(self.rows, kind="stable")
+        at: Ints = by_row[np.searchsorted(self.rows[by_row], rows)]
+        return at

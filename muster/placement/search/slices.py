@@ -136,7 +136,7 @@ def _scope(
     total = min(int(worth.sum()) + int(spare.max(initial=0)), int(counts[ROOT][0]))
     sizes.append(np.array([total]))
     flat = replace(wish, preferred=min(wish.preferred, wish.slice_level))
-    return (yield from find_scope(coarse, sizes, flat, need))
+    return (yield from find_scope(coarse, sizes, flat, need, room=counts))
 
 
 def _fill(
@@ -153,8 +153,9 @@ def _fill(
     low, high = tree.span(scope.level, scope.domain)
     room = np.zeros_like(leaf)
     room[low:high] = trim(leaf[low:high], [cap_rule.part(low, high) for cap_rule in cap_rules])
-    sums = _room(tree, count_up(tree, room, []), wish)
-    shares = yield from _shares(coarse, sums, need, size, scope)
+    counts = count_up(tree, room, [])
+    sums = _room(tree, counts, wish)
+    shares = yield from _shares(coarse, sums, counts[level], need, size, scope)
     if shares is None:
         return None
     amounts = np.zeros_like(leaf)
@@ -178,9 +179,12 @@ def _inside(part: DomainTree, room: Ints, wish: TopologyWish, share: int) -> Ste
 
 
 def _shares(
-    coarse: DomainTree, sums: Ints, need: int, size: int, scope: Scope
+    coarse: DomainTree, sums: Ints, room: Ints, need: int, size: int, scope: Scope
 ) -> Steps[Ints | None]:
-    """Return how many members each slice domain takes: whole slices, but one."""
+    """Return how many members each slice domain takes: whole slices, but one.
+
+    ``room``: int64[domains], all that a domain holds, in whole slices or not.
+    """
     rest = need % size
     sums = np.where(coarse.labelled[-1], sums, 0)
     worth = sums // size * size
@@ -191,7 +195,7 @@ def _shares(
             return None
         worth[spare[np.argmin(sums[spare] % size)]] += rest
         whole = need
-    shares = yield from descend(coarse, worth, scope.first, whole)
+    shares = yield from descend(coarse, worth, scope.first, whole, room=room)
     shares[np.flatnonzero(shares)[-1]] -= whole - need
     return shares
 

@@ -45,7 +45,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
         self.engine = Engine(self.state, lambda: self.now)
-        metrics = ExtenderMetrics(CollectorRegistry())
+        self.metrics = metrics = ExtenderMetrics(CollectorRegistry())
         pods = PendingPods()
         recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
         reporter = DecisionReporter(self.state, pods, recorder, metrics, DueEvents())

@@ -12,13 +12,15 @@ For tests, the demo's checker and debug mode.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from loadtest.testbed.oracles.placement.devices import device_refusal
 from loadtest.testbed.oracles.placement.filters import Bench, Node, Pod
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import GangSpec, ranks
 from muster.cluster.specs.podconstraints import PodClass
+from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Plan
-
-_NO_RANK = -1
 
 
 def verify(snapshot: Snapshot, plan: Plan) -> list[str]:
@@ -183,17 +185,23 @@ def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterato
 def _slices(
     bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str, roles: Sequence[str]
 ) -> Iterator[str]:
+    """Yield the slices that are not whole with what stands already, where that is whole."""
     levels = snapshot.levels
     nodes = dict(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
-    domains: dict[int, set[tuple[str | None, ...]]] = {}
+    new: dict[int, set[tuple[str | None, ...]]] = {}
+    old: dict[int, set[tuple[str | None, ...]]] = {}
     for row, number in _numbered(snapshot, plan, size, roles):
-        if row in nodes:
-            domains.setdefault(number, set()).add(_path(bench.nodes[nodes[row]], levels, key))
-    for number, paths in domains.items():
+        node = nodes.get(row, int(snapshot.pods.node[row]))
+        if node >= 0 and snapshot.nodes.alive[node]:
+            paths = (new if row in nodes else old).setdefault(number, set())
+            paths.add(_path(bench.nodes[node], levels, key))
+    for number, paths in new.items():
         if len(paths) > 1:
             yield f"slice {number} of {size} is in {len(paths)} domains of {key}, not in one"
         if any(path[-1] is None for path in paths):
             yield f"slice {number} of {size} is on a node without the label {key}"
+        if len(old.get(number, ())) == 1 and paths != old[number]:
+            yield f"slice {number} of {size} is placed in another {key} than its members that stay"
 
 
 def _numbered(
@@ -202,15 +210,34 @@ def _numbered(
     """Yield (pod row, slice): ranks, or places in the plan, counted among the sliced roles."""
     placed = _already_placed(snapshot, plan)
     rows = plan.pods.tolist() if not placed else [*placed, *plan.pods.tolist()]
-    ranks = {row: int(snapshot.pods.rank[row]) for row in rows}
-    by_index = _NO_RANK in ranks.values() or (not placed and not roles)
-    ordered = rows if by_index else sorted(rows, key=lambda row: ranks[row])
-    skipped = 0
-    for index, row in enumerate(ordered):
-        if roles and _role(snapshot, row) not in roles:
-            skipped += 1
-        else:
-            yield row, ((index if by_index else ranks[row]) - skipped) // size
+    view = snapshot.gang(plan.gang)
+    if view is None or view.spec is None:
+        return
+    numbers = ranks(view.spec, snapshot.pods.rank[np.array(rows, dtype=np.int64)])
+    rank = dict(zip(rows, numbers.tolist(), strict=True))
+    by_index = any(number < 0 for number in rank.values())
+    if by_index:
+        rank = {row: index for index, row in enumerate(rows)}
+    outside = {rank[row] for row in rows if roles and _role(snapshot, row) not in roles}
+    if not by_index:
+        outside |= _outside(snapshot, view, view.spec, roles)
+    for row in rows:
+        if not roles or _role(snapshot, row) in roles:
+            yield row, (rank[row] - sum(each < rank[row] for each in outside)) // size
+
+
+def _outside(snapshot: Snapshot, view: GangView, spec: GangSpec, roles: Sequence[str]) -> set[int]:
+    """Return the ranks in no slice of members that are not there: they ended, or are lost."""
+    if not roles:
+        return set()
+    states = view.finished, view.leaving, view.blocked, view.waiting
+    rows = [row for state in (*states, view.assumed, view.released, view.bound) for row in state]
+    numbers = ranks(spec, snapshot.pods.rank[np.array(rows, dtype=np.int64)]).tolist()
+    role = {n: _role(snapshot, int(row)) for n, row in zip(numbers, rows, strict=True) if n >= 0}
+    in_turn = [each.name for each in spec.roles for _ in range(each.min_count)]
+    if all(role.get(n, name) == name for n, name in enumerate(in_turn)):
+        role = {**dict(enumerate(in_turn)), **role}
+    return {n for n, name in role.items() if name not in roles}
 
 
 # --- spares -----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The planner's loop on a real state: order, skips, windows, fairness, whole holds."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,8 +19,9 @@ from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.kube.names import RACK
 from muster.placement import gang as gang_placement
-from muster.placement.decision import Decision
+from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
+from muster.placement.reasons import explanation
 from muster.placement.request import Rows
 
 
@@ -84,6 +86,75 @@ async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(
     bench.now += FAILED_RETRY_S
     await settle(bench)
     assert bench.is_released(odd)
+
+
+async def test_a_plan_that_breaks_a_rule_is_counted_and_never_held(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The defect is made here: a search that puts all members on the node of the first."""
+    bench, search = Bench(), gang_placement.plan
+
+    def careless(
+        snapshot: Snapshot, question: Question, members: Rows | None = None
+    ) -> Steps[Decision]:
+        found = yield from search(snapshot, question, members)
+        return replace(found, nodes=found.nodes * 0) if isinstance(found, Plan) else found
+
+    bench.node("n1")
+    bench.node("n2")
+    pair = bench.gang("pair", 2)
+    with monkeypatch.context() as broken:
+        broken.setattr(gang_placement, "plan", careless)
+        await settle(bench)
+    assert not bench.is_released(pair)
+    assert bench.planner.why(bench.view(pair)) == "UnsoundPlan"
+    assert faults(bench, "unsound") == 1
+    (line,) = [record for record in caplog.records if record.message == "plan refused"]
+    assert [node for _, node in line.plan] == ["n1", "n1"]  # type: ignore[attr-defined]
+    bench.now += FAILED_RETRY_S
+    await settle(bench)
+    assert bench.is_released(pair)
+
+
+async def test_a_gang_without_room_waits_for_room_though_its_explanation_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The defect is made here: an explanation that cannot stand any gang."""
+    bench = Bench()
+    bench.node("n1")
+    large = bench.gang("large", 2)
+
+    def speechless(*_: object) -> Steps[Decision]:
+        raise IndexError("of all things")
+
+    monkeypatch.setattr(gang_placement, "wait", speechless)
+    await settle(bench)
+    assert bench.planner.why(bench.view(large)) == "NotEnoughRoom"
+    told = " ".join(waitcauses.lines(bench.view(large), bench.planner.decisions[large]))
+    assert "IndexError: of all things (planning/test_planner.py:" in told
+    assert faults(bench, "explanation") == 1
+
+
+async def test_a_decision_holds_though_it_cannot_be_put_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.node("n1")
+    small = bench.gang("small", 1)
+
+    def mute(*_: object) -> list[str]:
+        raise KeyError("of all things")
+
+    monkeypatch.setattr(explanation, "render", mute)
+    await settle(bench)
+    assert bench.is_released(small)
+    assert faults(bench, "explanation") == 1
+
+
+def faults(bench: Bench, kind: str) -> float:
+    """Return how many faults of a kind were counted."""
+    registry = bench.metrics.registry
+    return registry.get_sample_value("muster_planner_faults_total", {"kind": kind}) or 0.0
 
 
 async def test_a_waiting_gang_is_not_looked_at_again_before_something_changes() -> None:

@@ -79,6 +79,38 @@ def test_half_a_gpu_goes_beside_the_other_half_and_not_onto_an_empty_one() -> No
     assert node.take(Milli("nvidia", 1, 1)) is None
 
 
+def test_a_half_of_a_node_stays_whole_for_the_pod_that_needs_all_of_it() -> None:
+    node = Node(halves(8, 8))
+    assert node.take(Whole(GPU, 1)) == ["g0"]
+    assert node.take(Whole(GPU, 1)) == ["g1"]
+    assert node.take(Whole(GPU, 8)) == [f"g{i}" for i in range(8, 16)]
+    assert node.take(Whole(GPU, 6)) == [f"g{i}" for i in range(2, 8)]
+
+
+def test_devices_cross_halves_only_where_no_half_has_enough() -> None:
+    node = Node(halves(4, 4))
+    assert node.take(Whole(GPU, 3)) == ["g0", "g1", "g2"]
+    assert node.take(Whole(GPU, 2)) == ["g4", "g5"]
+    assert node.take(Whole(GPU, 3)) == ["g3", "g6", "g7"]
+
+
+def test_a_share_opens_a_device_of_the_half_that_is_in_use() -> None:
+    node = Node(halves(4, 4))
+    assert node.take(Whole(GPU, 1)) == ["g0"]
+    assert node.take(Milli("nvidia", 1, 500)) == ["g1"]
+    assert node.take(Whole(GPU, 4)) == ["g4", "g5", "g6", "g7"]
+    node = Node(halves(4, 4))
+    assert node.take(Whole(GPU, 3)) == ["g0", "g1", "g2"]
+    assert node.take(Milli("nvidia", 2, 500)) == ["g4", "g5"]
+
+
+def test_shares_on_several_devices_are_in_one_half() -> None:
+    node = Node(halves(4, 4))
+    assert node.take(Whole(GPU, 3)) == ["g0", "g1", "g2"]
+    assert node.take(Milli("nvidia", 1, 500)) == ["g3"]
+    assert node.take(Milli("nvidia", 3, 500)) == ["g4", "g5", "g6"]
+
+
 def test_a_share_takes_its_share_of_the_memory_too() -> None:
     node = Node(gpus(1))
     assert node.take(Memory("nvidia", 1, 41 * GIB))

@@ -1,0 +1,179 @@
+"""Gangs in slices of several kinds, or beside members that have a place: exactly, else in turn.
+
+::
+
+    exact search ─► best, or proven: none
+          │ too large, or rules between pods
+          ▼
+    slice after slice, each inside one domain of its level: those first that have members
+    placed already (their domain is fixed), then the others, then the members in no slice;
+    near the gang, in the narrowest circle that holds them
+
+A slice that has members placed already has a *home* on every layer: the domain that most of
+these are in. The second way is sound, not exact.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from muster.cluster.resumable import Steps
+from muster.placement.exact.slicekinds import Homes, pack
+from muster.placement.request import TopologyWish
+from muster.placement.search.arena import Arena
+from muster.placement.search.dealing import deal
+from muster.placement.search.joint import Joint, Task, search_joint
+from muster.placement.search.nearplaced import circle, region_in, region_of
+from muster.placement.search.scopes import labelled_only
+from muster.placement.search.severalgroups import (
+    Mixed,
+    candidate_domains,
+    enough_in_all,
+    place_anchored,
+    place_mixed,
+    put,
+    settled,
+)
+from muster.placement.search.sliceorder import SliceUnit
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints
+
+
+def homes_of(
+    tree: DomainTree, wish: TopologyWish, numbers: Sequence[Ints], positions: Ints
+) -> list[dict[int, int]]:
+    """Return, per layer of slices, the home of each slice that has members placed.
+
+    ``numbers``: per layer int64[placed], the slice of each; ``positions``: where they are.
+    """
+    homes = []
+    for (level, _), each in zip(wish.slices, numbers, strict=True):
+        domains = tree.at(level, positions)
+        found = {}
+        for number in np.unique(each).tolist():
+            found[number] = int(np.argmax(np.bincount(domains[each == number])))
+        homes.append(found)
+    return homes
+
+
+def place_slices_exactly(
+    task: Mixed,
+    arenas: Sequence[Arena],
+    numbers: Sequence[Ints],
+    kinds: Ints,
+    homes: Sequence[Homes] = (),
+) -> Steps[tuple[Ints | None, bool]]:
+    """Return a position per member in rank order, and whether that was the whole search.
+
+    ``arenas``: of each group, for the gang's whole wish. ``numbers``: per layer of slices, the
+    slice of each member in rank order; ``kinds``: int64[members], the group of each.
+    """
+    packing = pack(task.wish.slices, numbers, kinds, len(task.needs), homes)
+    if packing is None:
+        return None, False
+    candidates: list[tuple[int, int]] = []
+    if task.anchors is None:
+        candidates = yield from candidate_domains(task, arenas)
+    else:
+        region = region_of(task.board.tree, task.wish.required, task.anchors)
+        arenas = [each.within(region) for each in arenas]
+    exact = Task(arenas, task.needs, task.wish, packing.layers, task.anchors)
+    sought = yield from search_joint(exact, iter(candidates))
+    if sought.joint is None:
+        return None, sought.exhausted
+    yield
+    return deal(task.board.tree, packing, sought.joint.shares), sought.joint.proven
+
+
+def place_in_turn(
+    task: Mixed, units: Sequence[SliceUnit], homes: Sequence[Homes]
+) -> Steps[list[Ints] | None]:
+    """Place slices and members in no slice one after the other, whole or not at all.
+
+    ``homes``: per layer, of the slices that have one. Returns one position per member of each
+    group.
+    """
+    scopes = yield from _scopes(task)
+    orders = list(_orders(units, homes[-1] if homes else {}))
+    for region in scopes:
+        for order in orders:
+            found = yield from _fill(replace(task, region=region), order, homes)
+            if found is not None:
+                return found
+    return None
+
+
+def _orders(units: Sequence[SliceUnit], homes: Homes) -> Iterator[list[SliceUnit]]:
+    """Yield the orders to try: what is bound to a home first, members in no slice last or first."""
+
+    def bound(unit: SliceUnit) -> bool:
+        return not unit.is_loose and unit.numbers[-1] in homes
+
+    yield sorted(units, key=lambda unit: (not bound(unit), unit.is_loose))
+    if any(unit.is_loose for unit in units):
+        yield sorted(units, key=lambda unit: (not bound(unit), not unit.is_loose))
+
+
+def _scopes(task: Mixed) -> Steps[list[Flags]]:
+    """Return where all may go: the required domain of those placed, else each that has room."""
+    tree, level = task.board.tree, task.wish.required
+    labelled = labelled_only(tree, task.wish)
+    inside = np.ones(tree.size, dtype=np.bool_) if labelled is None else labelled
+    if task.anchors is not None:
+        return [inside & region_of(tree, level, task.anchors)]
+    if level == ROOT:
+        return [inside]
+    enough = yield from enough_in_all(task)
+    domains = np.flatnonzero(tree.labelled[level] & enough[level])
+    return [inside & region_in(tree, level, domain) for domain in domains.tolist()]
+
+
+def _fill(
+    task: Mixed, units: Sequence[SliceUnit], homes: Sequence[Homes]
+) -> Steps[list[Ints] | None]:
+    tree = task.board.tree
+    places = [np.full(need, -1, dtype=np.int64) for need in task.needs]
+    known = [dict(each) for each in homes] or [{} for _ in task.wish.slices]
+    near = np.zeros(tree.size, dtype=np.int64) if task.anchors is None else task.anchors
+    world = task.world
+    for unit in units:
+        needs = tuple(map(len, unit.members))
+        part = replace(task, world=world, needs=needs, anchors=near, exact=False)
+        found = yield from _place_unit(part, unit, known)
+        if found is None:
+            return None
+        for i, amounts in enumerate(found.amounts):
+            places[i][unit.members[i]] = np.repeat(np.arange(tree.size), amounts)
+            world = put(world, task.board, task.groups[i], amounts)
+            near = near + amounts
+        if not unit.is_loose:
+            first = np.flatnonzero(np.sum(found.amounts, axis=0))[:1]
+            for (level, _), number, home in zip(task.wish.slices, unit.numbers, known, strict=True):
+                home.setdefault(number, int(tree.at(level, first)[0]))
+    return places if settled(world) else None
+
+
+def _place_unit(
+    task: Mixed, unit: SliceUnit, homes: Sequence[Mapping[int, int]]
+) -> Steps[Joint | None]:
+    """Place one slice, or one member in no slice, near the gang."""
+    tree, region, is_free = task.board.tree, task.region, not unit.is_loose
+    if not unit.is_loose:
+        for (level, _), number, home in zip(task.wish.slices, unit.numbers, homes, strict=True):
+            if number in home:
+                inside = region_in(tree, level, home[number])
+                region = inside if region is None else region & inside
+                is_free = level != task.wish.slice_level
+    anywhere = replace(task, wish=TopologyWish(), region=region)
+    if not is_free:
+        return (yield from place_anchored(anywhere))
+    wish = TopologyWish(required=task.wish.slice_level)
+    for level in range(tree.host, ROOT - 1, -1):
+        around = circle(tree, level, task.anchors) if task.anchors is not None else None
+        if level > ROOT and (around is None or not around.any()):
+            continue
+        confined = region if around is None or region is None else region & around
+        found = yield from place_mixed(replace(task, wish=wish, region=confined, anchors=None))
+        if found is not None:
+            return found
+    return None

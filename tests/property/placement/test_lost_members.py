@@ -1,0 +1,54 @@
+"""Lost members beside every way to seat them (``support.clusters.seatings``), by seed.
+
+``MUSTER_REPAIRS=100000 MUSTER_REPAIRS_FROM=7 pytest …`` tries that many gangs from a seed on; the
+profile ``deep`` tries 100,000 from a random one. A failure names its seeds.
+"""
+
+import os
+import random
+import sys
+from collections import Counter
+from typing import Final
+
+from hypothesis import settings
+from support.clusters.seatings import built, faults, is_small, random_case
+
+_CASES: Final = 300
+_DEEP_CASES: Final = 100_000
+_DEEP_EXAMPLES: Final = 2000  # of the profile `deep`
+_MOST_NAMED: Final = 10
+
+
+def asked() -> tuple[int, int]:
+    """Return the first seed and how many there are."""
+    deep = settings().max_examples >= _DEEP_EXAMPLES
+    count = int(os.environ.get("MUSTER_REPAIRS", _DEEP_CASES if deep else _CASES))
+    first = os.environ.get("MUSTER_REPAIRS_FROM")
+    return int(first) if first else random.SystemRandom().randrange(1 << 40) if deep else 0, count
+
+
+def trial(seed: int) -> tuple[str, list[str]]:
+    """Return the kind of the answer, and what is wrong with it."""
+    case = random_case(seed)
+    if not is_small(case):
+        return "too large", []
+    scene, key = built(case)
+    try:
+        found = scene.ask(key)
+    except AssertionError as error:  # what the oracle of plans says
+        return "unsound", [str(error)]
+    return type(found).__name__, faults(case, found, scene)
+
+
+def test_lost_members_go_where_no_seating_opens_fewer_domains_and_wait_only_where_none_is() -> None:
+    first, count = asked()
+    sys.stdout.write(f"{count} repairs from seed {first}\n")
+    answers: Counter[str] = Counter()
+    wrong: list[str] = []
+    for seed in range(first, first + count):
+        kind, found = trial(seed)
+        answers[kind] += 1
+        wrong += [f"seed {seed}: {'; '.join(found)}"] if found else []
+    sys.stdout.write(f"{dict(answers)}, {len(wrong)} faults\n")
+    assert not wrong, "\n".join(wrong[:_MOST_NAMED])
+    assert min(answers["Plan"], answers["Wait"]) > count // 50
