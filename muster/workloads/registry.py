@@ -176,6 +176,11 @@ def names_a_group(pod: wire.Pod) -> bool:
     return speaker is not None and speaker.name in _EXPLICIT
 
 
+def names_its_group(placed: PodMembership) -> bool:
+    """Return whether a pod is in a group by what its author wrote, not by who made it."""
+    return placed.dialect.name in _NAMED_BY_POD
+
+
 def is_explicit(dialect: str) -> bool:
     """Return whether the pods of this dialect name their group, in labels of its controller."""
     return dialect in _EXPLICIT

@@ -30,7 +30,15 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import names, wire
-from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import (
+    NO_RANK,
+    MadePods,
+    Member,
+    PodTemplate,
+    Watched,
+    created,
+    gang_key,
+)
 from muster.workloads.keys.foreignwishes import wishes
 from muster.workloads.keys.labels import Reading, overlay, read
 from muster.workloads.keys.owners import owner
@@ -104,6 +112,11 @@ def spec(job: Job) -> GangSpec | None:
     return replace(laid, min_count=min(laid.min_count, job.left()))
 
 
+def pods(job: Job) -> tuple[MadePods, ...]:
+    """Return the pods of a Job, Indexed or not."""
+    return (MadePods("", max(job.spec.pods(), 0), ("spec", "template")),)
+
+
 def _length(part: str) -> int:
     """Return how many indexes a part of such a list names, 0 for what is no index or range."""
     first, _, last = part.partition("-")
@@ -121,7 +134,7 @@ class BatchJob:
     name = "job"
     markers: tuple[str, ...] = ()
     clues = (COMPLETION_INDEX,)
-    watched = (Watched("batch", "v1", "jobs", Job, spec),)
+    watched = (Watched("batch", "v1", "jobs", Job, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the Job that made this pod, if it gave it an index."""

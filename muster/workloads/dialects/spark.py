@@ -24,7 +24,7 @@ import msgspec
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import Member, Watched, created, gang_key
+from muster.workloads.dialect import MadePods, Member, Watched, created, gang_key
 from muster.workloads.keys.labels import Context, overlay, read
 from muster.workloads.keys.ranks import index
 from muster.workloads.keys.templateparts import TemplatePart, lay_keys
@@ -90,6 +90,13 @@ def spec(app: SparkApplication) -> GangSpec:
     return lay_keys(plain, meta, [TemplatePart(EXECUTOR, template, 1, 1)])
 
 
+def pods(app: SparkApplication) -> tuple[MadePods, ...]:
+    """Return the executors, as many as the application begins with; the driver is no member."""
+    count = app.spec.executor.instances
+    at = ("spec", "executor", "template")
+    return (MadePods(EXECUTOR, 1 if count is None else max(count, 0), at),)
+
+
 class Spark:
     """The dialect; stateless. Its labels do not make a pod managed."""
 
@@ -97,8 +104,11 @@ class Spark:
     markers: tuple[str, ...] = ()
     clues = (APP, OPERATOR_APP)  # recognised by them, yet not managed for them
     watched = (
-        Watched("sparkoperator.k8s.io", "v1beta2", "sparkapplications", SparkApplication, spec),
-    )
+        Watched(
+            "sparkoperator.k8s.io", "v1beta2", "sparkapplications", SparkApplication, spec,
+            pods=pods,
+        ),
+    )  # fmt: skip
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return an executor's application; a driver is nobody's member."""

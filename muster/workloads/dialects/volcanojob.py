@@ -13,7 +13,7 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import MadePods, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.dialects.podgroups import count_problem, over_size, said
 from muster.workloads.dialects.volcano import (  # fmt: skip
     JOB_GROUP,
@@ -104,6 +104,14 @@ def spec(job: Job) -> GangSpec | None:
     return overlay(laid, read(meta.labels, meta.annotations))
 
 
+def pods(job: Job) -> tuple[MadePods, ...]:
+    """Return the pods of all tasks."""
+    return tuple(
+        MadePods(task.name, max(task.replicas, 0), ("spec", "tasks", number, "template"))
+        for number, task in enumerate(job.spec.tasks)
+    )
+
+
 def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:
     """Return the divisions of the tasks in the words of a PodGroup."""
     return tuple(
@@ -123,7 +131,7 @@ class VolcanoJobs:
 
     name = "volcano-job"
     markers = (JOB_NAME,)
-    watched = (Watched(JOB_GROUP, "v1alpha1", "jobs", Job, spec),)
+    watched = (Watched(JOB_GROUP, "v1alpha1", "jobs", Job, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the Job whose name the controller writes on its pods."""
