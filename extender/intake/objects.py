@@ -26,8 +26,10 @@ from muster.kube import wire, wirestorage
 from muster.kube.translation import translate
 from muster.kube.translation.volumes import VolumeIndex
 from muster.workloads.dialect import Member, Specs
+from muster.workloads.dialects.batchjob import Job
 from muster.workloads.gangbook import GangBook
 from muster.workloads.gangobjects import GangObjects
+from muster.workloads.jobmembers import MemberJobs, members
 from muster.workloads.keys.levels import resolve
 from muster.workloads.managedpods import ManagedPolicy, is_ours, takes
 from muster.workloads.registry import (
@@ -73,6 +75,7 @@ class Feed:
         self._book = GangBook()
         self._outsiders = Outsiders()
         self._specs = SpecBook()
+        self._jobs = MemberJobs()
         self._places = Places()
         self._watchers = watchers
         self._listeners: list[Newcomers] = []
@@ -154,13 +157,28 @@ class Feed:
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget what a deleted object said of a gang."""
         self._describe(self._objects.gone(meta.uid))
+        self._members_left(self._jobs.seen(meta.uid, None))
+
+    def job(self, job: Job) -> None:
+        """Take over how many members a Job still has for a gang that it is not by itself."""
+        self._members_left(self._jobs.seen(job.metadata.uid, members(job)))
+
+    def _members_left(self, gangs: Iterable[GangKey]) -> None:
+        """Apply that gangs need more or fewer members than they did."""
+        for key in gangs:
+            gang = self._engine.state.gang(key)
+            spec = self._jobs.stated(key, None if gang is None else gang.spec)
+            if spec is not None:
+                self._apply(self._book.told(self._jobs.remaining(spec)))
 
     def _describe(self, events: Iterable[Event]) -> None:
         """Apply what is said of gangs to the gangs that the model keeps."""
         for event in events:
             if isinstance(event, GangUpserted):
-                self._apply(self._book.told(resolve(event.spec, self._levels)))
+                spec = resolve(event.spec, self._levels)
+                self._apply(self._book.told(self._jobs.remaining(spec)))
             elif isinstance(event, GangGone):
+                self._jobs.gone(event.key)
                 self._apply(self._book.gone(event.key))
 
     def _apply(self, events: Iterable[Event]) -> None:

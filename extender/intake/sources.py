@@ -13,6 +13,7 @@ from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.dialect import Watched
+from muster.workloads.dialects.batchjob import Job
 from muster.workloads.registry import DIALECTS
 
 T = TypeVar("T", bound=KubeObject)
@@ -58,6 +59,8 @@ def _gang_source(
 ) -> WatchedKind[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
+        if isinstance(found, Job):
+            feed.job(found)
         served = resource if source.watch is None else source.watch.resource
         statuses.seen(served, watched.status, found)
 

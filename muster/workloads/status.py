@@ -95,8 +95,8 @@ def progress(
     return GangProgress(
         present=sum(len(rows) for rows in unfinished) + len(gang.finished),
         bound=len(gang.bound),
-        succeeded=gang.succeeded,
-        failed=len(gang.finished) - gang.succeeded,
+        succeeded=len(gang.done),
+        failed=len(gang.finished) - len(gang.done),
         waits=waits,
         now=now,
         version=version,

@@ -68,6 +68,13 @@ class GangView:
     last_reason: str
     #: Seats without a pod, kept for members that may be lost; they are no members.
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    #: Those of ``finished`` that succeeded, whether they count or not.
+    done: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+
+    @property
+    def counted(self) -> Rows:
+        """Those of ``done`` that count towards ``spec.min_count`` and its roles' minima."""
+        return self.done if self.succeeded else self.done[:0]
 
     @property
     def lacks_standby(self) -> int:
@@ -117,7 +124,8 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     standing = by_state[PodState.BOUND]
     leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
-    succeeded = _succeeded(facts.spec, flags[finished])
+    done = rows[finished][(flags[finished] & _SUCCEEDED) != 0]
+    succeeded = 0 if facts.spec is not None and facts.spec.min_is_remaining else len(done)
     submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
@@ -140,6 +148,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         skips=facts.skips,
         last_reason=facts.last_reason,
         standby=standby,
+        done=done,
     )
 
 
@@ -168,13 +177,6 @@ def phase(
     if spec is not None and members and counts[PodState.WAITING] >= spec.min_count:
         return GangPhase.ADMITTED
     return GangPhase.PENDING
-
-
-def _succeeded(spec: GangSpec | None, flags: NDArray[np.uint8]) -> int:
-    """Return how many finished members count; ``flags``: theirs."""
-    if spec is not None and spec.min_is_remaining:
-        return 0
-    return int(np.count_nonzero(flags & _SUCCEEDED))
 
 
 def _order(rows: Rows, ranks: NDArray[np.int32], pods: PodView) -> NDArray[np.intp]:

@@ -82,9 +82,13 @@ class Job(wire.Wire, frozen=True):
 
     def left(self) -> int:
         """Return how many pods will still run at one time; at least 1, for a status is late."""
-        completions = self.spec.completions
-        unfinished = self.spec.pods() if completions is None else completions - self.status.done()
-        return max(1, min(self.spec.pods(), unfinished))
+        return max(1, self.unfinished())
+
+    def unfinished(self) -> int:
+        """Return the same, 0 if the status says that all is done."""
+        completions, done = self.spec.completions, self.status.done()
+        unfinished = self.spec.pods() if completions is None else completions - done
+        return max(0, min(self.spec.pods(), unfinished))
 
 
 def spec(job: Job) -> GangSpec | None:
