@@ -8,6 +8,7 @@
 ``memberships``         the gang, role and rank of pods that were read before
 ``statedspecs``         what gangs ask for, where their pods state it
 ``foreignmembers``      pending members that another scheduler has
+``operatorgroups``      PodGroups that operators made: their owners decide
 ``volumeclaims``        pending pods by the volume claims they use
 ``reopenednamespaces``  namespaces with changed labels: their pods are judged again
 ``firstlist/``          the first list of pods, taken over page by page

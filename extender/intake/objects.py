@@ -12,6 +12,7 @@ from extender.intake.firstlist.siblings import Siblings
 from extender.intake.foreignmembers import Outsiders
 from extender.intake.memberships import Places, said
 from extender.intake.nodes import NodeFeed
+from extender.intake.operatorgroups import OperatorGroups
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
@@ -81,7 +82,10 @@ class Feed:
         self._listeners: list[Newcomers] = []
         self.namespaces = namespaces
         self.rejudging = Rejudging()
-        self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
+        self._groups = OperatorGroups()
+        self.siblings = Siblings(
+            self._translator, self._volumes, self._book, self._outsiders, self._groups
+        )
 
     def listen(self, listener: Newcomers) -> None:
         """Have ``listener`` called with a gang and the ranks of its new members.
@@ -157,7 +161,21 @@ class Feed:
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget what a deleted object said of a gang."""
         self._describe(self._objects.gone(meta.uid))
+        self._groups.gone(meta.uid)
         self._members_left(self._jobs.seen(meta.uid, None))
+
+    def group_object(self, key: GangKey, meta: wire.ObjectMeta) -> None:
+        """Take over who made an object that only describes pods of others, the gang ``key``.
+
+        Pods that came before a group that an operator made are judged again.
+        """
+        if not self._groups.seen(key, meta):
+            return
+        pods = self._engine.state.members(key)
+        for uid in pods:
+            self._places.drop(uid)
+        if pods:
+            self.rejudging.due(meta.namespace)
 
     def job(self, job: Job) -> None:
         """Take over how many members a Job still has for a gang that it is not by itself."""
@@ -222,7 +240,7 @@ class Feed:
             self.rejudging.saw(pod.metadata.namespace, uid)
         new = self._engine.state.pod_row(uid) is None
         ours = is_ours(pod)
-        placed = None if ours else place(pod)
+        placed = None if ours else place(pod, self._groups.is_owned)
         labels = self.namespaces.get(pod.metadata.namespace, {})
         explicit = placed is not None and placed.explicit
         if ours or self._policy.is_managed(pod, labels, explicit=explicit):
@@ -357,7 +375,7 @@ class Feed:
         known = self._places.get(uid, digest)
         if known is not None:
             return self._book.seat(known)
-        placed = placed or place_or_single(pod)
+        placed = placed or place_or_single(pod, self._groups.is_owned)
         key = self._book.seat(placed.member).key
         if new:
             self._tell(pod, placed, key)

@@ -297,6 +297,12 @@ class ClusterState:
         present, needed = self._model.gangs.present_and_needed(row)
         return (present, needed) if present < needed else None
 
+    def members(self, key: GangKey) -> list[PodUid]:
+        """Return the pods of a gang, whatever they do; none for a gang that is not known."""
+        row = self._model.gangs.keys.find(key)
+        rows = [] if row is None else self._model.gangs.rows(row)
+        return [self.pod_uid(pod) for pod in rows]
+
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs."""
         return (key for _, key in self._model.gangs.live())

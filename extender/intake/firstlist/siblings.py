@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.intake.foreignmembers import Outsiders
+from extender.intake.operatorgroups import OperatorGroups
 from extender.watchover.bypassedpods import was_seen
 from muster.cluster.events import PlanNote, PodUpserted
 from muster.kube import names, wire
@@ -67,12 +68,18 @@ class Siblings:
     """Judges members of gangs that run already."""
 
     def __init__(
-        self, translator: Translator, volumes: VolumeIndex, book: GangBook, outsiders: Outsiders
+        self,
+        translator: Translator,
+        volumes: VolumeIndex,
+        book: GangBook,
+        outsiders: Outsiders,
+        groups: OperatorGroups,
     ) -> None:
         self._translator = translator
         self._volumes = volumes
         self._book = book
         self._outsiders = outsiders
+        self._groups = groups
 
     def judge(self, pod: wire.Pod) -> Sibling | None:
         """Return what holds for the siblings of a bound pod with a plan, too.
@@ -105,7 +112,7 @@ class Siblings:
 
     def _placed(self, pod: wire.Pod) -> PodMembership | None:
         """Return a pod's place in its gang, ``None`` where something is to be decided."""
-        placed = place(pod)
+        placed = place(pod, self._groups.is_owned)
         if placed is None or placed.member.template is not None:
             return None
         key = self._book.seat(placed.member).key
@@ -127,7 +134,8 @@ class Siblings:
         theirs = like.placed.member
         if like.rank is not None:
             return self._book.seat(Member(theirs.key, theirs.role, like.rank(meta)))
-        found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
+        pod = wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status)
+        found = speaks_for(pod, self._groups.is_owned)
         if found is None or found[0] is not like.placed.dialect:
             return None
         own = found[1]

@@ -27,6 +27,7 @@ from muster.workloads.dialects.podgroups import count_problem, group, said
 from muster.workloads.groupconditions import Conditions, with_condition, without_condition
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.operatorgroups import gang_of_controller, is_operators
 from muster.workloads.keys.ranks import pod_rank
 from muster.workloads.status import Fields, GangProgress, GroupStatus
 
@@ -92,9 +93,11 @@ class PodGroup(wire.Wire, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-def spec(found: PodGroup) -> GangSpec:
-    """Return the gang of a PodGroup."""
+def spec(found: PodGroup) -> GangSpec | None:
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
     meta, wanted = found.metadata, found.spec
+    if is_operators(meta):
+        return None
     leaves = _leaves(wanted.sub_groups)
     needed = sum(leaf.minimum for leaf in leaves)
     stated = needed if wanted.min_member is None else wanted.min_member
@@ -162,7 +165,8 @@ def _said(found: PodGroup) -> Fields:
 
 
 def _gang_of(found: PodGroup) -> GangKey:
-    return gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+    own = gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+    return gang_of_controller(found.metadata) or own
 
 
 class Kai:

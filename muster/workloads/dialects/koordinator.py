@@ -31,6 +31,7 @@ from muster.workloads.dialect import NO_RANK, Member, Watched, gang_key
 from muster.workloads.dialects.podgroups import group, number, said
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.operatorgroups import is_operators
 from muster.workloads.keys.ranks import index, pod_rank
 
 PREFIX: Final = "gang.scheduling.koordinator.sh/"
@@ -79,8 +80,10 @@ class Topology(wire.Wire, frozen=True):
     gather_strategy: tuple[Rule, ...] = ()
 
 
-def spec(found: PodGroup) -> GangSpec:
-    """Return the gang of a PodGroup."""
+def spec(found: PodGroup) -> GangSpec | None:
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
+    if is_operators(found.metadata):
+        return None
     plain = group(Koordinator.name, found.metadata, found.spec.min_member)
     return _with_annotations(plain, found.metadata)
 

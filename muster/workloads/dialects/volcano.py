@@ -40,6 +40,7 @@ from muster.workloads.dialects.podgroups import group, roles_of, said
 from muster.workloads.groupconditions import Conditions, with_condition, without_condition
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign, tier
+from muster.workloads.keys.operatorgroups import gang_of_controller, is_operators
 from muster.workloads.keys.owners import owner
 from muster.workloads.keys.ranks import index
 from muster.workloads.status import Fields, GangProgress, GroupStatus
@@ -114,9 +115,9 @@ class PodGroup(wire.Wire, frozen=True):
 
 
 def spec(found: PodGroup) -> GangSpec | None:
-    """Return the gang of a PodGroup; None for one that a Volcano Job made: the Job says more."""
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
     meta, wanted = found.metadata, found.spec
-    if owner(meta, JOB_GROUP, "Job"):
+    if owner(meta, JOB_GROUP, "Job") or is_operators(meta):
         return None
     minimum = wanted.min_member or 1
     plain = group(
@@ -220,7 +221,8 @@ def gang_of(found: PodGroup) -> GangKey:
     job = owner(found.metadata, JOB_GROUP, "Job")
     if job:
         return gang_key("volcano-job", found.metadata.namespace, job)
-    return gang_key(Volcano.name, found.metadata.namespace, found.metadata.name)
+    own = gang_key(Volcano.name, found.metadata.namespace, found.metadata.name)
+    return gang_of_controller(found.metadata) or own
 
 
 class Volcano:
