@@ -34,6 +34,7 @@ ROLE: Final = "spark-role"
 EXECUTOR_ID: Final = "spark-exec-id"
 OPERATOR_APP: Final = "sparkoperator.k8s.io/app-name"
 EXECUTOR: Final = "executor"
+_INSTANCES: Final = 2  # SchedulerBackendUtils.DEFAULT_NUMBER_EXECUTORS
 
 
 class Executor(wire.Wire, frozen=True):
@@ -48,6 +49,8 @@ class DynamicAllocation(wire.Wire, frozen=True):
     """How far Spark may grow by itself."""
 
     enabled: bool = False
+    initial_executors: int | None = None
+    min_executors: int | None = None
     max_executors: int | None = None
 
 
@@ -91,10 +94,17 @@ def spec(app: SparkApplication) -> GangSpec:
 
 
 def pods(app: SparkApplication) -> tuple[MadePods, ...]:
-    """Return the executors, as many as the application begins with; the driver is no member."""
-    count = app.spec.executor.instances
-    at = ("spec", "executor", "template")
-    return (MadePods(EXECUTOR, 1 if count is None else max(count, 0), at),)
+    """Return the executors, as many as the application begins with; the driver is no member.
+
+    Those are Spark's numbers (core, scheduler/cluster/SchedulerBackendUtils.scala).
+    """
+    growing, count = app.spec.dynamic_allocation, app.spec.executor.instances
+    if growing.enabled:
+        asked = (growing.initial_executors, growing.min_executors, count)
+        count = max(each or 0 for each in asked)
+    elif count is None:
+        count = _INSTANCES
+    return (MadePods(EXECUTOR, max(count, 0), ("spec", "executor", "template")),)
 
 
 class Spark:

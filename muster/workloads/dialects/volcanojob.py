@@ -4,9 +4,12 @@ Its controller makes a PodGroup for every Job, which repeats ``minAvailable`` an
 minima but not how many pods there will be. So the Job itself is read, and its PodGroup only
 for the status that the controller waits for (``muster.workloads.dialects.volcano``).
 
-A task without ``minAvailable`` needs all its replicas, and the tasks' minima count only
-while their sum does not exceed the Job's (see ``muster.workloads.dialects.volcano``). Tasks with
-``dependsOn`` are made after others run: they are not waited for.
+A task without ``minAvailable`` needs ``minPartitions`` of its partitions, else all its replicas; a
+Job without needs what its tasks do. So does Volcano's admission fill both in (pkg/webhooks,
+admission/jobs/mutate/mutate_job.go; pkg/controllers, job/job_controller_actions.go,
+``getMinTaskMember``). The tasks' minima count only while their sum does not exceed the Job's (see
+``muster.workloads.dialects.volcano``). Tasks with ``dependsOn`` are made after others run: they are
+not waited for.
 """
 
 from typing import Final
@@ -40,6 +43,11 @@ class Partition(wire.Wire, frozen=True):
     min_partitions: int | None = None
     network_topology: NetworkTopology | None = None
 
+    @property
+    def minimum(self) -> int:
+        """Pods of the partitions that the task needs, 0 where it does not say."""
+        return max(self.partition_size * (self.min_partitions or 0), 0)
+
 
 class Present(wire.Wire, frozen=True):
     """A field of which only the presence matters."""
@@ -58,7 +66,10 @@ class Task(wire.Wire, frozen=True):
     @property
     def minimum(self) -> int:
         """Pods that the task needs to begin."""
-        return self.replicas if self.min_available is None else self.min_available
+        if self.min_available is not None:
+            return self.min_available
+        parts = 0 if self.partition_policy is None else self.partition_policy.minimum
+        return parts or self.replicas
 
 
 class JobSpec(wire.Wire, frozen=True):
@@ -86,7 +97,7 @@ def spec(job: Job) -> GangSpec | None:
     first = [task for task in tasks if task.depends_on is None]
     at_start = sum(task.replicas for task in first)
     asked = job.spec.min_available
-    minimum = min(asked or size, max(at_start, 1))
+    minimum = min(asked or sum(max(task.minimum, 0) for task in tasks), max(at_start, 1))
     plain = GangSpec(
         key=gang_key(VolcanoJobs.name, meta.namespace, meta.name),
         namespace=meta.namespace,

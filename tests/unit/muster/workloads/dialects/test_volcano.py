@@ -130,6 +130,50 @@ def test_a_job_that_says_no_minimum_needs_all_its_pods() -> None:
     assert (spec.size, spec.min_count) == (9, 9)
 
 
+PARTITIONED = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: team-a}
+spec:
+  queue: research
+  tasks:
+  - name: worker
+    replicas: 12
+    partitionPolicy:
+      totalPartitions: 4
+      partitionSize: 3
+      minPartitions: 2
+      networkTopology: {mode: hard, highestTierAllowed: 1}
+    template: {spec: {containers: [{name: main}]}}
+"""
+
+
+def test_a_minimum_follows_from_the_partitions_that_are_needed() -> None:
+    spec = job_spec(PARTITIONED)
+    assert (spec.size, spec.min_count, spec.slice_size) == (12, 6, 3)
+    assert spec.roles == (RoleSpec("worker", 6),)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "minimum", "partitions", "needed"),
+    [(4, None, None, 4), (4, 3, None, 3), (6, None, (3, 1), 3), (6, 5, (3, 1), 5), (6, 0, None, 0)],
+)
+def test_defaults_are_those_of_volcanos_admission(
+    replicas: int, minimum: int | None, partitions: tuple[int, int] | None, needed: int
+) -> None:
+    policy = None
+    if partitions is not None:
+        size, least = partitions
+        policy = volcanojob.Partition(partition_size=size, min_partitions=least)
+    task = volcanojob.Task(
+        name="t", replicas=replicas, min_available=minimum, partition_policy=policy
+    )
+    other = volcanojob.Task(name="other", replicas=1)
+    spec = volcanojob.spec(volcanojob.Job(spec=volcanojob.JobSpec(tasks=(task, other))))
+    assert spec is not None
+    assert spec.min_count == needed + 1
+
+
 def test_a_task_that_depends_on_another_is_not_waited_for() -> None:
     later = JOB.replace("replicas: 8,", "replicas: 8, dependsOn: {name: [master]},")
     spec = job_spec(later)
