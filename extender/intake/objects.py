@@ -181,6 +181,10 @@ class Feed:
         """Take over how many members a Job still has for a gang that it is not by itself."""
         self._members_left(self._jobs.seen(job.metadata.uid, members(job)))
 
+    def jobs_of(self, key: GangKey) -> list[int]:
+        """Return how many pods each Job makes at one time that is known to make members."""
+        return [job.pods for job in self._jobs.of(key)]
+
     def _members_left(self, gangs: Iterable[GangKey]) -> None:
         """Apply that gangs need more or fewer members than they did."""
         for key in gangs:

@@ -57,12 +57,14 @@ class Gang:
     """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said.
 
     ``made``: how many pods the object makes, where that is at hand. It may be scaled later, so it
-    is good for a word to its author, but not for what stays in the pods.
+    is good for a word to its author, but not for what stays in the pods. ``name``: how the pod
+    calls it, "" where that is not known.
     """
 
     dialect: str = ""
     size: int | None = None
     made: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +134,5 @@ def gang_as(placed: PodMembership | None) -> Gang | None:
     """Return the same for a pod that has been looked up already (``registry.place``)."""
     if placed is None:
         return None
-    return Gang(placed.dialect.name, placed.spec.size if placed.spec else None)
+    name = placed.member.key.rpartition("/")[2]
+    return Gang(placed.dialect.name, placed.spec.size if placed.spec else None, name=name)

@@ -83,6 +83,10 @@ class MemberJobs:
             self._gangs.setdefault(now.gang, {})[uid] = now
         return tuple(dict.fromkeys(each.gang for each in (before, now) if each is not None))
 
+    def of(self, key: GangKey) -> list[JobMembers]:
+        """Return the Jobs of a gang that are known."""
+        return list(self._gangs.get(key, {}).values())
+
     def remaining(self, stated: GangSpec) -> GangSpec:
         """Return what a gang asks for now; ``stated``: with all its members."""
         jobs = self._gangs.get(stated.key)
