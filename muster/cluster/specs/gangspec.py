@@ -101,6 +101,8 @@ class GangSpec:
     #: What describes the gang lowers ``min_count`` as members succeed, so those that did are not
     #: counted a second time.
     min_is_remaining: bool = False
+    #: Once it ran, members that come later wait for no others, even when the first have all gone.
+    once: bool = False
     #: (jobs, pods of each), where members are numbered job times ``PODS_PER_JOB`` plus index; such
     #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
     #: its rank.

@@ -1,6 +1,6 @@
 """One gang as planning sees it: its spec, and its members by state, in rank order."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -29,7 +29,8 @@ class GangView:
 
     #: ``dialect/namespace/name``.
     key: GangKey
-    #: ``None`` until the object that describes the gang was seen.
+    #: ``None`` until the object that describes the gang was seen. Of a gang that needs its minimum
+    #: only once (``GangSpec.once``), and ran, the minimum is 1.
     spec: GangSpec | None
     #: Where it is in its life; the drawing is in ``muster.cluster.specs.gangspec``.
     phase: GangPhase
@@ -125,12 +126,14 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
     done = rows[finished][(flags[finished] & _SUCCEEDED) != 0]
-    succeeded = 0 if facts.spec is not None and facts.spec.min_is_remaining else len(done)
+    has_run = bool(len(standing) or finished.any() or facts.first_bound_at)
+    spec = _once(facts.spec) if has_run else facts.spec
+    succeeded = 0 if spec is not None and spec.min_is_remaining else len(done)
     submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
-        spec=facts.spec,
-        phase=phase(facts.spec, by_state, succeeded, leaving=int(leaves.sum())),
+        spec=spec,
+        phase=phase(spec, by_state, succeeded, leaving=int(leaves.sum())),
         priority=int(counted.max()) if len(counted) else 0,
         queue=_queue(facts.spec, rows, pods),
         waiting=by_state[PodState.WAITING],
@@ -150,6 +153,16 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         standby=standby,
         done=done,
     )
+
+
+def _once(spec: GangSpec | None) -> GangSpec | None:
+    """Return what a gang that ran asks for.
+
+    Nobody writes down that it did, so it must be seen: by members that stand or stood on a node.
+    """
+    if spec is None or not spec.once:
+        return spec
+    return replace(spec, min_count=min(spec.min_count, 1), roles=())
 
 
 def phase(
