@@ -23,8 +23,9 @@ size, cannot be said and are problems, for they are promises to the job.
                         └──── fewer than minMember ───┘
 
 Its conditions as its gang plugin writes them (``OnSessionClose``), but for one thing:
-*Unschedulable* is taken away once the gang is placed. Volcano leaves it there as it was, and its
-job controller goes on to warn of it (``job_controller_actions.go``, ``syncJob``).
+*Unschedulable* is taken away once the gang is placed, and *Scheduled* when it is not any more.
+Volcano leaves both there as they were, and its job controller goes on to warn of the first
+(``job_controller_actions.go``, ``syncJob``).
 """
 
 from dataclasses import replace
@@ -197,6 +198,7 @@ def _conditions(found: PodGroup, progress: GangProgress) -> Conditions:
             without_condition(before, UNSCHEDULABLE), "Scheduled",
             status="True", reason=READY, message="", at=progress.now,
         )  # fmt: skip
+    before = without_condition(before, "Scheduled")
     if waits is None:
         return before
     reason = "NotEnoughTasks" if waits.cause == "MembersMissing" else "NotEnoughResources"

@@ -110,4 +110,4 @@ def test_who_comes_after_the_first_waits_for_nobody(
         elif phase == "Running" and step in ("succeed", "fail"):
             world.show(number, "Succeeded" if step == "succeed" else "Failed")
         assert world.all_may_go()
-        assert World(world.group, dict(world.pods)).all_may_go()
+    assert World(world.group, dict(world.pods)).all_may_go()
