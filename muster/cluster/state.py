@@ -33,6 +33,7 @@ from muster.cluster.events import (
     GangSkipped,
     GangUpserted,
     MembersMoved,
+    MembersNumbered,
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
@@ -162,6 +163,8 @@ class ClusterState:
                 gangevents.gang_upserted(model, event, out)
             case GangGone():
                 gangevents.gang_gone(model, event, out)
+            case MembersNumbered():
+                gangevents.members_numbered(model, event, out)
             case MembersMoved():
                 gangevents.members_moved(model, event, out, now=now)
             case NamespaceUpserted():

@@ -107,6 +107,9 @@ class GangSpec:
     #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
     #: its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
+    #: Roles whose members count from 0 each, in the order of ``rank_runs``, one run each: a member
+    #: gets a number of its role's place here and its own index (``muster.workloads.gangbook``).
+    numbered_roles: tuple[str, ...] = ()
     #: Hot spares, seats that are kept for lost members, in each slice if there are slices.
     standby: int = 0
     #: The seat shares a domain of it with a member, ``None``: with no more than what is required.

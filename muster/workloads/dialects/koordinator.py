@@ -31,6 +31,7 @@ A gang that is written on its pods alone, and whose pods are all gone, is a new 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -188,12 +189,19 @@ def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -
         problems.append(f"metadata.annotations[{TOPOLOGY}]: {error}")
         return laid
     multiples = [rule for rule in rules if rule.pod_count_multiple > 1]
-    if len(multiples) > 1:
-        problems.append(f"metadata.annotations[{TOPOLOGY}]: Muster keeps one podCountMultiple")
+    counts = [rule.pod_count_multiple for rule in multiples]
+    if any(wide % narrow or wide == narrow for wide, narrow in pairwise(counts)):
+        problems.append(
+            f"metadata.annotations[{TOPOLOGY}]: podCountMultiple of {counts}: write multiples, "
+            "that of the widest layer first"
+        )
         return laid
-    part = multiples[0] if multiples else None
+    *wider, part = multiples or [None]
     return replace(
         laid,
+        wider_slices=tuple(
+            (foreign(each.layer), each.pod_count_multiple) for each in wider if each
+        ),
         required_level=_narrowest(rules, "MustGather"),
         preferred_level=_narrowest(rules, "PreferGather"),
         slice_size=part.pod_count_multiple if part else None,

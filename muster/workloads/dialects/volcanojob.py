@@ -24,6 +24,7 @@ from muster.workloads.dialects.volcano import (  # fmt: skip
     TASK,
     TASK_INDEX,
     NetworkTopology,
+    Selector,
     SubGroupPolicy,
     task_roles,
     with_topology,
@@ -110,8 +111,13 @@ def spec(job: Job) -> GangSpec | None:
         submitted_at=created(meta),
         problems=(*count_problem(asked or 1, _MINIMUM), *over_size(asked, size, _MINIMUM)),
         written=(("min_count", _MINIMUM),),
+        rank_runs=_runs(tasks),
+        numbered_roles=tuple(task.name for task in tasks) if _runs(tasks) else (),
     )
-    laid = with_topology(plain, job.spec.network_topology, _parts(tasks), _PART_SIZE)
+    laid = with_topology(
+        plain, job.spec.network_topology, _parts(tasks), _PART_SIZE,
+        tasks=frozenset(task.name for task in tasks),
+    )  # fmt: skip
     return overlay(laid, read(meta.labels, meta.annotations))
 
 
@@ -123,11 +129,20 @@ def pods(job: Job) -> tuple[MadePods, ...]:
     )
 
 
+def _runs(tasks: tuple[Task, ...]) -> tuple[tuple[int, int], ...]:
+    """Return how many members come in each task, which all count from 0; () for a single task."""
+    names = {task.name for task in tasks}
+    if len(tasks) < 2 or len(names) < len(tasks):  # noqa: PLR2004 - of one, numbers are ranks
+        return ()
+    return tuple((1, max(task.replicas, 0)) for task in tasks)
+
+
 def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:
     """Return the divisions of the tasks in the words of a PodGroup."""
     return tuple(
         SubGroupPolicy(
             name=task.name,
+            label_selector=Selector(match_labels={TASK: task.name}),
             sub_group_size=policy.partition_size,
             min_sub_groups=policy.min_partitions,
             network_topology=policy.network_topology,

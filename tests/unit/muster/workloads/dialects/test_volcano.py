@@ -109,9 +109,27 @@ def test_a_sub_group_policy_is_slices_and_so_many_of_them_are_a_minimum() -> Non
     assert (spec.slice_size, spec.slice_level, spec.min_count) == (4, RACK, 12)
 
 
-def test_two_hard_divisions_of_one_gang_are_a_problem_and_not_forgotten() -> None:
-    second = PARTS + "\n  - {name: pp, subGroupSize: 8, networkTopology: {highestTierAllowed: 2}}"
-    (problem,) = group_spec(with_topology(POD_GROUP, second)).problems
+PIPELINE = "\n  - {name: pp, subGroupSize: 8, networkTopology: {highestTierAllowed: 2}}"
+
+
+def test_a_wider_division_of_the_same_members_is_slices_of_slices() -> None:
+    spec = group_spec(with_topology(POD_GROUP, PARTS + PIPELINE))
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 8),), 4, RACK)
+    assert spec.problems == ()
+
+
+def test_a_division_of_one_task_is_slices_of_that_task() -> None:
+    selector = "labelSelector: {matchLabels: {volcano.sh/task-spec: worker}}, "
+    labelled = PARTS.replace("subGroupSize", f"{selector}subGroupSize")
+    spec = group_spec(with_topology(POD_GROUP, labelled))
+    assert (spec.slice_size, spec.slice_roles, spec.problems) == (4, ("worker",), ())
+
+
+@pytest.mark.parametrize(
+    "second", [PIPELINE.replace("8", "6"), PIPELINE.replace("subGroupSize: 8,", "")]
+)
+def test_divisions_that_do_not_nest_are_a_problem_and_not_forgotten(second: str) -> None:
+    (problem,) = group_spec(with_topology(POD_GROUP, PARTS + second)).problems
     assert problem.startswith("spec.subGroupPolicy: tensor-parallel, pp: ")
 
 
@@ -172,6 +190,13 @@ def test_defaults_are_those_of_volcanos_admission(
     spec = volcanojob.spec(volcanojob.Job(spec=volcanojob.JobSpec(tasks=(task, other))))
     assert spec is not None
     assert spec.min_count == needed + 1
+
+
+def test_a_division_of_one_task_of_a_job_leaves_the_others_alone() -> None:
+    leader = "  - {name: leader, replicas: 1, template: {spec: {containers: [{name: main}]}}}\n"
+    spec = job_spec(PARTITIONED.replace("  tasks:\n", f"  tasks:\n{leader}"))
+    assert (spec.slice_size, spec.slice_roles, spec.min_count) == (3, ("worker",), 7)
+    assert (spec.numbered_roles, spec.rank_runs) == (("leader", "worker"), ((1, 1), (1, 12)))
 
 
 def test_a_task_that_depends_on_another_is_not_waited_for() -> None:
