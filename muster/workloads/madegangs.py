@@ -20,10 +20,13 @@ from typing import Any, Final
 
 import msgspec
 
+from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.descriptions import ReadObject, read_object
+from muster.workloads.dialect import Member
+from muster.workloads.gangbook import GangBook
 from muster.workloads.registry import PodMembership, names_its_group, place
 
 Document = Mapping[str, Any]
@@ -105,11 +108,25 @@ class _Made:
 
     def gangs(self) -> list[MadeGang]:
         """Return the gangs that have pods, each as often as there are gangs like it."""
+        self._unite()
         result = []
         for key, gang in self._pods.items():
             gang.spec = self._specs.get(key)
             result += [gang] * self._times.get(key, 1)
         return [gang for gang in result if gang.size]
+
+    def _unite(self) -> None:
+        """Make one gang of those that are placed together, with a role for each."""
+        book = GangBook()
+        for spec in [each for each in self._specs.values() if each.unit]:
+            told = [event.spec for event in book.told(spec) if isinstance(event, GangUpserted)]
+            self._specs |= {united.key: united for united in told}
+        for key in list(self._pods):
+            seat = book.seat(Member(key))
+            if seat.key in self._specs and seat.key != key:
+                whole = self._pods.setdefault(seat.key, MadeGang(None))
+                for pods in self._pods.pop(key).pods:
+                    whole.add(replace(pods, role=seat.role))
 
     def _read(self, document: Document) -> ReadObject | None:
         kind, version = document.get("kind"), document.get("apiVersion") or ""

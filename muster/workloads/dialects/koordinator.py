@@ -196,16 +196,15 @@ def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -
             "that of the widest layer first"
         )
         return laid
-    *wider, part = multiples or [None]
+    slices = [(foreign(rule.layer), rule.pod_count_multiple) for rule in multiples]
+    level, size = slices.pop() if slices else (None, None)
     return replace(
         laid,
-        wider_slices=tuple(
-            (foreign(each.layer), each.pod_count_multiple) for each in wider if each
-        ),
+        wider_slices=tuple(slices),
         required_level=_narrowest(rules, "MustGather"),
         preferred_level=_narrowest(rules, "PreferGather"),
-        slice_size=part.pod_count_multiple if part else None,
-        slice_level=foreign(part.layer) if part else None,
+        slice_size=size,
+        slice_level=level,
         written=(*laid.written, *_WRITTEN),
     )
 

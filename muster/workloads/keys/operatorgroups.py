@@ -14,6 +14,7 @@ KubeRay             ``ray-NAME-pg``, or NAME    controllers/ray/batchscheduler/v
                                                 …/scheduler-plugins; NAME is the RayJob's, if any
 KubeRay (YuniKorn)  task group: the pods' group controllers/ray/batchscheduler/yunikorn
 LeaderWorkerSet     ``SET-GROUP-REVISION``      pkg/schedulerprovider/volcano_provider.go
+Kueue, of the same  one that is *serving*       pkg/controller/jobs/leaderworkerset
 ==================  ==========================  ==================================================
 
 Groups that users make and name themselves, to have several objects in one gang, go on to decide.
@@ -38,6 +39,7 @@ _KINDS: Final = frozenset(
 )
 _RAY_ORIGIN: Final = "ray.io/originated-from-cr-name"
 _RAY_GROUP: Final = "ray.io/group"
+_SERVING: Final = "kueue.x-k8s.io/pod-group-serving"
 _YUNIKORN_TASK_GROUP: Final = "yunikorn.apache.org/task-group-name"
 
 
@@ -73,7 +75,10 @@ def yields(group: Member, dialect: str, owned: Member, meta: wire.ObjectMeta) ->
             return True
         origins = (own, meta.labels.get(_RAY_ORIGIN, own))
         return any(named in (origin, f"ray-{origin}-pg") for origin in origins)
-    return dialect == "leaderworkerset" and named.startswith(f"{own}-")
+    if dialect != "leaderworkerset":
+        return False
+    is_kueues = group.key.startswith("kueue/") and meta.annotations.get(_SERVING) == "true"
+    return is_kueues or named.startswith(f"{own}-")
 
 
 def _controller(meta: wire.ObjectMeta) -> tuple[str, str, str] | None:

@@ -52,6 +52,15 @@ def test_the_group_that_an_operator_makes_changes_nothing(
     assert registry.place(pod("p", labels=labels | {key: named})) == alone
 
 
+def test_kueues_group_for_a_worker_set_does_not_let_its_pods_go_one_by_one() -> None:
+    labels, _ = worker_set()
+    group = {"kueue.x-k8s.io/pod-group-name": "leaderworkerset-x-2-1f2e3"}
+    notes = {"kueue.x-k8s.io/pod-group-total-count": "4"}
+    notes["kueue.x-k8s.io/pod-group-serving"] = "true"
+    placed = registry.place(pod("p", labels=labels | group, annotations=notes))
+    assert placed == registry.place(pod("p", labels=labels))
+
+
 @given(owned=OWNED, key=st.sampled_from(GROUP_KEYS))
 def test_a_group_of_another_name_is_the_users_unless_its_object_is_an_operators(
     owned: tuple[Labels, tuple[str, ...]], key: str

@@ -98,6 +98,21 @@ def test_a_pod_group_of_the_file_describes_the_pods_that_name_it() -> None:
     assert gang.size == 5
 
 
+def test_gangs_that_are_placed_together_are_one() -> None:
+    prefix = "gang.scheduling.koordinator.sh/"
+    jobs = []
+    for name, count in (("actors", 3), ("learner", 1)):
+        notes = {f"{prefix}name": name, f"{prefix}min-available": str(count)}
+        notes[f"{prefix}groups"] = '["team/actors", "team/learner"]'
+        template = {"metadata": {"annotations": notes}, **POD}
+        jobs.append(job(parallelism=count, template=template) | {"metadata": {"name": name}})
+    gang = only(*jobs)
+    assert counts(gang) == {"team/actors": 3, "team/learner": 1}
+    assert needs(gang)[0] == 4
+    (actors,) = gangs(jobs[:1], "team")  # the other one is not there
+    assert counts(actors) == {"": 3}
+
+
 def test_several_jobs_of_one_group_are_one_gang_and_others_gangs_of_their_own() -> None:
     keys = {"labels": {"muster.dev/gang": "both", "muster.dev/gang-size": "6"}}
     one, other = (job(parallelism=n, template={"metadata": keys, **POD}) for n in (2, 4))
