@@ -18,19 +18,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from muster.cli.output import Failure
-from muster.workloads.madegangs import MadeGang, gangs
 
 if TYPE_CHECKING:
+    from muster.workloads.madegangs import MadeGang
+
     Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 
 
 def read(path: str, namespace: str) -> dict[str, Value]:
     """Return the ``job`` of a question. Raises ``Failure`` for a file that tells of no pods."""
+    from muster.workloads import madegangs  # noqa: PLC0415  --help needs no numpy
+
     objects = [each for each in _documents(path) if isinstance(each, dict)]
     meta = _mapping(objects[0].get("metadata")) if objects else {}
     namespace = namespace or str(meta.get("namespace") or "default")
     try:
-        made = gangs(objects, namespace)
+        made = madegangs.gangs(objects, namespace)
     except ValueError as error:
         raise Failure(f"{path}: {error}") from error
     if not made:
@@ -59,6 +62,8 @@ def _documents(path: str) -> list[Value]:
 
 def _merged(made: list[MadeGang]) -> Value:
     """Return the pods of all gangs, those that are equal counted together."""
+    from muster.workloads.madegangs import MadeGang  # noqa: PLC0415  as above
+
     all_pods = MadeGang(None)
     for pods in (pods for gang in made for pods in gang.pods):
         all_pods.add(pods)
