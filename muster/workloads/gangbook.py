@@ -183,6 +183,7 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
         required_level=_agreed(parts, "required_level"),
         preferred_level=_agreed(parts, "preferred_level"),
         once=all(part.once for part in parts),
+        has_run=all(part.has_run for part in parts),
         queue=next((part.queue for part in parts if part.queue), ""),
         submitted_at=min((p.submitted_at for p in parts if p.submitted_at), default=0.0),
         problems=tuple(_problems(parts)),

@@ -103,6 +103,8 @@ class GangSpec:
     min_is_remaining: bool = False
     #: Once it ran, members that come later wait for no others, even when the first have all gone.
     once: bool = False
+    #: What describes the gang knows that it ran; otherwise its members show it.
+    has_run: bool = False
     #: (jobs, pods of each), where members are numbered job times ``PODS_PER_JOB`` plus index; such
     #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
     #: its rank.

@@ -71,6 +71,8 @@ class GangView:
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     #: Those of ``finished`` that succeeded, whether they count or not.
     done: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    #: ``spec`` as its user wrote it.
+    written: GangSpec | None = None
 
     @property
     def counted(self) -> Rows:
@@ -127,7 +129,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     by_state[PodState.BOUND] = standing[~leaves]
     done = rows[finished][(flags[finished] & _SUCCEEDED) != 0]
     has_run = bool(len(standing) or finished.any() or facts.first_bound_at)
-    spec = _once(facts.spec) if has_run else facts.spec
+    spec = _once(facts.spec, has_run=has_run)
     succeeded = 0 if spec is not None and spec.min_is_remaining else len(done)
     submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
@@ -152,15 +154,13 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         last_reason=facts.last_reason,
         standby=standby,
         done=done,
+        written=facts.spec,
     )
 
 
-def _once(spec: GangSpec | None) -> GangSpec | None:
-    """Return what a gang that ran asks for.
-
-    Nobody writes down that it did, so it must be seen: by members that stand or stood on a node.
-    """
-    if spec is None or not spec.once:
+def _once(spec: GangSpec | None, *, has_run: bool) -> GangSpec | None:
+    """Return what a gang asks for; ``has_run``: members stand on nodes, or stood there."""
+    if spec is None or not spec.once or not (has_run or spec.has_run):
         return spec
     return replace(spec, min_count=min(spec.min_count, 1), roles=())
 

@@ -111,9 +111,7 @@ def spec(found: PodGroup) -> GangSpec | None:
         return None
     plain = group(Koordinator.name, found.metadata, found.spec.min_member)
     laid = _with_annotations(plain, found.metadata)
-    if laid.once and found.status.phase in _SATISFIED:
-        return replace(laid, min_count=1, roles=())
-    return laid
+    return replace(laid, has_run=found.status.phase in _SATISFIED)
 
 
 def wanted(found: PodGroup, progress: GangProgress) -> Fields:
