@@ -8,6 +8,7 @@
 ``memberships``         the gang, role and rank of pods that were read before
 ``statedspecs``         the specs of gangs that are written on their pods
 ``foreignmembers``      pending members of our gangs that belong to another scheduler
+``operatorgroups``      PodGroups that operators made: their owners decide
 ``volumeclaims``        pending pods by the volume claims they use
 ``reopenednamespaces``  namespaces with changed labels: their pods are judged again
 ``firstlist/``          the first list of pods, applied page by page

@@ -13,6 +13,7 @@ from extender.intake.firstlist.siblings import Siblings
 from extender.intake.foreignmembers import ForeignMembers
 from extender.intake.memberships import Memberships, digest_of
 from extender.intake.nodes import NodeFeed
+from extender.intake.operatorgroups import OperatorGroups
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
@@ -27,8 +28,10 @@ from muster.kube import wire, wirestorage
 from muster.kube.translation import translate
 from muster.kube.translation.volumes import VolumeIndex
 from muster.workloads.dialect import Member, Specs
+from muster.workloads.dialects.batchjob import Job
 from muster.workloads.gangbook import GangBook
 from muster.workloads.gangobjects import GangObjects
+from muster.workloads.jobmembers import MemberJobs, members
 from muster.workloads.keys.levels import resolve
 from muster.workloads.managedpods import ManagedPolicy, is_ours, takes
 from muster.workloads.registry import (
@@ -74,12 +77,16 @@ class Feed:
         self._book = GangBook()
         self._foreign = ForeignMembers()
         self._specs = SpecBook()
+        self._jobs = MemberJobs()
         self._memberships = Memberships()
         self._watchers = watchers
         self._listeners: list[Newcomers] = []
         self.namespaces = namespaces
         self.rejudging = Rejudging()
-        self.siblings = Siblings(self._translator, self._volumes, self._book, self._foreign)
+        self._groups = OperatorGroups()
+        self.siblings = Siblings(
+            self._translator, self._volumes, self._book, self._foreign, self._groups
+        )
 
     def listen(self, listener: Newcomers) -> None:
         """Have ``listener`` called with a gang and the ranks of its new members.
@@ -153,15 +160,48 @@ class Feed:
         self._apply_specs(self._objects.upserted(uid, specs))
 
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
-        """Forget the gang specs in a deleted object."""
+        """Forget what a deleted object said of a gang."""
         self._apply_specs(self._objects.gone(meta.uid))
+        self._groups.gone(meta.uid)
+        self._members_left(self._jobs.seen(meta.uid, None))
+
+    def group_object(self, key: GangKey, meta: wire.ObjectMeta) -> None:
+        """Take over who made an object that only describes pods of others, the gang ``key``.
+
+        Pods that came before a group that an operator made are judged again.
+        """
+        if not self._groups.seen(key, meta):
+            return
+        pods = self._engine.state.members(key)
+        for uid in pods:
+            self._memberships.drop(uid)
+        if pods:
+            self.rejudging.due(meta.namespace)
+
+    def job(self, job: Job) -> None:
+        """Take over how many members a Job still has for a gang that it is not by itself."""
+        self._members_left(self._jobs.seen(job.metadata.uid, members(job)))
+
+    def jobs_of(self, key: GangKey) -> list[int]:
+        """Return how many pods each Job makes at one time that is known to make members."""
+        return [job.pods for job in self._jobs.of(key)]
+
+    def _members_left(self, gangs: Iterable[GangKey]) -> None:
+        """Apply that gangs need more or fewer members than they did."""
+        for key in gangs:
+            gang = self._engine.state.gang(key)
+            spec = self._jobs.stated(key, None if gang is None else gang.spec)
+            if spec is not None:
+                self._apply(self._book.told(self._jobs.remaining(spec)))
 
     def _apply_specs(self, events: Iterable[Event]) -> None:
         """Apply events about the specs of gangs to the gangs in the model."""
         for event in events:
             if isinstance(event, GangUpserted):
-                self._apply(self._book.told(resolve(event.spec, self._levels)))
+                spec = resolve(event.spec, self._levels)
+                self._apply(self._book.told(self._jobs.remaining(spec)))
             elif isinstance(event, GangGone):
+                self._jobs.gone(event.key)
                 self._apply(self._book.gone(event.key))
 
     def _apply(self, events: Iterable[Event]) -> None:
@@ -205,7 +245,7 @@ class Feed:
             self.rejudging.saw(pod.metadata.namespace, uid)
         new = self._engine.state.pod_row(uid) is None
         ours = is_ours(pod)
-        placed = None if ours else place(pod)
+        placed = None if ours else place(pod, self._groups.is_owned)
         labels = self.namespaces.get(pod.metadata.namespace, {})
         explicit = placed is not None and placed.explicit
         if ours or self._policy.is_managed(pod, labels, explicit=explicit):
@@ -340,7 +380,7 @@ class Feed:
         known = self._memberships.get(uid, digest)
         if known is not None:
             return self._book.resolve(known)
-        placed = placed or place_or_single(pod)
+        placed = placed or place_or_single(pod, self._groups.is_owned)
         key = self._book.resolve(placed.member).key
         if new:
             self._report_conflicts(pod, placed, key)

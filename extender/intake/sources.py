@@ -12,7 +12,8 @@ from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.listwatch import ListWatch
-from muster.workloads.dialect import Watched
+from muster.workloads.dialect import Watched, gang_key
+from muster.workloads.dialects.batchjob import Job
 from muster.workloads.registry import DIALECTS
 
 T = TypeVar("T", bound=KubeObject)
@@ -51,15 +52,23 @@ def first_sources(feed: Feed, statuses: GroupStatusWriter) -> list[WatchedKind[A
         WatchedKind(resources.CLAIMS, feed.claim, feed.claim_gone),
         WatchedKind(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
-    kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
-    return core + [_gang_source(feed, statuses, watched) for watched in kinds]
+    return core + [
+        _gang_source(feed, statuses, dialect.name, watched)
+        for dialect in DIALECTS
+        for watched in dialect.watched
+    ]
 
 
 def _gang_source(
-    feed: Feed, statuses: GroupStatusWriter, watched: Watched[Any]
+    feed: Feed, statuses: GroupStatusWriter, dialect: str, watched: Watched[Any]
 ) -> WatchedKind[Any]:
     def upserted(found: Any) -> None:
+        if watched.pods is None:
+            meta = found.metadata
+            feed.group_object(gang_key(dialect, meta.namespace, meta.name), meta)
         feed.gang_object(found.metadata.uid, watched.spec(found))
+        if isinstance(found, Job):
+            feed.job(found)
         served = resource if source.watch is None else source.watch.resource
         statuses.seen(served, watched.status, found)
 

@@ -194,7 +194,7 @@ class ReadApi:
         )
 
     def _row(self, view: GangView) -> GangRow:
-        spec = view.spec
+        spec = view.written or view.spec
         return GangRow(
             gang=view.key,
             phase=view.phase.value,

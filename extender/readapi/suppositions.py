@@ -5,10 +5,11 @@ Raises ``ValueError``; its text names what does not exist or cannot be read, and
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
-from muster.apiwire.whatif import Job, Set, WhatIfNodes, WhatIfPods, WhatIfQuestion
+from muster.apiwire.whatif import MOST_MEMBERS, Job, Set, WhatIfNodes, WhatIfQuestion
 from muster.cluster.events import GangUpserted, PodUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Fact, Snapshot
@@ -18,10 +19,12 @@ from muster.decisions.suppositions import Supposition, nodes_like, pod_like, res
 from muster.kube import wire
 from muster.kube.translation.serverdefaults import with_defaults
 from muster.kube.translation.translate import Translator
+from muster.workloads import madegangs
 from muster.workloads.dialect import gang_key
 from muster.workloads.keys.labels import overlay
 from muster.workloads.keys.levels import resolve
 from muster.workloads.keys.userkeys import SHORT_LEVELS, read
+from muster.workloads.madegangs import MadeGang, TemplatePods
 from muster.workloads.managedpods import ManagedPolicy
 
 _DIALECT = "muster"
@@ -31,8 +34,8 @@ _DIALECT = "muster"
 class SupposedQuestion:
     """A question about a supposed cluster."""
 
-    #: the gang that it is about
-    gang: GangKey
+    #: the gangs that it is about, asked one after the other
+    gangs: tuple[GangKey, ...]
     supposition: Supposition
     #: the supposition as text
     lines: tuple[str, ...]
@@ -56,13 +59,13 @@ class Supposer:
         self._without(question)
         for nodes in question.with_nodes:
             self._nodes(nodes)
-        key = self._job(question) if question.job else self._gang(question)
-        if key in gangs:
+        asked = self._job(question.job, question) if question.job else (self._gang(question),)
+        for key in set(asked).intersection(gangs):
             raise ValueError(f"without.gangs: {key} is the gang that is asked about")
         supposition = Supposition(
             gangs, tuple(self._pods), question.without.nodes, tuple(self._facts)
         )
-        return SupposedQuestion(key, supposition, tuple(self._lines))
+        return SupposedQuestion(asked, supposition, tuple(self._lines))
 
     def key(self, text: str) -> GangKey:
         """Return the gang for a text: a whole key, namespace/name, or a name in ``default``."""
@@ -106,6 +109,7 @@ class Supposer:
         view = self.snapshot.gang(key)
         if view is None or view.spec is None:
             raise ValueError(f"gang {key}: the object that describes it was not seen yet")
+        self._tell_set(question.set)
         changed = self._set(view.spec, question.set)
         if question.set.size is not None:
             self._resize(view, changed, question.set)
@@ -123,7 +127,7 @@ class Supposer:
                 fact = GangUpserted(replace(fact.spec, min_count=minimum))  # noqa: PLW2901  the same fact
             self._facts.append(fact)
 
-    def _set(self, spec: GangSpec, asked: Set) -> GangSpec:
+    def _tell_set(self, asked: Set) -> None:
         self._lines += [
             f"with {name} {value if value != '' else 'none'}"
             for name, value in (
@@ -134,6 +138,8 @@ class Supposer:
             )
             if value is not None
         ]
+
+    def _set(self, spec: GangSpec, asked: Set) -> GangSpec:
         if asked.topology_required is not None:
             spec = replace(spec, required_level=self._level(asked.topology_required))
         if asked.topology_preferred is not None:
@@ -153,55 +159,81 @@ class Supposer:
 
     # --- a job that does not exist --------------------------------------------------------
 
-    def _job(self, question: WhatIfQuestion) -> GangKey:
-        job = question.job
-        if job is None:
-            raise ValueError("job: is not given")
-        key = gang_key(_DIALECT, job.namespace, f"{job.name}-supposed")
-        size = question.set.size
-        kinds = job.pods if size is None else _scaled(job, size)
-        pods = list(self._members(key, job, kinds))
-        spec = self._set(self._spec(key, job, kinds), _without_size(question.set))
-        self._facts += [GangUpserted(spec), *pods]
-        self._lines.insert(0, f"job {job.namespace}/{job.name} of {len(pods)} pods")
-        return key
+    def _job(self, job: Job, question: WhatIfQuestion) -> tuple[GangKey, ...]:
+        made = self._made(job)
+        if question.set.size is not None:
+            made = [_scaled(job, made, question.set.size)]
+        self._tell_set(_without_size(question.set))
+        keys, pods = list[GangKey](), 0
+        for number, gang in enumerate(made):
+            name = f"{job.name}-supposed-{number}" if len(made) > 1 else f"{job.name}-supposed"
+            key = gang_key(
+                _DIALECT if gang.spec is None else gang.spec.dialect, job.namespace, name
+            )
+            self._facts.append(GangUpserted(self._spec(key, job, gang, question.set)))
+            self._facts += self._members(key, job, gang, pods)
+            keys.append(key)
+            pods += gang.size
+        parts = f" in {len(made)} gangs" if len(made) > 1 else ""
+        self._lines.insert(0, f"job {job.namespace}/{job.name} of {pods} pods{parts}")
+        return tuple(keys)
 
-    def _spec(self, key: GangKey, job: Job, kinds: Sequence[WhatIfPods]) -> GangSpec:
-        count = sum(kind.count for kind in kinds)
-        several = len(kinds) > 1
-        plain = GangSpec(
-            key=key,
-            namespace=job.namespace,
-            name=job.name,
-            dialect=_DIALECT,
-            min_count=count,
-            size=count,
-            roles=tuple(RoleSpec(k.role, k.count) for k in kinds if several and k.count),
-        )
-        labels, annotations = dict(job.labels), dict(job.annotations)
-        for kind in kinds:
-            meta = kind.template.get("metadata") or {}
-            labels |= meta.get("labels") or {}
-            annotations |= meta.get("annotations") or {}
-        return resolve(overlay(plain, read(labels, annotations)), self.snapshot.levels)
+    def _made(self, job: Job) -> list[MadeGang]:
+        """Return the gangs of a job: as its objects make them, else all its pods are one."""
+        if not job.objects:
+            pods = [TemplatePods(kind.role, kind.template, kind.count) for kind in job.pods]
+            return [MadeGang(None, pods)]
+        made = madegangs.gangs(job.objects, job.namespace)
+        count = sum(gang.size for gang in made)
+        if not 1 <= count <= MOST_MEMBERS:
+            raise ValueError(f"job {job.name}: {count} pods; allowed are 1 to {MOST_MEMBERS}")
+        return made
 
-    def _members(
-        self, key: GangKey, job: Job, kinds: Sequence[WhatIfPods]
-    ) -> Iterator[PodUpserted]:
-        translator = Translator(self.policy.devices)
-        rank = 0
-        for number, kind in enumerate(kinds):
+    def _spec(self, key: GangKey, job: Job, gang: MadeGang, asked: Set) -> GangSpec:
+        read_ = gang.spec or _of_pods(key, job, gang)
+        named = replace(read_, key=key, name=job.name, unit=(), rank_runs=(), submitted_at=0.0)
+        return self._set(resolve(named, self.snapshot.levels), asked)
+
+    def _members(self, key: GangKey, job: Job, gang: MadeGang, first: int) -> Iterator[PodUpserted]:
+        """Yield the pods of a gang; ``first``: the pods of other gangs, which have other UIDs."""
+        translator, rank = Translator(self.policy.devices), 0
+        for number, kind in enumerate(gang.pods):
             pod = _pod(job, kind, number)
-            role = kind.role if len(kinds) > 1 else ""
+            role = kind.role if gang.spec is not None or len(gang.pods) > 1 else ""
             event = translator.pod_event(pod, gang=key, role=role, managed=True)
             event = replace(event, owned=True, priority=event.priority or job.priority)
             for _ in range(kind.count):
-                yield pod_like(event, rank)
+                yield replace(pod_like(event, first + rank), rank=rank)
                 rank += 1
 
 
-def _pod(job: Job, kind: WhatIfPods, number: int) -> wire.Pod:
-    meta = dict(kind.template.get("metadata") or {})
+def _of_pods(key: GangKey, job: Job, gang: MadeGang) -> GangSpec:
+    """Return what pods ask for together that no reader makes a gang of: room for all of them."""
+    several = len(gang.pods) > 1
+    plain = GangSpec(
+        key=key,
+        namespace=job.namespace,
+        name=job.name,
+        dialect=_DIALECT,
+        min_count=gang.size,
+        size=gang.size,
+        roles=tuple(RoleSpec(k.role, k.count) for k in gang.pods if several and k.count),
+    )
+    labels, annotations = dict(job.labels), dict(job.annotations)
+    for meta in (*map(_keys, job.objects), *(_keys(kind.template) for kind in gang.pods)):
+        labels |= meta.get("labels") or {}
+        annotations |= meta.get("annotations") or {}
+    return overlay(plain, read(labels, annotations))
+
+
+def _keys(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of an object or a template."""
+    meta = document.get("metadata")
+    return meta if isinstance(meta, Mapping) else {}
+
+
+def _pod(job: Job, kind: TemplatePods, number: int) -> wire.Pod:
+    meta = dict(_keys(kind.template))
     name = f"{job.name}-{number}"
     meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
     found = {**kind.template, "metadata": meta, "spec": with_defaults(kind.template.get("spec"))}
@@ -211,13 +243,37 @@ def _pod(job: Job, kind: WhatIfPods, number: int) -> wire.Pod:
         raise ValueError(f"job {job.name}: pods[{number}].template: {error}") from error
 
 
-def _scaled(job: Job, size: int) -> tuple[WhatIfPods, ...]:
-    if len(job.pods) != 1:
+def _defaulted(spec: object) -> object:
+    """Let limits stand for missing requests, as the API server does (SetDefaults_Pod)."""
+    if not isinstance(spec, dict):
+        return spec
+    made = dict(spec)
+    for name in ("initContainers", "containers"):
+        if isinstance(spec.get(name), list):
+            made[name] = [_with_requests(each) for each in spec[name]]
+    return made
+
+
+def _with_requests(container: object) -> object:
+    if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
+        return container
+    resources = container["resources"]
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _scaled(job: Job, made: Sequence[MadeGang], size: int) -> MadeGang:
+    """Return the one gang of a job with so many pods, of which it needs all."""
+    kinds = sum(len(gang.pods) for gang in made)
+    if kinds != 1:
         raise ValueError(
-            f"set.size: job {job.name} has {len(job.pods)} kinds of pods; a size is understood "
+            f"set.size: job {job.name} has {kinds} kinds of pods; a size is understood "
             "for jobs of one kind"
         )
-    return (msgspec.structs.replace(job.pods[0], count=size),)
+    spec, pods = made[0].spec, replace(made[0].pods[0], count=size)
+    if spec is not None:
+        spec = replace(spec, size=size, min_count=size, roles=(), max_count=None)
+    return MadeGang(spec, [pods])
 
 
 def _without_size(asked: Set) -> Set:

@@ -10,7 +10,7 @@ run in slices between which ``filter`` is answered, and they end after ``PATIENC
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -144,8 +144,15 @@ class WhatIf:
         supposed = Supposer(snapshot, self.policy, rows).read(question)
         there = suppose(snapshot, supposed.supposition)
         await self.pace.breathe()
-        decision = await self.pace.drive(decide(there, self._asking(supposed.gang)))
-        return _answered(there, supposed, decision)
+        decisions = list[tuple[Snapshot, Decision]]()
+        for key in supposed.gangs:
+            decision = await self.pace.drive(decide(there, self._asking(key)))
+            decisions.append((there, decision))
+            if not isinstance(decision, Plan):
+                break
+            if key != supposed.gangs[-1]:
+                there = _with_plan(there, decision)
+        return _answered(supposed, decisions)
 
     def _asking(self, key: GangKey) -> Asking:
         return self.planner.question(key)
@@ -231,33 +238,46 @@ def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
     )
 
 
-def _answered(snapshot: Snapshot, supposed: SupposedQuestion, decision: Decision) -> Answered:
+def _with_plan(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Return the cluster with a supposed gang in its place, for those that come after it."""
+    return snapshot.overlay(moved=list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True)))
+
+
+def _answered(
+    supposed: SupposedQuestion, decisions: Sequence[tuple[Snapshot, Decision]]
+) -> Answered:
+    """Return the answer about all gangs; its decision is the first one that is no plan."""
+    snapshot, last = decisions[-1]
+    lines = [line for _, decision in decisions for line in explain.render(decision)]
+    fits = isinstance(last, Plan)
     return Answered(
         supposed=supposed.lines,
-        fits=isinstance(decision, Plan),
-        decision=as_wire(decision),
-        lines=tuple(explain.render(decision)),
-        where=_where(snapshot, decision) if isinstance(decision, Plan) else (),
+        fits=fits,
+        decision=as_wire(last),
+        lines=tuple(dict.fromkeys(lines)),
+        where=_where(snapshot, [plan for _, plan in decisions if isinstance(plan, Plan)])
+        if fits
+        else (),
     )
 
 
-def _where(snapshot: Snapshot, plan: Plan) -> tuple[Where, ...]:
-    """Return the domains one level above the hosts that a plan uses, most members first."""
-    topology = snapshot.topology
+def _where(snapshot: Snapshot, plans: Sequence[Plan]) -> tuple[Where, ...]:
+    """Return the domains one level above the hosts that plans use, most members first."""
+    topology, nodes = snapshot.topology, np.concatenate([plan.nodes for plan in plans])
     level = max(len(topology.levels) - 2, 0)
-    domains, counts = np.unique(topology.domain(level)[plan.nodes], return_counts=True)
+    domains, counts = np.unique(topology.domain(level)[nodes], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_DOMAINS].tolist()
     hosts = [
-        len(np.unique(plan.nodes[topology.domain(level)[plan.nodes] == domain]))
+        len(np.unique(nodes[topology.domain(level)[nodes] == domain]))
         for domain in domains[order].tolist()
     ]
     return tuple(
         Where(
             domain="/".join(filter(None, topology.path(level, int(domains[at])))) or "no label",
             members=int(counts[at]),
-            nodes=nodes,
+            nodes=hosting,
         )
-        for at, nodes in zip(order, hosts, strict=True)
+        for at, hosting in zip(order, hosts, strict=True)
     )
 
 

@@ -5,11 +5,13 @@ their number must be known. A release must have nothing to write but the pin, be
 created with their plan in them and are not written again.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec
 from muster.kube.wire import Pod
 from muster.workloads.dialect import NO_RANK
+from muster.workloads.keys.ranks import COMPLETION_INDEX, POD_INDEX, told_by
 from muster.workloads.managedpods import has_gate
 from muster.workloads.registry import PodMembership
 
@@ -25,6 +27,9 @@ def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
     member = placed.member
     if member.rank == NO_RANK or member.role or member.template is not None:
         return "members are not numbered, or are of several kinds"
+    told = told_by(pod.metadata, (COMPLETION_INDEX, POD_INDEX))
+    if told is not None and told[1] == POD_INDEX:
+        return "the numbers of a StatefulSet may begin anywhere"
     if len(pod.spec.scheduling_gates) != 1 or not has_gate(pod):
         return "the pod has gates of others"
     if not any(owner.controller for owner in pod.metadata.owner_references):
@@ -47,6 +52,16 @@ def gang_problem(spec: GangSpec | None, number: int) -> str:
     if not max(spec.min_count, 2) <= wanted <= MOST_MEMBERS:
         return f"a gang of {wanted}: from 2, or its least number, to {MOST_MEMBERS} are"
     return "" if number in numbers(spec) else "the pod has a number that the gang does not have"
+
+
+def numbering_problem(spec: GangSpec | None, jobs: Sequence[int]) -> str:
+    """Return why the numbers of a gang's pods are not the gang's, "" where they may be.
+
+    ``jobs``: pods of each of the Jobs that are known to make its members.
+    """
+    if spec is None or spec.rank_runs or list(jobs) in ([], [member_count(spec)]):
+        return ""
+    return f"members are numbered by {len(jobs)} Jobs of {sum(jobs)} pods, not by the gang"
 
 
 def member_count(spec: GangSpec) -> int:

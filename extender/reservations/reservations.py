@@ -37,7 +37,13 @@ from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import suffers_from_pin
 from extender.reservations.arrivalrate import Arrivals
-from extender.reservations.eligibility import gang_problem, member_count, numbers, pod_problem
+from extender.reservations.eligibility import (
+    gang_problem,
+    member_count,
+    numbering_problem,
+    numbers,
+    pod_problem,
+)
 from extender.timeslice import Pace
 from muster.apiwire.reservation import Reserved, ReservedPlace, place
 from muster.cluster.columns.uids import Uids
@@ -241,8 +247,10 @@ class Reservations:
             return "a pin could make the plan of such pods fail"
         if self._parts.is_isolated(view):
             return "the gang has a network of its own"
-        return gang_problem(view.spec, event.rank) or self._arrivals.slowness(
-            view.spec, self._parts.partial_s
+        return (
+            gang_problem(view.spec, event.rank)
+            or numbering_problem(view.spec, self._feed.jobs_of(view.key))
+            or self._arrivals.slowness(view.spec, self._parts.partial_s)
         )
 
     async def _enter(

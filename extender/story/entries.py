@@ -127,6 +127,10 @@ def _described(event: events.GangUpserted) -> Facts:
     return _facts(WATCH, "asks for {} of {} members", (spec.min_count, spec.size), (), (spec.key,))
 
 
+def _numbered(event: events.MembersNumbered) -> Facts:
+    return _facts(WATCH, "members are numbered by {} roles", (len(event.roles),), (), (event.gang,))
+
+
 def _moved(event: events.MembersMoved) -> Facts:
     return _facts(WATCH, "members belong to {}", (event.target,), (), (event.source, event.target))
 
@@ -141,6 +145,7 @@ _OF: Final = cast(
         events.StandbyHeld: _stood_by,
         events.GangUpserted: _described,
         events.MembersMoved: _moved,
+        events.MembersNumbered: _numbered,
         events.PodGone: lambda e: _facts(WATCH, "is gone", (), (e.uid,)),
         events.GangGone: lambda e: _facts(WATCH, "is no longer described", (), (), (e.key,)),
         events.NodeUpserted: lambda e: _facts(WATCH, "node {} came or changed", (e.name,)),

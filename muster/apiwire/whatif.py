@@ -44,6 +44,10 @@ class Job(_Strict, frozen=True):
     annotations: dict[str, str] = {}
     pods: tuple[WhatIfPods, ...] = ()
     priority: int = 0
+    #: Kubernetes objects as they would be created. Where there are any, the job is what they make,
+    #: counted as the dialects' readers count it; ``labels``, ``annotations`` and ``pods`` are not
+    #: read then.
+    objects: tuple[dict[str, Any], ...] = ()
 
 
 class Without(_Strict, frozen=True):
@@ -148,7 +152,8 @@ def _problem(question: WhatIfQuestion) -> str:
 
 def _job_problem(job: Job) -> str:
     count = sum(kind.count for kind in job.pods)
-    if not 1 <= count <= MOST_MEMBERS or any(kind.count < 0 for kind in job.pods):
+    counted = not job.objects
+    if counted and (not 1 <= count <= MOST_MEMBERS or any(kind.count < 0 for kind in job.pods)):
         return f"job {job.name}: {count} pods; allowed are 1 to {MOST_MEMBERS}"
     if not job.name or "/" in job.name or not job.namespace or "/" in job.namespace:
         return f"job {job.namespace}/{job.name}: needs a name and a namespace without a slash"

@@ -253,6 +253,19 @@ class MembersMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class MembersNumbered:
+    """Members that came with numbers of their roles get numbers of the gang.
+
+    ``GangSpec.numbered_roles``; those that have such numbers already keep them.
+    """
+
+    #: The gang.
+    gang: GangKey
+    #: Its roles in the order of their members' numbers.
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NamespaceUpserted:
     """A namespace appeared or its labels changed (namespace selectors read them)."""
 
@@ -411,6 +424,7 @@ Event = (
     | GangUpserted
     | GangGone
     | MembersMoved
+    | MembersNumbered
     | NamespaceUpserted
     | NamespaceGone
     | BudgetUpserted

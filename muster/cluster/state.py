@@ -33,6 +33,7 @@ from muster.cluster.events import (
     GangSkipped,
     GangUpserted,
     MembersMoved,
+    MembersNumbered,
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
@@ -162,6 +163,8 @@ class ClusterState:
                 gangevents.gang_upserted(model, event, out)
             case GangGone():
                 gangevents.gang_gone(model, event, out)
+            case MembersNumbered():
+                gangevents.members_numbered(model, event, out)
             case MembersMoved():
                 gangevents.members_moved(model, event, out, now=now)
             case NamespaceUpserted():
@@ -296,6 +299,12 @@ class ClusterState:
             return None
         present, needed = self._model.gangs.present_and_needed(row)
         return (present, needed) if present < needed else None
+
+    def members(self, key: GangKey) -> list[PodUid]:
+        """Return the pods of a gang, whatever they do; none for a gang that is not known."""
+        row = self._model.gangs.keys.find(key)
+        rows = [] if row is None else self._model.gangs.rows(row)
+        return [self.pod_uid(pod) for pod in rows]
 
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs."""

@@ -67,6 +67,8 @@ class Gang:
     is_open: bool = False
     #: the pod's kind of member, "" where all are of one kind, as far as the pod says
     role: str = ""
+    #: the name that the pod gives it, "" where that is not known
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +141,5 @@ def gang_as(placed: PodMembership | None) -> Gang | None:
     if placed is None:
         return None
     size = placed.spec.size if placed.spec else None
-    return Gang(placed.dialect.name, size, role=placed.member.role)
+    name = placed.member.key.rpartition("/")[2]
+    return Gang(placed.dialect.name, size, role=placed.member.role, name=name)

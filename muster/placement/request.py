@@ -22,7 +22,6 @@ from muster.cluster.specs.contradictions import ContradictionKind, contradiction
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag
 from muster.placement.decision import Reject, RejectReason, Wait, WaitExplanation, WaitReason
 from muster.placement.question import Question
 from muster.placement.rules.topologyspread import spread_term
@@ -192,8 +191,7 @@ def _members(
     need = max(spec.min_count - len(placed) - view.succeeded, 0)
     if not len(members) or (need > len(members) and not len(placed)):
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
-    done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
-    counted = np.concatenate([placed, done])
+    counted = np.concatenate([placed, view.counted])
     if has_pauses:
         yield
     need = min(need, len(members))

@@ -32,7 +32,7 @@ def _suffices(snapshot: Snapshot, view: GangView, left: Rows) -> bool:
     spec, pods = view.spec, snapshot.pods
     if spec is None or len(left) + view.succeeded < spec.min_count:
         return False
-    roles = pods.role[left]
+    roles = pods.role[np.concatenate([left, view.counted])]
     return all(
         int(np.count_nonzero(roles == pods.roles.find(role.name))) >= role.min_count
         for role in spec.roles

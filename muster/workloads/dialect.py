@@ -40,6 +40,23 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class MadePods:
+    """Equal pods that an object makes, for each of its gangs if it makes several."""
+
+    #: their role in the gang, as ``Dialect.member`` reads it
+    role: str
+    #: how many there are when the object has begun whole
+    count: int
+    #: the way from the object to their template: keys, and places in lists
+    at: tuple[str | int, ...]
+
+
+def _one(_found: object) -> int:
+    """Return 1: most objects make one gang."""
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
 class Watched(Generic[ObjectT]):
     """A kind of object that describes gangs.
 
@@ -47,7 +64,9 @@ class Watched(Generic[ObjectT]):
     Indexed), several for one that describes several. It is total: a contradiction ends up
     in ``GangSpec.problems``. ``others``: further versions with the same fields, best
     first; whichever the API server has is watched. ``status``: for kinds whose controller
-    waits for a scheduler to move the status; see ``muster.workloads.status``.
+    waits for a scheduler to move the status; see ``muster.workloads.status``. ``pods``: which
+    pods an object makes, ``None`` for kinds that only describe pods made by others. ``gangs``: how
+    many gangs of these pods it makes.
     """
 
     group: str
@@ -57,6 +76,8 @@ class Watched(Generic[ObjectT]):
     spec: Callable[[ObjectT], Specs]
     others: tuple[str, ...] = ()
     status: GroupStatus[ObjectT] | None = None
+    pods: Callable[[ObjectT], tuple[MadePods, ...]] | None = None
+    gangs: Callable[[ObjectT], int] = _one
 
 
 @runtime_checkable

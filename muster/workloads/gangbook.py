@@ -10,6 +10,9 @@ Nearly always one description is one gang. Two dialects differ:
     a unit          PodGroup "actors" ───┬──► one gang with the roles "actors" and "learner",
                     PodGroup "learner" ──┘    placed together or not at all
 
+Members of some gangs count from 0 in each of their roles. They get numbers of the gang's here, for
+only what describes the gang knows the order of its roles (``GangSpec.numbered_roles``).
+
 A unit's gang has no specification, so that its members wait, until every part of it has been
 described and all parts name the same unit. Members that came before their part was known
 to belong to a unit are moved.
@@ -19,10 +22,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from muster.cluster.events import Event, GangGone, GangUpserted, MembersMoved
+from muster.cluster.events import (
+    Event,
+    GangGone,
+    GangUpserted,
+    MembersMoved,
+    MembersNumbered,
+)
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.specs.gangspec import GangSpec, RoleSpec
-from muster.workloads.dialect import Member
+from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec, RoleSpec
+from muster.workloads.dialect import NO_RANK, Member
 
 _JOIN: Final = "+"  # cannot occur in a name
 
@@ -35,20 +44,30 @@ class GangBook:
     _parts: dict[GangKey, GangSpec] = field(default_factory=dict)
     _whole: dict[GangKey, GangKey] = field(default_factory=dict)
     _units: dict[GangKey, tuple[GangKey, ...]] = field(default_factory=dict)
+    _numbered: dict[GangKey, tuple[str, ...]] = field(default_factory=dict)
 
     # -- descriptions ------------------------------------------------------------------
 
     def told(self, spec: GangSpec) -> list[Event]:
         """Take a description over."""
+        numbered = self._number(spec)
         if spec.unit:
             return self._joined(spec)
-        events = self._split(spec.key)
+        events = [*self._split(spec.key), *numbered]
         events.append(GangUpserted(spec))
         events += (GangUpserted(_copy(spec, key)) for key in self._copies.get(spec.key, ()))
         return events
 
+    def _number(self, spec: GangSpec) -> list[Event]:
+        """Note how members are numbered; return the event for those that came before."""
+        roles, before = spec.numbered_roles, self._numbered.pop(spec.key, ())
+        if roles:
+            self._numbered[spec.key] = roles
+        return [MembersNumbered(spec.key, roles)] if roles and roles != before else []
+
     def gone(self, key: GangKey) -> list[Event]:
         """Forget a description."""
+        self._numbered.pop(key, None)
         events = self._split(key)
         return [*events, GangGone(key), *(GangGone(copy) for copy in self._copies.get(key, ()))]
 
@@ -57,7 +76,10 @@ class GangBook:
     def resolve(self, member: Member) -> Member:
         """Return the member with the gang and role that the model has for it."""
         whole = self._whole.get(member.key)
-        return member if whole is None else Member(whole, role_of(member.key), member.rank)
+        if whole is not None:
+            return Member(whole, role_of(member.key), member.rank)
+        roles = self._numbered.get(member.key)
+        return member if roles is None else _numbered(member, roles)
 
     def parts(self, key: GangKey) -> Iterable[GangKey]:
         """Return the keys that pods of the gang ``key`` may have named themselves."""
@@ -118,6 +140,13 @@ class GangBook:
         return [GangGone(whole)]
 
 
+def _numbered(member: Member, roles: tuple[str, ...]) -> Member:
+    """Return a member with its number in the gang; one of another role has none."""
+    if not 0 <= member.rank < PODS_PER_JOB or member.role not in roles:
+        return replace(member, rank=NO_RANK)
+    return replace(member, rank=roles.index(member.role) * PODS_PER_JOB + member.rank)
+
+
 def unit_key(unit: tuple[GangKey, ...]) -> GangKey:
     """Return the key of the gang that a unit becomes: that of its first part, and the others."""
     first, *others = sorted(unit)
@@ -153,6 +182,8 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
         roles=tuple(RoleSpec(role_of(part.key), part.min_count) for part in parts),
         required_level=_agreed(parts, "required_level"),
         preferred_level=_agreed(parts, "preferred_level"),
+        once=all(part.once for part in parts),
+        has_run=all(part.has_run for part in parts),
         queue=next((part.queue for part in parts if part.queue), ""),
         submitted_at=min((p.submitted_at for p in parts if p.submitted_at), default=0.0),
         problems=tuple(_problems(parts)),

@@ -8,18 +8,20 @@ Precedence, first match wins (docs/dialects.md):
 
 A managed pod that none of them claims is a gang of one (``SINGLE``). An owner overridden
 by an explicit label is how one gang is made of several Jobs, so it is no conflict; two
-explicit groups on one pod are, and ``conflicts`` says so.
+explicit groups on one pod are, and ``conflicts`` says so. A group that the owner's operator made
+of it is no word of the user's: the owner goes before it (``keys.operatorgroups``).
 
 **Cost.** These functions run for every pod event of a cluster, and nearly all pods carry
 none of the keys: one set operation over a pod's keys tells so, however many dialects
 there are. A dialect is only asked when one of its keys is there, or if it has none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import names, wire
 from muster.workloads.dialect import Dialect, Keyed, Member, Ranked
@@ -41,6 +43,7 @@ from muster.workloads.dialects.volcano import Volcano
 from muster.workloads.dialects.volcanojob import VolcanoJobs
 from muster.workloads.dialects.yunikorn import YuniKorn
 from muster.workloads.keys.labels import Context, FieldError, Reading, contradictions, read
+from muster.workloads.keys.operatorgroups import yields
 from muster.workloads.keys.userkeys import shorten
 
 DIALECTS: Final[tuple[Dialect, ...]] = (
@@ -89,6 +92,12 @@ _BY_KEY: Final[Mapping[str, frozenset[int]]] = _by_key()
 _KEYS: Final = frozenset(_BY_KEY)
 _ALWAYS: Final = frozenset(n for n, dialect in enumerate(DIALECTS) if not _keys(dialect))
 _ALWAYS_IN_ORDER: Final = tuple(sorted(_ALWAYS))
+_MADE_BY_OPERATORS: Final = range(
+    next(i for i, d in enumerate(DIALECTS) if d.name == Volcano.name), _OWNERS_FROM
+)
+"""Places in ``DIALECTS`` of those whose groups operators make."""
+OwnedGroup = Callable[[GangKey], bool]
+"""Returns whether a group is known, by its object, to be made by an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +119,56 @@ class PodMembership:
         return _RANKED.get(self.dialect.name)
 
 
-def place(pod: wire.Pod) -> PodMembership | None:
-    """Return what the pod says of its gang, ``None`` for a pod on its own."""
-    found = speaks_for(pod)
+def _none(_key: GangKey) -> bool:
+    return False
+
+
+def place(pod: wire.Pod, is_owned: OwnedGroup = _none) -> PodMembership | None:
+    """Return what the pod says of its gang, ``None`` for a pod on its own.
+
+    ``is_owned``: for callers that know the objects of groups.
+    """
+    found = speaks_for(pod, is_owned)
     if found is None:
         return None
     dialect, own = found
     return PodMembership(dialect, own, dialect.spec_from_pod(pod))
 
 
-def speaks_for(pod: wire.Pod) -> tuple[Dialect, Member] | None:
+def speaks_for(pod: wire.Pod, is_owned: OwnedGroup = _none) -> tuple[Dialect, Member] | None:
     """Return who speaks for the pod, and its place; ``None`` for a pod on its own."""
-    for number in _candidates(pod):
+    candidates = _candidates(pod)
+    for number in candidates:
         dialect = DIALECTS[number]
+        found = dialect.member(pod)
+        if found is None:
+            continue
+        if number not in _MADE_BY_OPERATORS:
+            return dialect, found
+        owner = _owner(pod, candidates)
+        if is_owned(found.key):
+            return owner
+        if owner is not None and yields(found, owner[0].name, owner[1], pod.metadata):
+            return owner
+        return dialect, found
+    return None
+
+
+def _owner(pod: wire.Pod, candidates: tuple[int, ...]) -> tuple[Dialect, Member] | None:
+    """Return which owner speaks for a pod that names a group, too."""
+    owners = (DIALECTS[number] for number in candidates if number >= _OWNERS_FROM)
+    for dialect in owners:
         found = dialect.member(pod)
         if found is not None:
             return dialect, found
     return None
 
 
-def place_or_single(pod: wire.Pod) -> PodMembership:
+def place_or_single(pod: wire.Pod, is_owned: OwnedGroup = _none) -> PodMembership:
     """Return what the pod says of its gang, or of the gang of one that it is."""
-    return place(pod) or PodMembership(SINGLE, SINGLE.member(pod), SINGLE.spec_from_pod(pod))
+    return place(pod, is_owned) or PodMembership(
+        SINGLE, SINGLE.member(pod), SINGLE.spec_from_pod(pod)
+    )
 
 
 def _candidates(pod: wire.Pod) -> tuple[int, ...]:
@@ -174,6 +211,11 @@ def names_a_group(pod: wire.Pod) -> bool:
     """Return whether the pod itself names a group, which alone makes it managed."""
     speaker = dialect_of(pod)
     return speaker is not None and speaker.name in _EXPLICIT
+
+
+def names_its_group(placed: PodMembership) -> bool:
+    """Return whether a pod is in a group by what its author wrote, not by who made it."""
+    return placed.dialect.name in _NAMED_BY_POD
 
 
 def is_explicit(dialect: str) -> bool:

@@ -39,6 +39,7 @@ class Waits:
 class GangProgress:
     """How far a gang is, in members. ``placed`` are bound or have succeeded.
 
+    A member that is being deleted counts as bound for as long as it stands on its node.
     ``waits``: why others wait, None where that has not been told to users. ``now``: seconds
     since the epoch. ``version``: of the API that the object was read in.
     """
@@ -91,12 +92,13 @@ def progress(
     """Return how far a gang is; one without members is at its beginning."""
     if gang is None:
         return GangProgress(now=now, version=version)
-    unfinished = (gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound)
+    standing = len(gang.bound) + len(gang.leaving)
+    unplaced = (gang.waiting, gang.blocked, gang.assumed, gang.released)
     return GangProgress(
-        present=sum(len(rows) for rows in unfinished) + len(gang.finished),
-        bound=len(gang.bound),
-        succeeded=gang.succeeded,
-        failed=len(gang.finished) - gang.succeeded,
+        present=sum(map(len, unplaced)) + standing + len(gang.finished),
+        bound=standing,
+        succeeded=len(gang.done),
+        failed=len(gang.finished) - len(gang.done),
         waits=waits,
         now=now,
         version=version,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.intake.foreignmembers import ForeignMembers
+from extender.intake.operatorgroups import OperatorGroups
 from extender.watchover.bypassedpods import passed_webhook
 from muster.cluster.events import PlanNote, PodUpserted
 from muster.kube import names, wire
@@ -69,12 +70,18 @@ class Siblings:
     """Judges members of gangs that run already."""
 
     def __init__(
-        self, translator: Translator, volumes: VolumeIndex, book: GangBook, foreign: ForeignMembers
+        self,
+        translator: Translator,
+        volumes: VolumeIndex,
+        book: GangBook,
+        foreign: ForeignMembers,
+        groups: OperatorGroups,
     ) -> None:
         self._translator = translator
         self._volumes = volumes
         self._book = book
         self._foreign = foreign
+        self._groups = groups
 
     def judge(self, pod: wire.Pod) -> Sibling | None:
         """Judge a bound pod with a plan, for its siblings, too.
@@ -106,8 +113,8 @@ class Siblings:
         return _sibling(pod, event, placed)
 
     def _placed(self, pod: wire.Pod) -> PodMembership | None:
-        """Return a pod's membership, ``None`` if there is something to decide."""
-        placed = place(pod)
+        """Return a pod's place in its gang, ``None`` where something is to be decided."""
+        placed = place(pod, self._groups.is_owned)
         if placed is None or placed.member.template is not None:
             return None
         key = self._book.resolve(placed.member).key
@@ -129,7 +136,8 @@ class Siblings:
         theirs = like.placed.member
         if like.rank is not None:
             return self._book.resolve(Member(theirs.key, theirs.role, like.rank(meta)))
-        found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
+        pod = wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status)
+        found = speaks_for(pod, self._groups.is_owned)
         if found is None or found[0] is not like.placed.dialect:
             return None
         own = found[1]

@@ -98,8 +98,9 @@ def _question(arguments: argparse.Namespace) -> WhatIfQuestion:
 
 
 def _job(file: str, namespace: str) -> Job:
+    found = jobfile.read(file, namespace)
     try:
-        return msgspec.convert(jobfile.read(file, namespace), Job)
+        return msgspec.convert({key: found[key] for key in ("name", "namespace", "objects")}, Job)
     except msgspec.ValidationError as error:
         raise Failure(f"{file}: {error}") from error
 

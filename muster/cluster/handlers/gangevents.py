@@ -9,12 +9,14 @@ from muster.cluster.events import (
     GangGone,
     GangUpserted,
     MembersMoved,
+    MembersNumbered,
     NamespaceGone,
     NamespaceUpserted,
 )
 from muster.cluster.handlers import hotspares
 from muster.cluster.ids import check_gang_key
 from muster.cluster.model import Model
+from muster.cluster.specs.gangspec import PODS_PER_JOB
 from muster.cluster.tables.pods import PodState
 
 
@@ -65,6 +67,23 @@ def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: 
         hotspares.settle(model, source, out)
     out.effects.append(GangChanged(event.source))
     out.effects.append(GangChanged(event.target))
+
+
+def members_numbered(model: Model, event: MembersNumbered, out: EventOutcome) -> None:
+    """Put the members' numbers in their roles behind those of the roles before."""
+    row = model.gangs.keys.find(event.gang)
+    pods, before = model.pods, {pod: model.pods.rank[pod] for pod in _members(model, row)}
+    for place, name in enumerate(event.roles):
+        role = pods.roles.find(name)
+        for pod, rank in before.items():
+            if role is not None and pods.role[pod] == role and 0 <= rank < PODS_PER_JOB:
+                pods.rank[pod] = place * PODS_PER_JOB + rank
+    if any(pods.rank[pod] != rank for pod, rank in before.items()):
+        out.effects.append(GangChanged(event.gang))
+
+
+def _members(model: Model, row: int | None) -> list[int]:
+    return [] if row is None else model.gangs.rows(row)
 
 
 def namespace_upserted(model: Model, event: NamespaceUpserted, out: EventOutcome) -> None:

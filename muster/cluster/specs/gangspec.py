@@ -101,10 +101,17 @@ class GangSpec:
     #: Whether the described ``min_count`` gets lower as members succeed, so that succeeded members
     #: must not be counted again.
     min_is_remaining: bool = False
+    #: Once it ran, members that come later wait for no others, even when the first have all gone.
+    once: bool = False
+    #: What describes the gang knows that it ran; otherwise its members show it.
+    has_run: bool = False
     #: (number of jobs, pods of each). With runs, the number of a member is job times
     #: ``PODS_PER_JOB`` plus index; it only orders the members, and ``ranks`` derives the ranks.
     #: Without runs, the number of a member is its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
+    #: Roles whose members count from 0 each, in the order of ``rank_runs``, one run each: a member
+    #: gets a number of its role's place here and its own index (``muster.workloads.gangbook``).
+    numbered_roles: tuple[str, ...] = ()
     #: Hot spares: room held for members it may lose, in each slice if there are slices.
     standby: int = 0
     #: At this level a hot spare shares a domain with a member; ``None``: at the required one only.

@@ -140,9 +140,13 @@ class GangTable:
         return shape != NO_ROW and self.shapes[shape].standby > 0
 
     def present_and_needed(self, row: int) -> tuple[int, int]:
-        """Return how many members a gang has, and how many it needs: 0 while that is unknown."""
+        """Return how many members a gang has, and how many it needs: 0 while that is unknown.
+
+        Of a gang that needs them only once it is unknown without a look at its members.
+        """
         members, shape = self.members[row], self.shape[row]
-        needed = 0 if shape == NO_ROW else self.shapes[shape].min_count
+        known = shape != NO_ROW and not self.shapes[shape].once
+        needed = self.shapes[shape].min_count if known else 0
         return len(members) // _ROW.size, needed
 
     def set_spec(self, row: int, spec: GangSpec | None) -> bool:

@@ -1,6 +1,6 @@
 """One gang as planning sees it: its spec, and its members by state, in rank order."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -29,7 +29,8 @@ class GangView:
 
     #: ``dialect/namespace/name``.
     key: GangKey
-    #: ``None`` until the object that describes the gang is known.
+    #: ``None`` until the object that describes the gang is known. The minimum is 1 for a gang that
+    #: needs its minimum only once (``GangSpec.once``) and has run.
     spec: GangSpec | None
     #: Its phase, as drawn in ``muster.cluster.specs.gangspec``.
     phase: GangPhase
@@ -67,6 +68,15 @@ class GangView:
     last_reason: str
     #: Rows of its hot spares, which are no members.
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    #: Those of ``finished`` that succeeded, whether they count or not.
+    done: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    #: ``spec`` as its user wrote it.
+    written: GangSpec | None = None
+
+    @property
+    def counted(self) -> Rows:
+        """Those of ``done`` that count towards ``spec.min_count`` and its roles' minima."""
+        return self.done if self.succeeded else self.done[:0]
 
     @property
     def lacks_standby(self) -> int:
@@ -116,12 +126,15 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     standing = by_state[PodState.BOUND]
     leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
-    succeeded = _succeeded(facts.spec, flags[finished])
+    done = rows[finished][(flags[finished] & _SUCCEEDED) != 0]
+    has_run = bool(len(standing) or finished.any() or facts.first_bound_at)
+    spec = _once(facts.spec, has_run=has_run)
+    succeeded = 0 if spec is not None and spec.min_is_remaining else len(done)
     submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
-        spec=facts.spec,
-        phase=phase(facts.spec, by_state, succeeded, leaving=int(leaves.sum())),
+        spec=spec,
+        phase=phase(spec, by_state, succeeded, leaving=int(leaves.sum())),
         priority=int(counted.max()) if len(counted) else 0,
         queue=_queue(facts.spec, rows, pods),
         waiting=by_state[PodState.WAITING],
@@ -139,7 +152,16 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         skips=facts.skips,
         last_reason=facts.last_reason,
         standby=standby,
+        done=done,
+        written=facts.spec,
     )
+
+
+def _once(spec: GangSpec | None, *, has_run: bool) -> GangSpec | None:
+    """Return what a gang asks for; ``has_run``: members stand on nodes, or stood there."""
+    if spec is None or not spec.once or not (has_run or spec.has_run):
+        return spec
+    return replace(spec, min_count=min(spec.min_count, 1), roles=())
 
 
 def phase(
@@ -167,13 +189,6 @@ def phase(
     if spec is not None and members and counts[PodState.WAITING] >= spec.min_count:
         return GangPhase.ADMITTED
     return GangPhase.PENDING
-
-
-def _succeeded(spec: GangSpec | None, flags: NDArray[np.uint8]) -> int:
-    """Return how many finished members count as placed; ``flags``: those of these members."""
-    if spec is not None and spec.min_is_remaining:
-        return 0
-    return int(np.count_nonzero(flags & _SUCCEEDED))
 
 
 def _order(rows: Rows, ranks: NDArray[np.int32], pods: PodView) -> NDArray[np.intp]:

@@ -1,9 +1,13 @@
 """Who is who: the environment of torchrun and its like, where no framework sets it.
 
-Only what is certain is said. A pod of an Indexed Job or a StatefulSet has its number in a label, so
-its rank comes from there; the size must be in the pod's own words (``muster.dev/gang-size`` or
-another dialect's); the address of rank 0 needs a Service that gives the pods names, which the pod
-shows by its ``subdomain``.
+Only what is certain is said. Who trains together is who has one address of rank 0, and the numbers
+from 0 on: the pods of one Indexed Job. Its numbers are in a label, its size must be in the pod's
+own words (``muster.dev/gang-size`` or another dialect's), so the gang must be that Job and nothing
+else, which it shows by its name: it is called as the Job is. A gang of another name may be of
+several Jobs, each of which counts from 0, or of other pods beside the Job; one with roles is of
+several kinds. And a StatefulSet's numbers may begin anywhere (``spec.ordinals.start``). None of
+these gets ranks: a pod with the wrong ones waits for ever for pods that do not exist. The address
+needs a Service that gives the pods names, which the pod shows by its ``subdomain``.
 
 ==================  ===============================================================================
 MASTER_ADDR         ``JOB-0.SUBDOMAIN``, as the Job controller names its pods
@@ -33,12 +37,12 @@ from muster.injection.patching.additions import (
 from muster.injection.patching.containers import container_at, names_of
 from muster.injection.podview import Container
 from muster.injection.profiles.reservednames import EXACT, PREFIXES
-from muster.injection.subject import Subject
+from muster.injection.subject import Gang, Subject
+from muster.kube import names
 
 PORT: Final = "29500"
 JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
-SET_INDEX: Final = "apps.kubernetes.io/pod-index"
 _FRAMEWORKS: Final = (
     "training.kubeflow.org/", "trainer.kubeflow.org/", "leaderworkerset.sigs.k8s.io/",
     "volcano.sh/", "ray.io/", "jobset.sigs.k8s.io/", "grove.io/", "mpi-operator",
@@ -52,22 +56,18 @@ _PREFIXED: Final = re.compile(rf"^(?:{'|'.join(PREFIXES)})", re.MULTILINE)
 
 def ranks(subject: Subject) -> Iterator[Additions]:
     """Yield the rank environment of accelerator containers."""
-    label, gang = _index_label(subject), subject.gang
-    if (
-        not label
-        or gang is None
-        or gang.size is None
-        or not subject.is_gang
-        or _has_framework(subject)
-    ):
+    gang = subject.gang
+    if gang is None or gang.size is None or not subject.is_gang:
+        return
+    if not _is_one_job(subject, gang) or _has_framework(subject):
         return
     places = [p for p in subject.accelerated if not _is_set(container_at(subject.pod, p))]
     if places:
-        yield Additions("ranks", tuple((p, _of(subject, p, label, gang.size)) for p in places))
+        yield Additions("ranks", tuple((p, _of(subject, p, gang.size)) for p in places))
 
 
-def _of(subject: Subject, place: ContainerPlace, label: str, size: int) -> ContainerAdditions:
-    number = EnvSource(field_ref=FieldRef(field_path=f"metadata.labels['{label}']"))
+def _of(subject: Subject, place: ContainerPlace, size: int) -> ContainerAdditions:
+    number = EnvSource(field_ref=FieldRef(field_path=f"metadata.labels['{JOB_INDEX}']"))
     ranked = tuple(Env(name=n, value_from=number) for n in ("RANK", "NODE_RANK", "PET_NODE_RANK"))
     sized = tuple(Env(name=name, value=str(size)) for name in ("WORLD_SIZE", "PET_NNODES"))
     processes = Env(name="PET_NPROC_PER_NODE", value=str(subject.accelerated[place]))
@@ -86,9 +86,13 @@ def _master(subject: Subject) -> tuple[Env, ...]:
     )
 
 
-def _index_label(subject: Subject) -> str:
-    labels = subject.pod.metadata.labels
-    return next((key for key in (JOB_INDEX, SET_INDEX) if key in labels), "")
+def _is_one_job(subject: Subject, gang: Gang) -> bool:
+    """Return whether the gang is the pod's Indexed Job, as far as its pods can tell."""
+    labels, annotations = subject.pod.metadata.labels, subject.pod.metadata.annotations
+    if JOB_INDEX not in labels or names.ROLE in labels or names.ROLE in annotations:
+        return False
+    named = labels.get(names.GANG) or annotations.get(names.GANG) or gang.name
+    return not named or named == labels.get(JOB_NAME)
 
 
 def _has_framework(subject: Subject) -> bool:

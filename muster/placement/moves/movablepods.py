@@ -188,8 +188,7 @@ class MovePrices:
             rows = [] if view is None else view.bound.tolist()
             return Crew(key, 0, len(rows), len(rows), sum(map(self.devices, rows)))
         pods = self.snapshot.pods
-        done = view.finished[pods.has(view.finished, PodFlag.SUCCEEDED)]
-        counted = np.concatenate([view.assumed, view.released, view.bound, done])
+        counted = np.concatenate([view.assumed, view.released, view.bound, view.counted])
         roles = []
         for role in view.spec.roles:
             number = pods.roles.find(role.name)

@@ -11,7 +11,6 @@ import numpy as np
 
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag
 from muster.placement.tree import Ints
 
 
@@ -32,9 +31,8 @@ def vacant_ranks(snapshot: Snapshot, view: GangView, count: int) -> Ints | None:
     Those that succeeded keep theirs, those that failed or are being deleted do not.
     """
     pods = snapshot.pods
-    done = view.finished[pods.has(view.finished, PodFlag.SUCCEEDED)]
     placed = np.concatenate([view.assumed, view.released, view.bound])
-    taken = pods.rank[np.concatenate([placed, done])].astype(np.int64)
+    taken = pods.rank[np.concatenate([placed, view.done])].astype(np.int64)
     own = pods.rank[view.waiting].astype(np.int64)
     if not len(placed) or (taken < 0).any():
         return None

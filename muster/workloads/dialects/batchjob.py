@@ -30,7 +30,15 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import names, wire
-from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import (
+    NO_RANK,
+    MadePods,
+    Member,
+    PodTemplate,
+    Watched,
+    created,
+    gang_key,
+)
 from muster.workloads.keys.foreignwishes import wishes
 from muster.workloads.keys.labels import Reading, overlay, read
 from muster.workloads.keys.owners import owner
@@ -74,9 +82,13 @@ class Job(wire.Wire, frozen=True):
 
     def left(self) -> int:
         """Return how many pods will still run at one time; at least 1, for a status is late."""
-        completions = self.spec.completions
-        unfinished = self.spec.pods() if completions is None else completions - self.status.done()
-        return max(1, min(self.spec.pods(), unfinished))
+        return max(1, self.unfinished())
+
+    def unfinished(self) -> int:
+        """Return the same, 0 if the status says that all is done."""
+        completions, done = self.spec.completions, self.status.done()
+        unfinished = self.spec.pods() if completions is None else completions - done
+        return max(0, min(self.spec.pods(), unfinished))
 
 
 def spec(job: Job) -> GangSpec | None:
@@ -104,6 +116,11 @@ def spec(job: Job) -> GangSpec | None:
     return replace(laid, min_count=min(laid.min_count, job.left()))
 
 
+def pods(job: Job) -> tuple[MadePods, ...]:
+    """Return the pods of a Job, Indexed or not."""
+    return (MadePods("", max(job.spec.pods(), 0), ("spec", "template")),)
+
+
 def _length(part: str) -> int:
     """Return how many indexes a part of such a list names, 0 for what is no index or range."""
     first, _, last = part.partition("-")
@@ -121,7 +138,7 @@ class BatchJob:
     name = "job"
     markers: tuple[str, ...] = ()
     clues = (COMPLETION_INDEX,)
-    watched = (Watched("batch", "v1", "jobs", Job, spec),)
+    watched = (Watched("batch", "v1", "jobs", Job, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the Job that made this pod, if it gave it an index."""

@@ -23,6 +23,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import overlay, read
+from muster.workloads.keys.operatorgroups import gang_of_controller, is_operators
 from muster.workloads.keys.ranks import pod_rank
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS
 from muster.workloads.status import Fields, GangProgress, GroupStatus
@@ -54,9 +55,14 @@ class PodGroup(wire.Wire, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-def spec(group: PodGroup) -> GangSpec:
-    """Return the gang of a PodGroup. Its size is unknown: members beyond the minimum may come."""
+def spec(group: PodGroup) -> GangSpec | None:
+    """Return the gang of a PodGroup. Its size is unknown: members beyond the minimum may come.
+
+    ``None`` for one that an operator made of an object that says more.
+    """
     meta, members = group.metadata, group.spec.min_member
+    if is_operators(meta):
+        return None
     plain = GangSpec(
         key=gang_key(Coscheduling.name, meta.namespace, meta.name),
         namespace=meta.namespace,
@@ -86,7 +92,8 @@ def _said(group: PodGroup) -> Fields:
 
 
 def _gang_of(group: PodGroup) -> GangKey:
-    return gang_key(Coscheduling.name, group.metadata.namespace, group.metadata.name)
+    own = gang_key(Coscheduling.name, group.metadata.namespace, group.metadata.name)
+    return gang_of_controller(group.metadata) or own
 
 
 def _problems(group: PodGroup) -> list[str]:

@@ -30,7 +30,15 @@ from typing import Final
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import (
+    NO_RANK,
+    MadePods,
+    Member,
+    PodTemplate,
+    Watched,
+    created,
+    gang_key,
+)
 from muster.workloads.dialects.batchjob import JobSpec
 from muster.workloads.keys.ranks import COMPLETION_INDEX, MAX_RANK, index
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
@@ -118,8 +126,7 @@ class JobSet(wire.Wire, frozen=True):
 
 def spec(jobset: JobSet) -> GangSpec | None:
     """Return the gang of a JobSet's present attempt, ``None`` where it makes no pods."""
-    meta = jobset.metadata
-    parts = [_part(jobset, number) for number in range(len(jobset.spec.replicated_jobs))]
+    meta, parts = jobset.metadata, _parts(jobset)
     size = sum(part.size for part in parts)
     if size < 1:
         return None
@@ -134,6 +141,19 @@ def spec(jobset: JobSet) -> GangSpec | None:
         rank_runs=tuple(_run(job) for job in jobset.spec.replicated_jobs),
     )
     return whole(plain, meta, parts)
+
+
+def pods(jobset: JobSet) -> tuple[MadePods, ...]:
+    """Return the pods of all replicated jobs."""
+    at = ("template", "spec", "template")
+    return tuple(
+        MadePods(part.role, part.size, ("spec", "replicatedJobs", number, *at))
+        for number, part in enumerate(_parts(jobset))
+    )
+
+
+def _parts(jobset: JobSet) -> list[TemplatePart]:
+    return [_part(jobset, number) for number in range(len(jobset.spec.replicated_jobs))]
 
 
 def _part(jobset: JobSet, number: int) -> TemplatePart:
@@ -218,7 +238,7 @@ class JobSets:
 
     name = "jobset"
     markers = (NAME_LABEL,)
-    watched = (Watched("jobset.x-k8s.io", "v1alpha2", "jobsets", JobSet, spec),)
+    watched = (Watched("jobset.x-k8s.io", "v1alpha2", "jobsets", JobSet, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the JobSet that the controller's labels name."""

@@ -7,8 +7,10 @@ grouped by their owners' dialects instead, and only PodGroups made by hand remai
 
 **Sub-groups** are a tree; the leaves hold pods and are roles here. ``minSubGroup`` (so many
 of the children will do) cannot be said: all of them are demanded, which never places less
-than was asked for. A level that a sub-group's members must share, while others may be
-elsewhere, cannot be said either and is a problem; that of the only sub-group is the gang's.
+than was asked for. A level that a sub-group's members must share, while others may be elsewhere,
+is slices of its leaves (``muster.workloads.keys.gangparts``), as many members as it needs; that of
+a sub-group with all leaves is the gang's. Sub-groups of different sizes with levels of their own
+are a problem, unless they nest.
 
 **Status.** A group that waits has the scheduling condition that KAI's scheduler gives it, until
 it is placed (pkg/scheduler/cache/status_updater).
@@ -25,8 +27,10 @@ from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, gang_key
 from muster.workloads.dialects.podgroups import count_problem, group, said
 from muster.workloads.groupconditions import Conditions, with_condition, without_condition
+from muster.workloads.keys.gangparts import GangPart, as_slices
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.operatorgroups import gang_of_controller, is_operators
 from muster.workloads.keys.ranks import pod_rank
 from muster.workloads.status import Fields, GangProgress, GroupStatus
 
@@ -92,9 +96,11 @@ class PodGroup(wire.Wire, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-def spec(found: PodGroup) -> GangSpec:
-    """Return the gang of a PodGroup."""
+def spec(found: PodGroup) -> GangSpec | None:
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
     meta, wanted = found.metadata, found.spec
+    if is_operators(meta):
+        return None
     leaves = _leaves(wanted.sub_groups)
     needed = sum(leaf.minimum for leaf in leaves)
     stated = needed if wanted.min_member is None else wanted.min_member
@@ -125,21 +131,68 @@ def _level(written: str) -> str | None:
 
 
 def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
-    """Return the gang with the requirements of its sub-groups, as far as they can be said."""
+    """Return the gang with the required levels of its sub-groups, as far as they can be said."""
     bound = [part for part in parts if part.required]
     if not bound:
         return laid
-    if len(bound) == len(parts) == 1:
-        if laid.required_level is not None:
-            return laid
-        field = f"spec.subGroups[{bound[0].name}].topologyConstraint.requiredTopologyLevel"
+    everyone = frozenset(leaf.name for leaf in _leaves(parts))
+    field = f"spec.subGroups[{bound[-1].name}].topologyConstraint.requiredTopologyLevel"
+    if len(bound) == 1 and _under(bound[0], parts) >= everyone and laid.required_level is None:
         level = _level(bound[0].required)
         return replace(
             laid, required_level=level, written=(("required_level", field), *laid.written)
         )
-    names = ", ".join(part.name for part in bound)
-    problem = f"spec.subGroups: {names}: a required level of a part of the gang cannot be kept"
-    return replace(laid, problems=(*laid.problems, problem))
+    sizes = {leaf.name: max(leaf.minimum, 0) for leaf in _leaves(parts)}
+    apart = [
+        GangPart(
+            part.name, inside, sum(sizes[name] for name in inside), _level(part.required) or ""
+        )
+        for part in bound
+        if (inside := _under(part, parts))
+    ]
+    sliced = as_slices(laid, apart, everyone)
+    if sliced is None:
+        names = ", ".join(part.name for part in bound)
+        problem = (
+            f"spec.subGroups: {names}: parts with a required level are of equal size, or nest: "
+            "give them minima that are multiples of each other"
+        )
+        return replace(laid, problems=(*laid.problems, problem))
+    in_turn = _in_turn(parts)
+    return replace(
+        sliced,
+        rank_runs=tuple((1, sizes[name]) for name in in_turn),
+        numbered_roles=in_turn,
+        written=(("slice_level", field), ("slice_size", "spec.subGroups"), *laid.written),
+    )
+
+
+def _under(part: SubGroup, parts: tuple[SubGroup, ...]) -> frozenset[str]:
+    """Return the names of the leaves that a part has, or is."""
+    return frozenset(leaf.name for leaf in _leaves(parts) if part.name in _lineage(leaf, parts))
+
+
+def _lineage(leaf: SubGroup, parts: tuple[SubGroup, ...]) -> list[str]:
+    """Return the names of a leaf and of the parts around it, the widest last."""
+    parents = {part.name: part.parent for part in parts}
+    found, name = list[str](), leaf.name if leaf.name in parents else None
+    while name is not None and name not in found:
+        found.append(name)
+        name = parents.get(name)
+    return found
+
+
+def _in_turn(parts: tuple[SubGroup, ...]) -> tuple[str, ...]:
+    """Return the names of the leaves in their order, those of one parent beside each other."""
+    first: dict[str, int] = {}
+    for number, leaf in enumerate(_leaves(parts)):
+        for name in _lineage(leaf, parts):
+            first.setdefault(name, number)
+    turn = {
+        leaf.name: [first[name] for name in reversed(_lineage(leaf, parts))]
+        for leaf in _leaves(parts)
+    }
+    return tuple(sorted(turn, key=lambda name: turn[name]))
 
 
 def wanted(found: PodGroup, progress: GangProgress) -> Fields:
@@ -162,7 +215,8 @@ def _said(found: PodGroup) -> Fields:
 
 
 def _gang_of(found: PodGroup) -> GangKey:
-    return gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+    own = gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+    return gang_of_controller(found.metadata) or own
 
 
 class Kai:

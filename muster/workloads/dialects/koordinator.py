@@ -14,12 +14,24 @@ the cluster's levels by name (``muster.workloads.keys.levels``): the narrowest l
 is required, of *PreferGather* preferred. ``podCountMultiple`` of a layer asks that its domains hold
 multiples of a number; with slices of that size they do.
 
-``mode``, ``match-policy`` and ``waiting-time`` say what becomes of room that is held while
-members are missing. Muster holds none, so they mean nothing here.
+``mode`` and ``waiting-time`` say what becomes of room that is held while members are missing.
+Muster holds none, so they mean nothing here.
+
+**Once satisfied.** With ``…/match-policy: once-satisfied``, which is the default, a gang whose
+minimum was met once is complete for ever: each pod that comes later goes alone, though the
+first have finished and are gone (pkg/scheduler/plugins/coscheduling/core,
+``isGangOnceResourceSatisfied``).
+koord-scheduler keeps that in memory, and after a restart goes by the pods that are bound. Muster
+does the same, and writes it to the PodGroup's status, as koord-scheduler's controller would::
+
+    "" … ──minMember placed──► Scheduled ──all have ended, minMember well──► Finished
+
+A gang that is written on its pods alone, and whose pods are all gone, is a new one.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -31,13 +43,19 @@ from muster.workloads.dialect import NO_RANK, Member, Watched, gang_key
 from muster.workloads.dialects.podgroups import group, number, said
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.operatorgroups import is_operators
 from muster.workloads.keys.ranks import index, pod_rank
+from muster.workloads.status import Fields, GangProgress, GroupStatus
 
 PREFIX: Final = "gang.scheduling.koordinator.sh/"
 NAME: Final = PREFIX + "name"
 MINIMUM: Final = PREFIX + "min-available"
 TOTAL: Final = PREFIX + "total-number"
 GROUPS: Final = PREFIX + "groups"
+MATCH_POLICY: Final = PREFIX + "match-policy"
+ONCE_SATISFIED: Final = "once-satisfied"
+SCHEDULER: Final = "koord-scheduler"
+_SATISFIED: Final = frozenset({"Scheduled", "Running", "Finished", "Failed"})
 TOPOLOGY: Final = PREFIX + "network-topology-spec"
 TOPOLOGY_INDEX: Final = PREFIX + "network-topology-index"
 _WRITTEN: Final = tuple(
@@ -58,11 +76,19 @@ class PodGroupSpec(wire.Wire, frozen=True):
     min_member: int = 1
 
 
+class PodGroupStatus(wire.Wire, frozen=True):
+    """What Muster reads and writes of a PodGroup's status."""
+
+    phase: str = ""
+    scheduled: int = 0
+
+
 class PodGroup(wire.Wire, frozen=True):
     """scheduling.sigs.k8s.io/v1alpha1 PodGroup."""
 
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class Rule(wire.Wire, frozen=True):
@@ -79,10 +105,30 @@ class Topology(wire.Wire, frozen=True):
     gather_strategy: tuple[Rule, ...] = ()
 
 
-def spec(found: PodGroup) -> GangSpec:
-    """Return the gang of a PodGroup."""
+def spec(found: PodGroup) -> GangSpec | None:
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
+    if is_operators(found.metadata):
+        return None
     plain = group(Koordinator.name, found.metadata, found.spec.min_member)
-    return _with_annotations(plain, found.metadata)
+    laid = _with_annotations(plain, found.metadata)
+    return replace(laid, has_run=found.status.phase in _SATISFIED)
+
+
+def wanted(found: PodGroup, progress: GangProgress) -> Fields:
+    """Return the status of a group that was complete once; nothing before."""
+    placed, needed = progress.placed, max(found.spec.min_member, 1)
+    if placed < needed and found.status.phase not in _SATISFIED:
+        return {}
+    done = progress.ended and progress.succeeded >= needed
+    return {"phase": "Finished" if done else "Scheduled", "scheduled": placed}
+
+
+def _said(found: PodGroup) -> Fields:
+    return {"phase": found.status.phase, "scheduled": found.status.scheduled}
+
+
+def _gang_of(found: PodGroup) -> GangKey:
+    return gang_key(Koordinator.name, found.metadata.namespace, found.metadata.name)
 
 
 def _from_pod(meta: wire.ObjectMeta, name: str) -> GangSpec:
@@ -99,6 +145,7 @@ def _with_annotations(plain: GangSpec, meta: wire.ObjectMeta) -> GangSpec:
         plain,
         size=_size(plain, meta, problems),
         unit=_unit(plain, meta, problems),
+        once=said(meta, MATCH_POLICY) in ("", ONCE_SATISFIED),
     )
     laid = _with_topology(laid, meta, problems)
     laid = replace(laid, problems=tuple(problems))
@@ -140,16 +187,22 @@ def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -
         problems.append(f"metadata.annotations[{TOPOLOGY}]: {error}")
         return laid
     multiples = [rule for rule in rules if rule.pod_count_multiple > 1]
-    if len(multiples) > 1:
-        problems.append(f"metadata.annotations[{TOPOLOGY}]: Muster keeps one podCountMultiple")
+    counts = [rule.pod_count_multiple for rule in multiples]
+    if any(wide % narrow or wide == narrow for wide, narrow in pairwise(counts)):
+        problems.append(
+            f"metadata.annotations[{TOPOLOGY}]: podCountMultiple of {counts}: write multiples, "
+            "that of the widest layer first"
+        )
         return laid
-    part = multiples[0] if multiples else None
+    slices = [(foreign(rule.layer), rule.pod_count_multiple) for rule in multiples]
+    level, size = slices.pop() if slices else (None, None)
     return replace(
         laid,
+        wider_slices=tuple(slices),
         required_level=_narrowest(rules, "MustGather"),
         preferred_level=_narrowest(rules, "PreferGather"),
-        slice_size=part.pod_count_multiple if part else None,
-        slice_level=foreign(part.layer) if part else None,
+        slice_size=size,
+        slice_level=level,
         written=(*laid.written, *_WRITTEN),
     )
 
@@ -164,7 +217,12 @@ class Koordinator:
 
     name = "koordinator"
     markers = (NAME, POD_GROUP)
-    watched = (Watched("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", PodGroup, spec),)
+    watched = (
+        Watched(
+            "scheduling.sigs.k8s.io", "v1alpha1", "podgroups", PodGroup, spec,
+            status=GroupStatus(SCHEDULER, _gang_of, wanted, _said),
+        ),
+    )  # fmt: skip
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the gang that annotation or label names."""

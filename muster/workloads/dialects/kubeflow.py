@@ -32,7 +32,15 @@ import msgspec
 
 from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import (
+    NO_RANK,
+    MadePods,
+    Member,
+    PodTemplate,
+    Watched,
+    created,
+    gang_key,
+)
 from muster.workloads.dialects.podgroups import over_size
 from muster.workloads.keys.ranks import index
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
@@ -138,7 +146,11 @@ class KubeflowJobs:
         """The kind, in the best version that the API server has."""
         best, *others = self.versions
         plural = f"{self.name}s"
-        return (Watched(GROUP, best, plural, TrainingJob, self.spec, others=tuple(others)),)
+        return (
+            Watched(
+                GROUP, best, plural, TrainingJob, self.spec, others=tuple(others), pods=self.pods
+            ),
+        )
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the job that the operator's labels name, if it is of this kind."""
@@ -156,8 +168,7 @@ class KubeflowJobs:
 
     def spec(self, job: TrainingJob) -> GangSpec | None:
         """Return the gang of a job, ``None`` where it makes no pods."""
-        meta = job.metadata
-        parts = [self._part(job, role, job.spec.replicas[role]) for role in _in_order(job)]
+        meta, parts = job.metadata, self._parts(job)
         size = sum(part.size for part in parts)
         if size < 1:
             return None
@@ -178,6 +189,16 @@ class KubeflowJobs:
             rank_runs=_runs(parts),
         )
         return whole(plain, meta, parts)
+
+    def pods(self, job: TrainingJob) -> tuple[MadePods, ...]:
+        """Return the pods of all replica types."""
+        return tuple(
+            MadePods(part.role, part.size, ("spec", self.replicas_field, role, "template"))
+            for role, part in zip(_in_order(job), self._parts(job), strict=True)
+        )
+
+    def _parts(self, job: TrainingJob) -> list[TemplatePart]:
+        return [self._part(job, role, job.spec.replicas[role]) for role in _in_order(job)]
 
     def _part(self, job: TrainingJob, role: str, spec: ReplicaSpec) -> TemplatePart:
         """Return what one replica type adds; a missing count is 1, of an MPIJob's workers 0."""

@@ -28,7 +28,15 @@ from typing import Final
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import (
+    NO_RANK,
+    MadePods,
+    Member,
+    PodTemplate,
+    Watched,
+    created,
+    gang_key,
+)
 from muster.workloads.keys.ranks import index
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 
@@ -52,6 +60,7 @@ class LeaderWorkerTemplate(wire.Wire, frozen=True):
 class LeaderWorkerSetSpec(wire.Wire, frozen=True):
     """What Muster reads of a LeaderWorkerSet's spec."""
 
+    replicas: int = 1
     leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()
     startup_policy: str = ""
 
@@ -88,6 +97,21 @@ def spec(found: LeaderWorkerSet) -> GangSpec | None:
     )
 
 
+def pods(found: LeaderWorkerSet) -> tuple[MadePods, ...]:
+    """Return the pods of one group."""
+    template, at = found.spec.leader_worker_template, ("spec", "leaderWorkerTemplate")
+    leader = "workerTemplate" if template.leader_template is None else "leaderTemplate"
+    return (
+        MadePods(LEADER, min(max(template.size, 0), 1), (*at, leader)),
+        MadePods(WORKER, max(template.size - 1, 0), (*at, "workerTemplate")),
+    )
+
+
+def groups(found: LeaderWorkerSet) -> int:
+    """Return how many groups there are."""
+    return max(found.spec.replicas, 0)
+
+
 def _any_group(namespace: str, name: str) -> GangKey:
     """Return the key of the description that all groups copy; ``:`` cannot occur in a name."""
     return gang_key(LeaderWorkerSets.name, namespace, f"{name}:group")
@@ -99,8 +123,11 @@ class LeaderWorkerSets:
     name = "leaderworkerset"
     markers = (SET_NAME,)
     watched = (
-        Watched("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", LeaderWorkerSet, spec),
-    )
+        Watched(
+            "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", LeaderWorkerSet, spec,
+            pods=pods, gangs=groups,
+        ),
+    )  # fmt: skip
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the group that the labels name, or the pod's own name does."""

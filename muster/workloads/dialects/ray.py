@@ -21,7 +21,7 @@ from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import MadePods, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 from muster.workloads.keys.userkeys import MAX_MEMBERS
 
@@ -84,8 +84,7 @@ def spec(cluster: RayCluster) -> GangSpec | None:
     if cluster.spec.suspend:
         return None
     meta, elastic = cluster.metadata, cluster.spec.enable_in_tree_autoscaling
-    head = TemplatePart(HEAD_GROUP, cluster.spec.head_group_spec.template.metadata, 1, 1)
-    parts = [head, *(_part(group, elastic=elastic) for group in cluster.spec.worker_group_specs)]
+    parts = _parts(cluster.spec)
     plain = GangSpec(
         key=gang_key(RayClusters.name, meta.namespace, meta.name),
         namespace=meta.namespace,
@@ -97,6 +96,25 @@ def spec(cluster: RayCluster) -> GangSpec | None:
         submitted_at=created(meta),
     )
     return whole(plain, meta, parts)
+
+
+def pods(cluster: RayCluster) -> tuple[MadePods, ...]:
+    """Return the head and the pods of all worker groups."""
+    head, *workers = _parts(cluster.spec)
+    return (
+        MadePods(head.role, head.size, ("spec", "headGroupSpec", "template")),
+        *(
+            MadePods(part.role, part.size, ("spec", "workerGroupSpecs", number, "template"))
+            for number, part in enumerate(workers)
+        ),
+    )
+
+
+def _parts(spec: RayClusterSpec) -> list[TemplatePart]:
+    """Return the head's part, then one for each worker group."""
+    head = TemplatePart(HEAD_GROUP, spec.head_group_spec.template.metadata, 1, 1)
+    elastic = spec.enable_in_tree_autoscaling
+    return [head, *(_part(group, elastic=elastic) for group in spec.worker_group_specs)]
 
 
 def _part(group: WorkerGroup, *, elastic: bool) -> TemplatePart:
@@ -119,7 +137,7 @@ class RayClusters:
 
     name = "raycluster"
     markers = (CLUSTER,)
-    watched = (Watched("ray.io", "v1", "rayclusters", RayCluster, spec),)
+    watched = (Watched("ray.io", "v1", "rayclusters", RayCluster, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the RayCluster that the operator's labels name."""

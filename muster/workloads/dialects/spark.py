@@ -24,7 +24,7 @@ import msgspec
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import Member, Watched, created, gang_key
+from muster.workloads.dialect import MadePods, Member, Watched, created, gang_key
 from muster.workloads.keys.labels import Context, overlay, read
 from muster.workloads.keys.ranks import index
 from muster.workloads.keys.templateparts import TemplatePart, lay_keys
@@ -34,6 +34,7 @@ ROLE: Final = "spark-role"
 EXECUTOR_ID: Final = "spark-exec-id"
 OPERATOR_APP: Final = "sparkoperator.k8s.io/app-name"
 EXECUTOR: Final = "executor"
+_INSTANCES: Final = 2  # SchedulerBackendUtils.DEFAULT_NUMBER_EXECUTORS
 
 
 class Executor(wire.Wire, frozen=True):
@@ -48,6 +49,8 @@ class DynamicAllocation(wire.Wire, frozen=True):
     """How far Spark may grow by itself."""
 
     enabled: bool = False
+    initial_executors: int | None = None
+    min_executors: int | None = None
     max_executors: int | None = None
 
 
@@ -90,6 +93,20 @@ def spec(app: SparkApplication) -> GangSpec:
     return lay_keys(plain, meta, [TemplatePart(EXECUTOR, template, 1, 1)])
 
 
+def pods(app: SparkApplication) -> tuple[MadePods, ...]:
+    """Return the executors, as many as the application begins with; the driver is no member.
+
+    Those are Spark's numbers (core, scheduler/cluster/SchedulerBackendUtils.scala).
+    """
+    growing, count = app.spec.dynamic_allocation, app.spec.executor.instances
+    if growing.enabled:
+        asked = (growing.initial_executors, growing.min_executors, count)
+        count = max(each or 0 for each in asked)
+    elif count is None:
+        count = _INSTANCES
+    return (MadePods(EXECUTOR, max(count, 0), ("spec", "executor", "template")),)
+
+
 class Spark:
     """The dialect; stateless. Its labels do not make a pod managed."""
 
@@ -97,8 +114,11 @@ class Spark:
     markers: tuple[str, ...] = ()
     clues = (APP, OPERATOR_APP)  # recognised by them, yet not managed for them
     watched = (
-        Watched("sparkoperator.k8s.io", "v1beta2", "sparkapplications", SparkApplication, spec),
-    )
+        Watched(
+            "sparkoperator.k8s.io", "v1beta2", "sparkapplications", SparkApplication, spec,
+            pods=pods,
+        ),
+    )  # fmt: skip
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return an executor's application; a driver is nobody's member."""

@@ -11,8 +11,11 @@ is how a job says "any eight".
 
 **Topology.** Tiers of HyperNodes are counted from the leaves; the N-th level above the host
 takes their place (``muster.workloads.keys.levels``), or the level that ``highestTierName`` names.
-One ``subGroupPolicy`` with a size is slices; several, or one that must share a domain and has no
-size, cannot be said and are problems, for they are promises to the job.
+Each ``subGroupPolicy`` with a size is slices of the tasks that it selects, or slices of slices
+(``muster.workloads.keys.gangparts``); ``matchLabelKeys`` name the label by which a controller
+numbers these parts, which it does in the order of the pods' indices. Parts that do not nest, or one
+that must share a domain and has no size, cannot be said and are problems, for they are promises to
+the job.
 
 **Status.** Volcano's job controller makes pods only once the PodGroup is *Inqueue*; see
 ``wanted`` for the phases, which are those of its scheduler (``pkg/scheduler/framework``,
@@ -23,8 +26,9 @@ size, cannot be said and are problems, for they are promises to the job.
                         └──── fewer than minMember ───┘
 
 Its conditions as its gang plugin writes them (``OnSessionClose``), but for one thing:
-*Unschedulable* is taken away once the gang is placed. Volcano leaves it there as it was, and its
-job controller goes on to warn of it (``job_controller_actions.go``, ``syncJob``).
+*Unschedulable* is taken away once the gang is placed, and *Scheduled* when it is not any more.
+Volcano leaves both there as they were, and its job controller goes on to warn of the first
+(``job_controller_actions.go``, ``syncJob``).
 """
 
 from dataclasses import replace
@@ -38,8 +42,10 @@ from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, gang_key
 from muster.workloads.dialects.podgroups import group, roles_of, said
 from muster.workloads.groupconditions import Conditions, with_condition, without_condition
+from muster.workloads.keys.gangparts import GangPart, as_slices
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign, tier
+from muster.workloads.keys.operatorgroups import gang_of_controller, is_operators
 from muster.workloads.keys.owners import owner
 from muster.workloads.keys.ranks import index
 from muster.workloads.status import Fields, GangProgress, GroupStatus
@@ -72,10 +78,17 @@ class NetworkTopology(wire.Wire, frozen=True):
         return tier(highest), tier(1) if highest > 1 else None
 
 
+class Selector(wire.Wire, frozen=True):
+    """What Muster reads of a meta/v1 LabelSelector."""
+
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class SubGroupPolicy(wire.Wire, frozen=True):
     """A way of dividing the members of a group into equal parts."""
 
     name: str = ""
+    label_selector: Selector | None = None
     sub_group_size: int | None = None
     min_sub_groups: int | None = None
     network_topology: NetworkTopology | None = None
@@ -83,6 +96,17 @@ class SubGroupPolicy(wire.Wire, frozen=True):
     def level(self) -> str | None:
         """Return the level that a part must share, None when it only should."""
         return None if self.network_topology is None else self.network_topology.levels()[0]
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tasks that it divides, empty for all."""
+        selected = {} if self.label_selector is None else self.label_selector.match_labels
+        return frozenset({selected[TASK]} if TASK in selected else ())
+
+    @property
+    def minimum(self) -> int:
+        """Members of so many parts as are needed."""
+        return max((self.sub_group_size or 0) * (self.min_sub_groups or 0), 0)
 
 
 class PodGroupSpec(wire.Wire, frozen=True):
@@ -114,9 +138,9 @@ class PodGroup(wire.Wire, frozen=True):
 
 
 def spec(found: PodGroup) -> GangSpec | None:
-    """Return the gang of a PodGroup; None for one that a Volcano Job made: the Job says more."""
+    """Return the gang of a PodGroup; None for one that was made of an object that says more."""
     meta, wanted = found.metadata, found.spec
-    if owner(meta, JOB_GROUP, "Job"):
+    if owner(meta, JOB_GROUP, "Job") or is_operators(meta):
         return None
     minimum = wanted.min_member or 1
     plain = group(
@@ -137,34 +161,54 @@ def with_topology(
     topology: NetworkTopology | None,
     parts: tuple[SubGroupPolicy, ...],
     size_field: str = "spec.subGroupPolicy[{}].subGroupSize",
+    tasks: frozenset[str] = frozenset(),
 ) -> GangSpec:
     """Return the gang with Volcano's topology put into Muster's words.
 
-    ``size_field``: where the size of a part stands, with ``{}`` for the part's name.
+    ``size_field``: where the size of a part stands, with ``{}`` for the part's name. ``tasks``: all
+    that the gang has; empty: not known.
     """
     required, preferred = (None, None) if topology is None else topology.levels()
     written = (*plain.written, ("required_level", _TIER), ("preferred_level", _TIER))
-    laid = replace(plain, required_level=required, preferred_level=preferred, written=written)
+    laid = replace(
+        plain, required_level=required, preferred_level=preferred, written=written,
+        min_count=max(plain.min_count, _needed(parts)),
+    )  # fmt: skip
     hard = [part for part in parts if part.level() is not None]
-    if len(hard) > 1 or (hard and not hard[0].sub_group_size):
+    return _divided(laid, hard, size_field, tasks) if hard else laid
+
+
+def _needed(parts: tuple[SubGroupPolicy, ...]) -> int:
+    """Return the members that the parts' minima make together, each task counted once."""
+    by_tasks: dict[frozenset[str], int] = {}
+    for part in parts:
+        by_tasks[part.tasks] = max(by_tasks.get(part.tasks, 0), part.minimum)
+    everyone = by_tasks.pop(frozenset(), 0)
+    return max(everyone, sum(by_tasks.values()))
+
+
+def _divided(
+    laid: GangSpec, hard: list[SubGroupPolicy], size_field: str, tasks: frozenset[str]
+) -> GangSpec:
+    """Return the gang in slices."""
+    named = tasks or frozenset[str]().union(*(part.tasks for part in hard))
+    apart = [
+        GangPart(part.name, part.tasks, part.sub_group_size or 0, part.level() or "")
+        for part in hard
+    ]
+    sliced = as_slices(laid, apart, named if tasks else named | {""})
+    if sliced is None:
         names = ", ".join(part.name for part in hard)
-        problem = f"spec.subGroupPolicy: {names}: Muster has one division, into parts of equal size"
+        problem = (
+            f"spec.subGroupPolicy: {names}: parts are of equal size, each in one domain, or nest: "
+            "give them sizes that are multiples, and disjoint tasks"
+        )
         return replace(laid, problems=(*laid.problems, problem))
-    for part in hard or parts[:1]:
-        laid = _divided(laid, part, size_field.format(part.name))
-    return laid
-
-
-def _divided(laid: GangSpec, part: SubGroupPolicy, field: str) -> GangSpec:
-    """Return the gang in slices, with the minimum that so many whole parts need."""
-    size, level = part.sub_group_size or 0, part.level()
-    needed = max(laid.min_count, size * (part.min_sub_groups or 0))
-    laid = replace(laid, min_count=needed)
-    if not size or not level:
-        return laid
+    innermost = min(hard, key=lambda part: part.sub_group_size or 0)
+    field = size_field.format(innermost.name)
     level_field = f"{field.rpartition('.')[0]}.networkTopology"
     places = (("slice_size", field), ("slice_level", level_field))
-    return replace(laid, slice_size=size, slice_level=level, written=(*places, *laid.written))
+    return replace(sliced, written=(*places, *laid.written))
 
 
 def wanted(found: PodGroup, progress: GangProgress) -> Fields:
@@ -196,6 +240,7 @@ def _conditions(found: PodGroup, progress: GangProgress) -> Conditions:
             without_condition(before, UNSCHEDULABLE), "Scheduled",
             status="True", reason=READY, message="", at=progress.now,
         )  # fmt: skip
+    before = without_condition(before, "Scheduled")
     if waits is None:
         return before
     reason = "NotEnoughTasks" if waits.cause == "MembersMissing" else "NotEnoughResources"
@@ -220,7 +265,8 @@ def gang_of(found: PodGroup) -> GangKey:
     job = owner(found.metadata, JOB_GROUP, "Job")
     if job:
         return gang_key("volcano-job", found.metadata.namespace, job)
-    return gang_key(Volcano.name, found.metadata.namespace, found.metadata.name)
+    own = gang_key(Volcano.name, found.metadata.namespace, found.metadata.name)
+    return gang_of_controller(found.metadata) or own
 
 
 class Volcano:

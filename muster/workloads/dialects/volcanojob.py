@@ -4,16 +4,19 @@ Its controller makes a PodGroup for every Job, which repeats ``minAvailable`` an
 minima but not how many pods there will be. So the Job itself is read, and its PodGroup only
 for the status that the controller waits for (``muster.workloads.dialects.volcano``).
 
-A task without ``minAvailable`` needs all its replicas, and the tasks' minima count only
-while their sum does not exceed the Job's (see ``muster.workloads.dialects.volcano``). Tasks with
-``dependsOn`` are made after others run: they are not waited for.
+A task without ``minAvailable`` needs ``minPartitions`` of its partitions, else all its replicas; a
+Job without needs what its tasks do. So does Volcano's admission fill both in (pkg/webhooks,
+admission/jobs/mutate/mutate_job.go; pkg/controllers, job/job_controller_actions.go,
+``getMinTaskMember``). The tasks' minima count only while their sum does not exceed the Job's (see
+``muster.workloads.dialects.volcano``). Tasks with ``dependsOn`` are made after others run: they are
+not waited for.
 """
 
 from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
-from muster.workloads.dialect import Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialect import MadePods, Member, PodTemplate, Watched, created, gang_key
 from muster.workloads.dialects.podgroups import count_problem, over_size, said
 from muster.workloads.dialects.volcano import (  # fmt: skip
     JOB_GROUP,
@@ -21,6 +24,7 @@ from muster.workloads.dialects.volcano import (  # fmt: skip
     TASK,
     TASK_INDEX,
     NetworkTopology,
+    Selector,
     SubGroupPolicy,
     task_roles,
     with_topology,
@@ -40,6 +44,11 @@ class Partition(wire.Wire, frozen=True):
     min_partitions: int | None = None
     network_topology: NetworkTopology | None = None
 
+    @property
+    def minimum(self) -> int:
+        """Pods of the partitions that the task needs, 0 where it does not say."""
+        return max(self.partition_size * (self.min_partitions or 0), 0)
+
 
 class Present(wire.Wire, frozen=True):
     """A field of which only the presence matters."""
@@ -58,7 +67,10 @@ class Task(wire.Wire, frozen=True):
     @property
     def minimum(self) -> int:
         """Pods that the task needs to begin."""
-        return self.replicas if self.min_available is None else self.min_available
+        if self.min_available is not None:
+            return self.min_available
+        parts = 0 if self.partition_policy is None else self.partition_policy.minimum
+        return parts or self.replicas
 
 
 class JobSpec(wire.Wire, frozen=True):
@@ -86,7 +98,7 @@ def spec(job: Job) -> GangSpec | None:
     first = [task for task in tasks if task.depends_on is None]
     at_start = sum(task.replicas for task in first)
     asked = job.spec.min_available
-    minimum = min(asked or size, max(at_start, 1))
+    minimum = min(asked or sum(max(task.minimum, 0) for task in tasks), max(at_start, 1))
     plain = GangSpec(
         key=gang_key(VolcanoJobs.name, meta.namespace, meta.name),
         namespace=meta.namespace,
@@ -99,9 +111,30 @@ def spec(job: Job) -> GangSpec | None:
         submitted_at=created(meta),
         problems=(*count_problem(asked or 1, _MINIMUM), *over_size(asked, size, _MINIMUM)),
         written=(("min_count", _MINIMUM),),
+        rank_runs=_runs(tasks),
+        numbered_roles=tuple(task.name for task in tasks) if _runs(tasks) else (),
     )
-    laid = with_topology(plain, job.spec.network_topology, _parts(tasks), _PART_SIZE)
+    laid = with_topology(
+        plain, job.spec.network_topology, _parts(tasks), _PART_SIZE,
+        tasks=frozenset(task.name for task in tasks),
+    )  # fmt: skip
     return overlay(laid, read(meta.labels, meta.annotations))
+
+
+def pods(job: Job) -> tuple[MadePods, ...]:
+    """Return the pods of all tasks."""
+    return tuple(
+        MadePods(task.name, max(task.replicas, 0), ("spec", "tasks", number, "template"))
+        for number, task in enumerate(job.spec.tasks)
+    )
+
+
+def _runs(tasks: tuple[Task, ...]) -> tuple[tuple[int, int], ...]:
+    """Return how many members come in each task, which all count from 0; () for a single task."""
+    names = {task.name for task in tasks}
+    if len(tasks) < 2 or len(names) < len(tasks):  # noqa: PLR2004 - of one, numbers are ranks
+        return ()
+    return tuple((1, max(task.replicas, 0)) for task in tasks)
 
 
 def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:
@@ -109,6 +142,7 @@ def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:
     return tuple(
         SubGroupPolicy(
             name=task.name,
+            label_selector=Selector(match_labels={TASK: task.name}),
             sub_group_size=policy.partition_size,
             min_sub_groups=policy.min_partitions,
             network_topology=policy.network_topology,
@@ -123,7 +157,7 @@ class VolcanoJobs:
 
     name = "volcano-job"
     markers = (JOB_NAME,)
-    watched = (Watched(JOB_GROUP, "v1alpha1", "jobs", Job, spec),)
+    watched = (Watched(JOB_GROUP, "v1alpha1", "jobs", Job, spec, pods=pods),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the Job whose name the controller writes on its pods."""

@@ -9,7 +9,8 @@ YuniKorn fills the places of members that do not exist yet with placeholder pods
 member may be what creates the others: a Spark driver makes its executors. Muster places
 pods, not placeholders, so behind a driver only its own task group is waited for; executors
 join it when they come. A pod of an application without a task group is on its own, as it
-is for YuniKorn.
+is for YuniKorn. Once the placeholders were replaced the application runs, and each pod that comes
+later goes by itself.
 """
 
 from typing import Final
@@ -74,6 +75,7 @@ class YuniKorn:
             submitted_at=created(meta),
             problems=problems,
             written=(("min_count", f"metadata.annotations[{TASK_GROUPS}]"),),
+            once=True,
         )
         return overlay(plain, read(meta.labels, meta.annotations))
 

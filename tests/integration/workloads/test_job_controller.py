@@ -17,6 +17,7 @@ from support.extenders.realcluster import PATIENCE_S, PODS, Cluster, cluster, is
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.nodes import GPU
 from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
+from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -123,3 +124,19 @@ async def test_a_resumed_job_is_placed_as_one_gang_when_its_old_pods_have_gone(
             assert len([p for p in await fleet.list_pods() if is_waiting(p)]) == PARALLELISM
             await end(fleet, old[:1])
             await pods(fleet, runs, PARALLELISM)
+
+
+async def test_the_last_index_of_a_gang_by_label_goes_when_the_others_are_gone(
+    real_plane: ControlPlane,
+) -> None:
+    job = train(PARALLELISM + 1)
+    labels = {names.GANG: "train", names.GANG_SIZE: str(PARALLELISM)}
+    job["spec"]["template"]["metadata"] = {"labels": labels}
+    async with cluster(real_plane) as fleet:
+        await fleet.add_racks([0], hosts=PARALLELISM)
+        async with controlled(fleet, job):
+            first = await pods(fleet, runs, PARALLELISM)
+            await succeed(fleet, first)
+            await end(fleet, first)
+            await pods(fleet, runs, 1)
+            assert (await fleet.api.get(f"{JOBS}/train"))["status"]["succeeded"] == PARALLELISM

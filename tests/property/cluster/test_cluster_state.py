@@ -27,6 +27,7 @@ from muster.cluster.events import (
     GangSkipped,
     GangUpserted,
     MembersMoved,
+    MembersNumbered,
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
@@ -38,6 +39,7 @@ from muster.cluster.events import (
     Tick,
 )
 from muster.cluster.ids import PodUid
+from muster.cluster.specs.gangspec import PODS_PER_JOB
 from muster.cluster.specs.podconstraints import Operator, PodClass, Requirement
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import HoldState
@@ -214,6 +216,15 @@ class Cluster(NaiveDevices):
             if known.managed and known.gang == source and only in (None, known.role):
                 self.pods[known.uid] = replace(known, gang=target, role="moved")
         self.apply(MembersMoved(source, target, role="moved", only=only))
+
+    @rule(of=st.sampled_from(GANGS), roles=st.permutations(("", "moved")))
+    def members_are_numbered(self, of: str, roles: list[str]) -> None:
+        gang = gang_key(of)
+        for known in self.pods.values():
+            if known.managed and known.gang == gang and 0 <= known.rank < PODS_PER_JOB:
+                rank = roles.index(known.role) * PODS_PER_JOB + known.rank
+                self.pods[known.uid] = replace(known, rank=rank)
+        self.apply(MembersNumbered(gang, tuple(roles)))
 
     @rule(name=names, where=node_names, kind=kinds)
     def foreign_pod_is_bound(self, name: str, where: str, kind: PodClass) -> None:

@@ -222,6 +222,54 @@ async def test_a_job_of_two_kinds_is_planned_as_one_gang(cluster: World, capsys:
     assert "of 4 pods" in capsys.readouterr().out
 
 
+RAY = """
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: many}
+spec:
+  headGroupSpec:
+    template: {spec: {containers: [{name: head, image: example.com/ray}]}}
+  workerGroupSpecs:
+    - groupName: hosts
+      replicas: 2
+      numOfHosts: 4
+      template:
+        spec:
+          containers:
+            - name: worker
+              image: example.com/ray
+              resources: {limits: {nvidia.com/gpu: "8"}}
+"""
+
+
+async def test_a_ray_cluster_is_asked_about_with_all_hosts_of_each_replica(
+    cluster: World, capsys: Capture, tmp_path: Path
+) -> None:
+    #  two nodes are empty, eight are needed
+    path = tmp_path / "ray.yaml"
+    path.write_text(RAY, encoding="utf-8")
+    assert await muster(cluster, "whatif", "-f", str(path)) == 3
+    assert "if: job default/many of 9 pods" in capsys.readouterr().out
+
+
+async def test_gangs_of_one_file_are_planned_one_after_the_other(
+    cluster: World, capsys: Capture, tmp_path: Path
+) -> None:
+    #  each group in a rack of its own: r1-3 and r2-3 are empty, a third one has no room
+    group = {"size": 1, "workerTemplate": {"spec": {"containers": [{"name": "main"}]}}}
+    group["workerTemplate"]["spec"]["containers"][0]["resources"] = {  # type: ignore[index]
+        "limits": {"nvidia.com/gpu": "8"}
+    }
+    lws: JSON = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    lws |= {"metadata": {"name": "serve"}, "spec": {"leaderWorkerTemplate": group}}
+    path = tmp_path / "lws.json"
+    for groups, code in ((2, 0), (3, 3)):
+        lws["spec"]["replicas"] = groups
+        path.write_text(json.dumps(lws), encoding="utf-8")
+        assert await muster(cluster, "whatif", "-f", str(path)) == code
+        assert f"job default/serve of {groups} pods in {groups} gangs" in capsys.readouterr().out
+
+
 # --- bad input --------------------------------------------------------------------------
 
 

@@ -1,10 +1,19 @@
 """The number of members is computed without listing them, since a user may write any number."""
 
 import pytest
+from support.pods.wirepods import pod
 
-from extender.reservations.eligibility import MOST_MEMBERS, gang_problem, member_count, numbers
+from extender.reservations.eligibility import (
+    MOST_MEMBERS,
+    gang_problem,
+    member_count,
+    numbering_problem,
+    numbers,
+    pod_problem,
+)
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
+from muster.workloads import registry
 
 
 def gang(size: int | None, min_count: int, runs: tuple[tuple[int, int], ...] = ()) -> GangSpec:
@@ -32,3 +41,21 @@ def test_a_gang_of_more_than_are_reserved_for_is_told_so() -> None:
     assert f"a gang of 1000000: from 2, or its least number, to {MOST_MEMBERS} are" in (
         gang_problem(gang(1_000_000, 2), 0)
     )
+
+
+@pytest.mark.parametrize("jobs", [[2, 2], [2], [8], [3, 1]])
+def test_numbers_of_several_jobs_or_of_one_of_another_size_are_not_the_gangs(
+    jobs: list[int],
+) -> None:
+    assert "numbered by" in numbering_problem(gang(4, 4), jobs)
+
+
+@pytest.mark.parametrize("jobs", [[], [4]])
+def test_numbers_of_its_only_job_are_the_gangs(jobs: list[int]) -> None:
+    assert numbering_problem(gang(4, 4), jobs) == ""
+
+
+def test_nothing_is_reserved_by_the_numbers_of_a_statefulset() -> None:
+    labels = {"muster.dev/gang": "g", "muster.dev/gang-size": "4"}
+    first = pod("g-1", labels=labels | {"apps.kubernetes.io/pod-index": "1"})
+    assert "StatefulSet" in pod_problem(first, registry.place(first))

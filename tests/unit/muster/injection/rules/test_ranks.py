@@ -1,7 +1,10 @@
 """The environment of torchrun: only what is certain, only where nobody else says it."""
 
 import jsonpatch
+import pytest
 from support.injections.injecting import JSON, facts, gpu_pod, patch, result
+
+from muster.kube import names
 
 KNOWN = facts()
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -47,4 +50,29 @@ def test_a_container_that_says_anything_itself_is_left_alone() -> None:
 def test_the_pods_of_a_framework_are_the_frameworks() -> None:
     pod = member()
     pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = "llama"
+    assert variables(pod) == {}
+
+
+@pytest.mark.parametrize("key", ["labels", "annotations"])
+def test_a_gang_of_another_name_may_be_of_several_jobs_that_each_count_from_0(key: str) -> None:
+    pod = member(subdomain="llama-svc")
+    pod["metadata"].setdefault(key, {})[names.GANG] = "both"
+    assert variables(pod) == {}
+
+
+def test_a_gang_that_is_called_as_its_job_is_that_job() -> None:
+    pod = member()
+    pod["metadata"]["labels"][names.GANG] = "llama"
+    assert variables(pod)["WORLD_SIZE"]["value"] == "4"
+
+
+def test_members_of_several_kinds_have_no_common_size() -> None:
+    pod = member()
+    pod["metadata"]["labels"] |= {names.GANG: "llama", names.ROLE: "trainer"}
+    assert variables(pod) == {}
+
+
+def test_a_statefulset_may_count_from_anywhere() -> None:
+    pod = member()
+    pod["metadata"]["labels"] = {"apps.kubernetes.io/pod-index": "3"}
     assert variables(pod) == {}

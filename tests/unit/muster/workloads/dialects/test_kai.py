@@ -32,7 +32,9 @@ spec:
 
 
 def spec_of(text: str) -> GangSpec:
-    return resolve(kai.spec(read(text, kai.PodGroup)), DEFAULT_LEVELS)
+    found = kai.spec(read(text, kai.PodGroup))
+    assert found is not None
+    return resolve(found, DEFAULT_LEVELS)
 
 
 def test_the_annotation_names_the_pod_group_and_the_label_the_sub_group() -> None:
@@ -55,11 +57,59 @@ def test_the_leaves_minima_are_a_minimum_where_none_is_written() -> None:
     assert spec_of(POD_GROUP.replace("  minMember: 5\n", "")).min_count == 5
 
 
-def test_a_required_level_of_a_part_is_a_problem_and_not_forgotten() -> None:
-    text = POD_GROUP.replace(
-        "minMember: 4,", "minMember: 4, topologyConstraint: {requiredTopologyLevel: rack},"
-    )
-    assert spec_of(text).problems[0].startswith("spec.subGroups: followers: ")
+RACKED = "topologyConstraint: {requiredTopologyLevel: muster.dev/rack}"
+
+
+def test_a_required_level_of_a_part_is_slices_of_its_members() -> None:
+    spec = spec_of(POD_GROUP.replace("minMember: 4,", f"minMember: 4, {RACKED},"))
+    assert (spec.slice_size, spec.slice_level, spec.slice_roles) == (4, RACK, ("followers",))
+    assert (spec.required_level, spec.problems) == (BLOCK, ())
+    assert (spec.numbered_roles, spec.rank_runs) == (("leader", "followers"), ((1, 1), (1, 4)))
+
+
+def parts(*rows: tuple[str, int | None, str, str]) -> GangSpec:
+    """Return the gang of sub-groups: (name, minimum, parent, last part of a required level)."""
+    groups = [
+        kai.SubGroup(
+            name=name,
+            min_member=minimum,
+            parent=parent or None,
+            topology_constraint=kai.TopologyConstraint(
+                required_topology_level=level and f"muster.dev/{level}"
+            ),
+        )
+        for name, minimum, parent, level in rows
+    ]
+    found = kai.spec(kai.PodGroup(spec=kai.PodGroupSpec(sub_groups=tuple(groups))))
+    assert found is not None
+    return resolve(found, DEFAULT_LEVELS)
+
+
+def test_parts_of_one_size_are_slices_one_each() -> None:
+    spec = parts(("router", 1, "", ""), ("a", 2, "", "rack"), ("b", 2, "", "rack"))
+    assert (spec.slice_size, spec.slice_level, spec.slice_roles) == (2, RACK, ("a", "b"))
+    assert spec.problems == ()
+
+
+def test_parts_of_parts_are_slices_of_slices_and_stand_beside_each_other() -> None:
+    spec = parts(
+        ("one", None, "", "block"), ("two", None, "", "block"),
+        ("a", 2, "one", "rack"), ("b", 2, "two", "rack"),
+        ("c", 2, "one", "rack"), ("d", 2, "two", "rack"),
+    )  # fmt: skip
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 4),), 2, RACK)
+    assert (spec.slice_roles, spec.problems) == ((), ())
+    assert spec.numbered_roles == ("a", "c", "b", "d")
+
+
+def test_a_level_of_a_part_with_all_members_is_the_gangs() -> None:
+    spec = parts(("all", None, "", "rack"), ("a", 1, "all", ""), ("b", 3, "all", ""))
+    assert (spec.required_level, spec.slice_size, spec.problems) == (RACK, None, ())
+
+
+def test_parts_that_do_not_nest_are_a_problem_and_not_forgotten() -> None:
+    (problem,) = parts(("a", 2, "", "rack"), ("b", 3, "", "rack")).problems
+    assert problem.startswith("spec.subGroups: a, b: ")
 
 
 def test_the_required_level_of_the_only_sub_group_is_the_gangs() -> None:

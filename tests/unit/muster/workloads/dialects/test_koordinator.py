@@ -96,6 +96,15 @@ def test_layers_are_found_by_name_and_the_narrowest_counts() -> None:
     assert (spec.slice_size, spec.slice_level, spec.problems) == (2, RACK, ())
 
 
+def test_multiples_of_several_layers_are_slices_of_slices() -> None:
+    rules = ("BlockLayer", "PreferGather", 8), ("rackLayer", "PreferGather", 2)
+    spec = gang(name="g", min_available="8", network_topology_spec=strategy(*rules))
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 8),), 2, RACK)
+    text = strategy(("BlockLayer", "PreferGather", 3), ("rackLayer", "PreferGather", 2))
+    (problem,) = gang(name="g", min_available="6", network_topology_spec=text).problems
+    assert "podCountMultiple of [3, 2]" in problem
+
+
 def test_the_node_layer_is_the_host() -> None:
     text = strategy(("NodeTopologyLayer", "MustGather", 0))
     assert gang(name="g", min_available="1", network_topology_spec=text).required_level == HOST

@@ -109,9 +109,27 @@ def test_a_sub_group_policy_is_slices_and_so_many_of_them_are_a_minimum() -> Non
     assert (spec.slice_size, spec.slice_level, spec.min_count) == (4, RACK, 12)
 
 
-def test_two_hard_divisions_of_one_gang_are_a_problem_and_not_forgotten() -> None:
-    second = PARTS + "\n  - {name: pp, subGroupSize: 8, networkTopology: {highestTierAllowed: 2}}"
-    (problem,) = group_spec(with_topology(POD_GROUP, second)).problems
+PIPELINE = "\n  - {name: pp, subGroupSize: 8, networkTopology: {highestTierAllowed: 2}}"
+
+
+def test_a_wider_division_of_the_same_members_is_slices_of_slices() -> None:
+    spec = group_spec(with_topology(POD_GROUP, PARTS + PIPELINE))
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 8),), 4, RACK)
+    assert spec.problems == ()
+
+
+def test_a_division_of_one_task_is_slices_of_that_task() -> None:
+    selector = "labelSelector: {matchLabels: {volcano.sh/task-spec: worker}}, "
+    labelled = PARTS.replace("subGroupSize", f"{selector}subGroupSize")
+    spec = group_spec(with_topology(POD_GROUP, labelled))
+    assert (spec.slice_size, spec.slice_roles, spec.problems) == (4, ("worker",), ())
+
+
+@pytest.mark.parametrize(
+    "second", [PIPELINE.replace("8", "6"), PIPELINE.replace("subGroupSize: 8,", "")]
+)
+def test_divisions_that_do_not_nest_are_a_problem_and_not_forgotten(second: str) -> None:
+    (problem,) = group_spec(with_topology(POD_GROUP, PARTS + second)).problems
     assert problem.startswith("spec.subGroupPolicy: tensor-parallel, pp: ")
 
 
@@ -128,6 +146,57 @@ def test_a_job_is_one_gang_of_all_its_tasks() -> None:
 def test_a_job_that_says_no_minimum_needs_all_its_pods() -> None:
     spec = job_spec(JOB.replace("  minAvailable: 5\n", "").replace(", minAvailable: 4", ""))
     assert (spec.size, spec.min_count) == (9, 9)
+
+
+PARTITIONED = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: team-a}
+spec:
+  queue: research
+  tasks:
+  - name: worker
+    replicas: 12
+    partitionPolicy:
+      totalPartitions: 4
+      partitionSize: 3
+      minPartitions: 2
+      networkTopology: {mode: hard, highestTierAllowed: 1}
+    template: {spec: {containers: [{name: main}]}}
+"""
+
+
+def test_a_minimum_follows_from_the_partitions_that_are_needed() -> None:
+    spec = job_spec(PARTITIONED)
+    assert (spec.size, spec.min_count, spec.slice_size) == (12, 6, 3)
+    assert spec.roles == (RoleSpec("worker", 6),)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "minimum", "partitions", "needed"),
+    [(4, None, None, 4), (4, 3, None, 3), (6, None, (3, 1), 3), (6, 5, (3, 1), 5), (6, 0, None, 0)],
+)
+def test_defaults_are_those_of_volcanos_admission(
+    replicas: int, minimum: int | None, partitions: tuple[int, int] | None, needed: int
+) -> None:
+    policy = None
+    if partitions is not None:
+        size, least = partitions
+        policy = volcanojob.Partition(partition_size=size, min_partitions=least)
+    task = volcanojob.Task(
+        name="t", replicas=replicas, min_available=minimum, partition_policy=policy
+    )
+    other = volcanojob.Task(name="other", replicas=1)
+    spec = volcanojob.spec(volcanojob.Job(spec=volcanojob.JobSpec(tasks=(task, other))))
+    assert spec is not None
+    assert spec.min_count == needed + 1
+
+
+def test_a_division_of_one_task_of_a_job_leaves_the_others_alone() -> None:
+    leader = "  - {name: leader, replicas: 1, template: {spec: {containers: [{name: main}]}}}\n"
+    spec = job_spec(PARTITIONED.replace("  tasks:\n", f"  tasks:\n{leader}"))
+    assert (spec.slice_size, spec.slice_roles, spec.min_count) == (3, ("worker",), 7)
+    assert (spec.numbered_roles, spec.rank_runs) == (("leader", "worker"), ((1, 1), (1, 12)))
 
 
 def test_a_task_that_depends_on_another_is_not_waited_for() -> None:
