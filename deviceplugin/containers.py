@@ -21,10 +21,9 @@ _UVM: Final = "/dev/nvidia-uvm"
 
 def containers(settings: AllocationSettings, root: Path) -> "Containers":
     """Return the answers for these settings. ``root``: where the host's files are mounted."""
-    by_cdi = settings.device_list_strategy == "cdi-cri"
     others = (root / STATIC.relative_to("/"),)
-    writer = Writer(Path(settings.cdi_folder), others) if by_cdi else None
-    files = by_cdi or settings.device_list_strategy == "device-specs"
+    writer = Writer(Path(settings.cdi_folder), others) if settings.by_cdi else None
+    files = settings.by_cdi or settings.gives_files
     return Containers(ContainerAnswers(settings), writer, files=files)
 
 
@@ -59,10 +58,11 @@ class Containers:
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
         """Return what a container gets. Raises ``AllocationRefused``, also without its spec."""
         answer = self._answers.give(resource, ids)
-        if self._writer is not None and answer.cdi:
+        names = (*answer.cdi, *_annotated(answer))
+        if self._writer is not None and names:
             if self.problem or self._writer.disturbed():
                 self._write()  # the disk may have room again, or another program changed a spec
-            self._writer.check(answer.cdi)
+            self._writer.check(names)
         return answer
 
     def _write(self) -> None:
@@ -100,3 +100,8 @@ class Containers:
                 _UVM,
             )
         self._no_uvm = lacking
+
+
+def _annotated(answer: ContainerAnswer) -> tuple[str, ...]:
+    """Return the CDI names in a container's annotations."""
+    return tuple(name for text in answer.annotations.values() for name in text.split(","))

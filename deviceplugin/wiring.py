@@ -31,7 +31,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deviceplugin.allocation.settings import AllocationSettings
+from deviceplugin.allocation.settings import AllocationSettings, without_effect
 from deviceplugin.backends.backend import Backend
 from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.cluster.allocationsnote import AllocationsNote
@@ -118,6 +118,8 @@ def parts(it: NodeBasis, client: KubeClient | None) -> NodeParts:
 
 def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
     config, metrics = it.config, it.metrics
+    for field, text in without_effect(config.allocation):
+        log.warning("allocation.%s: %s", field, text)
     kubelet = PodResources(config.kubelet.pod_resources)
     asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     handshake = Handshake(
