@@ -127,7 +127,7 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
         containers(config.allocation, config.sources.root),
         kubelet,
         follows=watched is not None,
-        packed=config.allocation.shares == "packed",
+        shares=config.allocation.shares,
     )
     state = NodeState(config.resources, config.health, handshake)
     plugin = _plugin(it, state, asked, watched)
@@ -224,7 +224,7 @@ def _connect_settings(
 ) -> None:
     def apply(resources: ResourceSettings, allocation: AllocationSettings) -> None:
         answers = containers(allocation, config.sources.root)
-        made.handshake.answer_by(answers, packed=allocation.shares == "packed")
+        made.handshake.answer_by(answers, allocation.shares)
         made.state.refresh()
         made.plugin.advertise(resources)
 

@@ -101,11 +101,7 @@ def test_an_edited_file_counts_without_a_change_of_the_label(
     ],
 )
 def test_a_file_says_how_devices_reach_containers(
-    settings: Watched,
-    file: str,
-    strategies: tuple[str, ...],
-    files: bool,
-    shares: str,  # noqa: FBT001
+    settings: Watched, file: str, strategies: tuple[str, ...], shares: str, *, files: bool
 ) -> None:
     settings.node_changed(node(file))
     [(_, allocation)] = settings.applied
