@@ -20,6 +20,7 @@ Who listens to what, in the order in which they are called::
     Handshake.given_changes      InCluster.publish
     NodeObject                   NodePublisher, InCluster, Recutting, NodeSettings (node_changed)
     NodeSettings.choices         Handshake.answer_by, NodeState.refresh, Plugin.advertise
+    NodeSettings.ignored_xids    Monitor.ignore
     NodeSettings.problems        NodeEvents.configuration_problem
     Recutting.progress_changes   InCluster.publish, NodeEvents.layout_changed
 """
@@ -230,6 +231,7 @@ def _connect_settings(
 
     cluster.node.listen(settings.node_changed)
     settings.choices.listen(apply)
+    settings.ignored_xids.listen(made.state.monitor.ignore)
     settings.problems.listen(events.configuration_problem)
 
 

@@ -1,8 +1,8 @@
 """Applies the configuration that the Node's label chooses (``nodeconfig``) while the plugin runs.
 
 Used of NVIDIA's file are resources, sharing, MIG strategy, device list strategies, device files
-beside them, and the policy of shares. Two settings have no effect and are reported: Xids to ignore
-belong into the plugin's own configuration (``health.xids.ignore``), and ids are always UUIDs.
+beside them, the policy of shares, and Xids to ignore. What has no effect is reported; ids, for one,
+are always UUIDs.
 """
 
 import asyncio
@@ -42,6 +42,8 @@ class NodeSettings:
     choices: Listeners[[ResourceSettings, AllocationSettings]] = field(
         default_factory=Listeners, init=False
     )
+    #: called with the Xids that the chosen file ignores, when they have changed
+    ignored_xids: Listeners[[frozenset[int]]] = field(default_factory=Listeners, init=False)
     #: called with what is wrong with the configuration, once for each cause
     problems: Listeners[[str]] = field(default_factory=Listeners, init=False)
     _label: str | None = None
@@ -89,6 +91,9 @@ class NodeSettings:
         if before is None or before.taken != chosen.taken:
             log.info("configuration of the node", extra={"chosen": chosen.name or "the plugin's"})
             self.choices.announce(chosen.taken.resources, made)
+        xids = frozenset(chosen.taken.ignored_xids)
+        if xids != (frozenset(before.taken.ignored_xids) if before else frozenset()):
+            self.ignored_xids.announce(xids)
         self._known.set()
 
 
@@ -99,11 +104,6 @@ def _without_effect(chosen: ChosenConfiguration, made: AllocationSettings) -> It
     """
     if not chosen.name:
         return
-    if chosen.taken.ignored_xids:
-        yield (
-            f"{chosen.name}: health.ignoredXIDs: has no effect here; write them to "
-            "health.xids.ignore of the plugin's own configuration"
-        )
     if chosen.taken.ids == "index":
         yield f"{chosen.name}: flags.plugin.deviceIDStrategy: index has no effect: ids are UUIDs"
     for name, text in settings.without_effect(made):

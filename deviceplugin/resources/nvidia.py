@@ -137,7 +137,7 @@ class AppliedFields:
     gdrcopy: bool | None = None
     gds: bool | None = None
     mofed: bool | None = None
-    #: Xids to ignore, which the plugin's own configuration must name
+    #: Xids to ignore, beside those of the plugin's own configuration
     ignored_xids: tuple[int, ...] = ()
     #: a line for each field without effect, with the reason
     ignored: tuple[str, ...] = ()

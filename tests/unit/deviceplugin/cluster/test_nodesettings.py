@@ -132,11 +132,23 @@ def test_each_setting_that_changes_nothing_is_named_once(settings: Watched) -> N
     ]
 
 
-def test_what_counts_in_the_plugin_s_own_configuration_only_is_reported(settings: Watched) -> None:
+def test_what_cannot_be_done_here_is_reported(settings: Watched) -> None:
     settings.node_changed(node("unheard"))
-    xids, ids = settings.problems_found
-    assert xids.startswith("unheard: health.ignoredXIDs: has no effect here")
+    [ids] = settings.problems_found
     assert ids.startswith("unheard: flags.plugin.deviceIDStrategy: index has no effect")
+
+
+def test_xids_that_a_file_ignores_are_announced_when_they_change(
+    settings: Watched, folder: Path
+) -> None:
+    announced: list[frozenset[int]] = []
+    settings.ignored_xids.listen(announced.append)
+    for label in ("mixed", "unheard", "unheard", "mixed"):
+        settings.node_changed(node(label))
+    assert announced == [{94}, frozenset()]
+    (folder / "mixed").write_text("health: {ignoredXIDs: [79]}")
+    settings.look()
+    assert announced[2:] == [{79}]
 
 
 async def test_nothing_is_guessed_before_the_node_is_known(settings: Watched) -> None:
