@@ -7,9 +7,11 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from deviceplugin import deviceinfo
 from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC, Writer
+from deviceplugin.deviceinfo import DeviceInfoFiles
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory, Vendor
 from deviceplugin.resources.advertisements import Advertisement
@@ -24,17 +26,28 @@ def containers(settings: AllocationSettings, root: Path) -> "Containers":
     others = (root / STATIC.relative_to("/"),)
     writer = Writer(Path(settings.cdi_folder), others) if settings.by_cdi else None
     files = settings.by_cdi or settings.gives_files
-    return Containers(ContainerAnswers(settings), writer, files=files)
+    folder = settings.device_info_folder
+    infos = DeviceInfoFiles(Path(folder)) if folder else None
+    return Containers(ContainerAnswers(settings), writer, files=files, infos=infos)
 
 
 class Containers:
     """``writer``: None where devices do not reach containers by CDI.
 
     ``files``: whether containers get device files by our word, not by NVIDIA's runtime.
+    ``infos``: None where Multus is told nothing of PCI functions.
     """
 
-    def __init__(self, answers: ContainerAnswers, writer: Writer | None, *, files: bool) -> None:
+    def __init__(
+        self,
+        answers: ContainerAnswers,
+        writer: Writer | None,
+        *,
+        files: bool,
+        infos: DeviceInfoFiles | None = None,
+    ) -> None:
         self._answers = answers
+        self._infos = infos
         self._writer = writer
         self._inventory: Inventory | None = None
         self._logged: str | None = None
@@ -53,6 +66,8 @@ class Containers:
         if inventory != self._inventory or self.problem:
             self._inventory = inventory
             self._write()
+        if self._infos is not None:
+            self._infos.write(deviceinfo.files(inventory, advertisement))
         self._tell_no_uvm(inventory)
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:

@@ -57,6 +57,7 @@ from deviceplugin.model.holdings import holders
 from deviceplugin.node import NodeState
 from deviceplugin.plugin import Plugin
 from deviceplugin.recutting import Recutting
+from deviceplugin.resources import settings as resourcesettings
 from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.serving import sockets
 from deviceplugin.serving.resource import SocketPlace
@@ -121,6 +122,8 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
     config, metrics = it.config, it.metrics
     for field, text in without_effect(config.allocation):
         log.warning("allocation.%s: %s", field, text)
+    for field, text in resourcesettings.without_effect(config.resources):
+        log.warning("resources.%s: %s", field, text)
     kubelet = PodResources(config.kubelet.pod_resources)
     asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     handshake = Handshake(

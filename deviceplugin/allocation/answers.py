@@ -13,10 +13,13 @@ pod's own variables come after them (pkg/kubelet/kubelet_pods.go) and win: a use
 never overridden. Pure: the same ids always give the same answer.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Final
+
+import msgspec
 
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.specs import AMD, NVIDIA, RDMA, qualified, shared_files
@@ -27,6 +30,7 @@ from deviceplugin.resources.advertisements import (
     AdvertisedDevice,
     AdvertisedKind,
     Advertisement,
+    PciFunctions,
     SharingMode,
 )
 
@@ -35,6 +39,7 @@ VOLUMES: Final = "/var/run/nvidia-container-devices"  # nvidia-container-toolkit
 VOID: Final = "void"  # no GPU by this variable; it overrides an image's own "all"
 GPUS: Final = "MUSTER_GPUS"
 NICS: Final = "MUSTER_NICS"
+_NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]")
 _CDI_PLUGIN: Final = "muster-device-plugin"
 _DIGITS: Final = 16  # of a digest; a key has at most 63 characters after its prefix
 _MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root.go
@@ -62,7 +67,7 @@ class ContainerAnswers:
             return ContainerAnswer()
         devices = sorted(found.asked(ids), key=list(found.devices).index)
         if found.kind is AdvertisedKind.NIC:
-            return self._nics(devices)
+            return self._functions(found, devices) if found.functions else self._nics(devices)
         if all(self._vendor(device) is Vendor.AMD for device in devices):
             return self._amd(devices)
         return self._nvidia(found, devices)
@@ -158,9 +163,43 @@ class ContainerAnswers:
         paths = [file for nic in self._inventory.nics if nic.name in names for file in nic.files]
         return ContainerAnswer(envs=envs, files=_files((*self._inventory.rdma_files, *paths)))
 
+    def _functions(self, found: Advertised, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
+        """Return the answer for PCI functions, with the variables of the SR-IOV plugin.
+
+        ``PCIDEVICE_<RESOURCE>`` lists the addresses, ``…_INFO`` is JSON about each
+        (k8snetworkplumbingwg/sriov-network-device-plugin pkg/resources/pool_stub.go, ``GetEnvs``).
+        """
+        functions = found.functions or PciFunctions()
+        answer = self._nics(devices) if functions.rdma else ContainerAnswer()
+        name = "PCIDEVICE_" + _NO_VARIABLE.sub("_", found.resource.upper())
+        info = {device.id: self._info(functions, device) for device in devices}
+        envs = {
+            name: ",".join(device.id for device in devices),
+            f"{name}_INFO": msgspec.json.encode(info).decode(),
+        }
+        return replace(answer, envs={**answer.envs, **envs})
+
+    def _info(
+        self, functions: PciFunctions, device: AdvertisedDevice
+    ) -> dict[str, Mapping[str, str]]:
+        info: dict[str, Mapping[str, str]] = {"generic": {"deviceID": device.id}}
+        extra = {**functions.extra.get("*", {}), **functions.extra.get(device.id, {})}
+        if extra:
+            info["extra"] = extra
+        if functions.rdma:
+            nics = [nic for nic in self._inventory.nics if nic.name == device.device]
+            files = [*self._inventory.rdma_files, *(f for nic in nics for f in nic.files)]
+            info["rdma"] = {_kind_of(file): file for file in files}
+        return info
+
     def _vendor(self, device: AdvertisedDevice) -> Vendor:
         found = (self._gpus[name].vendor for name in device.parents if name in self._gpus)
         return next(found, Vendor.NVIDIA)
+
+
+def _kind_of(file: str) -> str:
+    """Return "uverbs" of /dev/infiniband/uverbs0."""
+    return file.rpartition("/")[2].rstrip("0123456789")
 
 
 def _files(paths: Iterable[str]) -> tuple[DeviceFile, ...]:

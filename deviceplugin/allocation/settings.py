@@ -52,6 +52,8 @@ class AllocationSettings(
     cdi_annotation_prefix: str = CDI_PREFIX
     #: folder of the CDI specs
     cdi_folder: str = "/var/run/cdi"
+    #: folder in which Multus finds what is known of PCI functions; "" writes nothing
+    device_info_folder: str = "/var/run/k8s.cni.cncf.io/devinfo/dp"
     #: folder on the host in which the MPS control daemon has its pipes
     mps_root: str = "/run/nvidia/mps"
     #: file that is mounted, and named by NCCL_TOPO_FILE, for containers with GPUs; "" for none
@@ -103,6 +105,7 @@ def problems(settings: AllocationSettings) -> Iterator[str]:
     """Yield a line for each value that is not allowed: field, value, what is allowed."""
     for field, path in (
         ("cdiFolder", settings.cdi_folder),
+        ("deviceInfoFolder", settings.device_info_folder),
         ("mpsRoot", settings.mps_root),
         ("ncclTopologyFile", settings.nccl_topology_file),
     ):

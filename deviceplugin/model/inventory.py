@@ -168,6 +168,10 @@ class Nic:
     files: tuple[str, ...] = ()
     #: PCI address of the physical function, for a virtual one
     virtual_of: str = ""
+    #: its number among the virtual functions of the physical one; -1: it is not virtual
+    virtual_number: int = -1
+    #: network interface of the physical function, for a virtual one
+    root_interface: str = ""
     #: PCI vendor, four lower-case hex digits ("15b3"), as pools of RDMA devices select them
     vendor_id: str = ""
     #: PCI device ("1021")
