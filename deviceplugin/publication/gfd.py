@@ -14,7 +14,7 @@ Where this differs, on purpose:
 * Sharing is that of the devices which the labels speak of, since a rule may share some of a node's.
 * ``nvidia.com/gfd.timestamp`` is the time of the last change, so that nothing is written when
   nothing has changed.
-* ``nvidia.com/vgpu.*`` and ``nvidia.com/gpu.imex-domain`` are not written.
+* ``nvidia.com/gpu.imex-domain`` is not written.
 """
 
 import re
@@ -80,6 +80,7 @@ def labels(inventory: Inventory, offer: LabelFacts) -> dict[str, str]:
         PREFIX + "mps.capable": _flag(offer.kind == "mps" and not any(map(_is_cut, gpus))),
         **_versions(inventory),
         **_clique(gpus),
+        **_vgpu(gpus),
         **_whole(gpus, offer),
         **_mig(gpus, offer),
         **_models(gpus),
@@ -158,6 +159,20 @@ def _domain(gpu: Gpu) -> str:
 def _clique(gpus: Sequence[Gpu]) -> dict[str, str]:
     domain = clique(gpus)
     return {PREFIX + "gpu.clique": domain} if domain else {}
+
+
+# --- vGPUs --------------------------------------------------------------------------------
+
+
+def _vgpu(gpus: Iterable[Gpu]) -> dict[str, str]:
+    """Return the labels of a node with vGPUs; the last one's host counts, as upstream has it."""
+    hosts = [gpu.vgpu for gpu in gpus if gpu.vgpu is not None]
+    if not hosts:
+        return {}
+    named = {"version": hosts[-1].version, "branch": hosts[-1].branch}
+    return {PREFIX + "vgpu.present": "true"} | {
+        f"{PREFIX}vgpu.host-driver-{key}": sanitised(value) for key, value in named.items() if value
+    }
 
 
 # --- whole GPUs ---------------------------------------------------------------------------
