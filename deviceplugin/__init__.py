@@ -3,6 +3,7 @@
 ``__main__``      the device plugin as a program
 ``config``        the device plugin's configuration file, with a default for everything
 ``containers``    what containers get with their devices, and the CDI specs for it
+``deviceinfo``    device-info files: what Multus passes on about a PCI function
 ``errors``        the errors of the device plugin, by what a caller does about them
 ``listeners``     the listeners of an event
 ``metrics``       the plugin's own metrics, of closed sets of labels

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -10,12 +11,15 @@ import msgspec
 
 from deviceplugin import sources
 from deviceplugin.config import DevicePluginConfig, check, load
+from deviceplugin.health import variables
 from deviceplugin.process import run_device_plugin
 from deviceplugin.tools import faultswitch, nvmlreport
 from muster.kube.errors import AuthError
 from muster.kube.http import auth
 from muster.observability import logs
 from muster.observability.configfile import ConfigError
+
+log = logging.getLogger(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         config, node = _config(given), _node(given)
         backend = sources.backend(config, node)
         logs.configure(config.log_level)
+        for problem in variables.problems(os.environ):
+            log.warning(problem)
         cluster = None if given.no_cluster else auth.load(given.kubeconfig)
         asyncio.run(run_device_plugin(config, backend, node, cluster))
     except (ConfigError, AuthError, OSError) as error:
@@ -86,7 +92,8 @@ def _config(given: argparse.Namespace) -> DevicePluginConfig:
         config = replace(config, allocation=replace(config.allocation, cdi_folder=folder))
     if given.port is not None:
         config = replace(config, exporter=replace(config.exporter, port=given.port))
-    return check(config)
+    health = replace(config.health, xids=variables.applied(config.health.xids, os.environ))
+    return replace(check(config), health=health)
 
 
 def _node(given: argparse.Namespace) -> str:

@@ -7,9 +7,11 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from deviceplugin import deviceinfo
 from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC, Writer
+from deviceplugin.deviceinfo import DeviceInfoFiles
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory, Vendor
 from deviceplugin.resources.advertisements import Advertisement
@@ -21,21 +23,31 @@ _UVM: Final = "/dev/nvidia-uvm"
 
 def containers(settings: AllocationSettings, root: Path) -> "Containers":
     """Return the answers for these settings. ``root``: where the host's files are mounted."""
-    by_cdi = settings.device_list_strategy == "cdi-cri"
     others = (root / STATIC.relative_to("/"),)
-    writer = Writer(Path(settings.cdi_folder), others) if by_cdi else None
-    files = by_cdi or settings.device_list_strategy == "device-specs"
-    return Containers(ContainerAnswers(settings), writer, files=files)
+    writer = Writer(Path(settings.cdi_folder), others) if settings.by_cdi else None
+    files = settings.by_cdi or settings.gives_files
+    folder = settings.device_info_folder
+    infos = DeviceInfoFiles(Path(folder)) if folder else None
+    return Containers(ContainerAnswers(settings), writer, files=files, infos=infos)
 
 
 class Containers:
     """``writer``: None where devices do not reach containers by CDI.
 
     ``files``: whether containers get device files by our word, not by NVIDIA's runtime.
+    ``infos``: None where Multus is told nothing of PCI functions.
     """
 
-    def __init__(self, answers: ContainerAnswers, writer: Writer | None, *, files: bool) -> None:
+    def __init__(
+        self,
+        answers: ContainerAnswers,
+        writer: Writer | None,
+        *,
+        files: bool,
+        infos: DeviceInfoFiles | None = None,
+    ) -> None:
         self._answers = answers
+        self._infos = infos
         self._writer = writer
         self._inventory: Inventory | None = None
         self._logged: str | None = None
@@ -54,15 +66,18 @@ class Containers:
         if inventory != self._inventory or self.problem:
             self._inventory = inventory
             self._write()
+        if self._infos is not None:
+            self._infos.write(deviceinfo.files(inventory, advertisement))
         self._tell_no_uvm(inventory)
 
     def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
         """Return what a container gets. Raises ``AllocationRefused``, also without its spec."""
         answer = self._answers.give(resource, ids)
-        if self._writer is not None and answer.cdi:
+        names = (*answer.cdi, *_annotated(answer))
+        if self._writer is not None and names:
             if self.problem or self._writer.disturbed():
                 self._write()  # the disk may have room again, or another program changed a spec
-            self._writer.check(answer.cdi)
+            self._writer.check(names)
         return answer
 
     def _write(self) -> None:
@@ -100,3 +115,8 @@ class Containers:
                 _UVM,
             )
         self._no_uvm = lacking
+
+
+def _annotated(answer: ContainerAnswer) -> tuple[str, ...]:
+    """Return the CDI names in a container's annotations."""
+    return tuple(name for text in answer.annotations.values() for name in text.split(","))

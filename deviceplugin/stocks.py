@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from deviceplugin.allocation.pairs import PairScores
 from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
 from deviceplugin.model.inventory import Inventory, MigInstance
 from deviceplugin.resources import advertisements
@@ -29,14 +30,14 @@ Usable = Callable[[Advertised, AdvertisedDevice], bool]
 
 
 def stocks(
-    inventory: Inventory, found: Advertisement, usable: Usable, *, packed: bool = False
+    inventory: Inventory, found: Advertisement, usable: Usable, shares: SharePolicy = "distributed"
 ) -> list[IdStock]:
-    """Return a stock for each resource. ``packed``: shares fill one device after the other."""
+    """Return a stock for each resource. ``shares``: which device the next replica is of."""
     instances = dict(_instances(inventory))
     places = {one.uuid: name for name, one in instances.items()}
     slices = {name: _bits(one) for name, one in instances.items()}
     made = [_stock(each, places, slices, usable) for each in found.resources]
-    return [replace(stock, packed=True) for stock in made] if packed else made
+    return [replace(stock, shares=shares) for stock in made]
 
 
 def picker(inventory: Inventory) -> Picker:

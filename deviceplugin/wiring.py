@@ -20,6 +20,7 @@ Who listens to what, in the order in which they are called::
     Handshake.given_changes      InCluster.publish
     NodeObject                   NodePublisher, InCluster, Recutting, NodeSettings (node_changed)
     NodeSettings.choices         Handshake.answer_by, NodeState.refresh, Plugin.advertise
+    NodeSettings.ignored_xids    Monitor.ignore
     NodeSettings.problems        NodeEvents.configuration_problem
     Recutting.progress_changes   InCluster.publish, NodeEvents.layout_changed
 """
@@ -31,7 +32,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deviceplugin.allocation.settings import AllocationSettings
+from deviceplugin.allocation.settings import AllocationSettings, without_effect
 from deviceplugin.backends.backend import Backend
 from deviceplugin.backends.jointbackend import JointBackend
 from deviceplugin.cluster.allocationsnote import AllocationsNote
@@ -56,6 +57,7 @@ from deviceplugin.model.holdings import holders
 from deviceplugin.node import NodeState
 from deviceplugin.plugin import Plugin
 from deviceplugin.recutting import Recutting
+from deviceplugin.resources import settings as resourcesettings
 from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.serving import sockets
 from deviceplugin.serving.resource import SocketPlace
@@ -118,6 +120,10 @@ def parts(it: NodeBasis, client: KubeClient | None) -> NodeParts:
 
 def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
     config, metrics = it.config, it.metrics
+    for field, text in without_effect(config.allocation):
+        log.warning("allocation.%s: %s", field, text)
+    for field, text in resourcesettings.without_effect(config.resources):
+        log.warning("resources.%s: %s", field, text)
     kubelet = PodResources(config.kubelet.pod_resources)
     asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     handshake = Handshake(
@@ -125,7 +131,7 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
         containers(config.allocation, config.sources.root),
         kubelet,
         follows=watched is not None,
-        packed=config.allocation.shares == "packed",
+        shares=config.allocation.shares,
     )
     state = NodeState(config.resources, config.health, handshake)
     plugin = _plugin(it, state, asked, watched)
@@ -222,12 +228,13 @@ def _connect_settings(
 ) -> None:
     def apply(resources: ResourceSettings, allocation: AllocationSettings) -> None:
         answers = containers(allocation, config.sources.root)
-        made.handshake.answer_by(answers, packed=allocation.shares == "packed")
+        made.handshake.answer_by(answers, allocation.shares)
         made.state.refresh()
         made.plugin.advertise(resources)
 
     cluster.node.listen(settings.node_changed)
     settings.choices.listen(apply)
+    settings.ignored_xids.listen(made.state.monitor.ignore)
     settings.problems.listen(events.configuration_problem)
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    resource, ids ──► devices ──┬─► NVIDIA's GPUs   by the strategy: CDI names, variable,
+    resource, ids ──► devices ──┬─► NVIDIA's GPUs   by the strategies: CDI names, variable,
                                 │                   mounts, device files
                                 ├─► AMD's, NICs     CDI names, device files
                                 └─► shares          MPS pipes; memory limits
@@ -13,8 +13,13 @@ pod's own variables come after them (pkg/kubelet/kubelet_pods.go) and win: a use
 never overridden. Pure: the same ids always give the same answer.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from typing import Final
+
+import msgspec
 
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.specs import AMD, NVIDIA, RDMA, qualified, shared_files
@@ -25,6 +30,7 @@ from deviceplugin.resources.advertisements import (
     AdvertisedDevice,
     AdvertisedKind,
     Advertisement,
+    PciFunctions,
     SharingMode,
 )
 
@@ -33,6 +39,9 @@ VOLUMES: Final = "/var/run/nvidia-container-devices"  # nvidia-container-toolkit
 VOID: Final = "void"  # no GPU by this variable; it overrides an image's own "all"
 GPUS: Final = "MUSTER_GPUS"
 NICS: Final = "MUSTER_NICS"
+_NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]")
+_CDI_PLUGIN: Final = "muster-device-plugin"
+_DIGITS: Final = 16  # of a digest; a key has at most 63 characters after its prefix
 _MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root.go
 _SHM: Final = "/dev/shm"  # noqa: S108  # where CUDA looks for the daemon's shared memory
 
@@ -58,7 +67,7 @@ class ContainerAnswers:
             return ContainerAnswer()
         devices = sorted(found.asked(ids), key=list(found.devices).index)
         if found.kind is AdvertisedKind.NIC:
-            return self._nics(devices)
+            return self._functions(found, devices) if found.functions else self._nics(devices)
         if all(self._vendor(device) is Vendor.AMD for device in devices):
             return self._amd(devices)
         return self._nvidia(found, devices)
@@ -67,21 +76,16 @@ class ContainerAnswers:
 
     def _nvidia(self, found: Advertised, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
         names = tuple(dict.fromkeys(device.device for device in devices))
-        envs = {GPUS: ",".join(names)}
+        envs = {GPUS: ",".join(names), **self._settings.features}
         mounts: list[Mount] = []
-        files: tuple[DeviceFile, ...] = ()
-        cdi: tuple[str, ...] = ()
-        match self._settings.device_list_strategy:
-            case "cdi-cri":
-                cdi = tuple(qualified(NVIDIA, name) for name in names)
-            case "envvar":
-                envs[VISIBLE] = ",".join(names)
-            case "volume-mounts":
-                envs[VISIBLE] = VOLUMES
-                mounts += [Mount(f"{VOLUMES}/{name}", "/dev/null") for name in names]
-            case "device-specs":
-                envs[VISIBLE] = VOID
-                files = self._nvidia_files(devices)
+        strategies = self._settings.strategies
+        if "volume-mounts" in strategies:
+            envs[VISIBLE] = VOLUMES
+            mounts += [Mount(f"{VOLUMES}/{name}", "/dev/null") for name in names]
+        elif "envvar" in strategies:
+            envs[VISIBLE] = ",".join(names)
+        elif "device-specs" in strategies:
+            envs[VISIBLE] = VOID
         if found.sharing is SharingMode.MPS:
             envs["CUDA_MPS_PIPE_DIRECTORY"] = f"{_MPS}/{found.resource}/pipe"
             mounts += self._mps(found.resource)
@@ -91,7 +95,26 @@ class ContainerAnswers:
             file = self._settings.nccl_topology_file
             envs["NCCL_TOPO_FILE"] = file
             mounts.append(Mount(file, file))
-        return ContainerAnswer(envs=envs, mounts=tuple(mounts), files=files, cdi=cdi)
+        files = self._nvidia_files(devices) if self._settings.gives_files else ()
+        answer = ContainerAnswer(envs=envs, mounts=tuple(mounts), files=files)
+        return self._by_cdi(answer, [qualified(NVIDIA, name) for name in names])
+
+    def _by_cdi(self, answer: ContainerAnswer, names: Sequence[str]) -> ContainerAnswer:
+        """Return the answer with CDI names where a strategy has them.
+
+        The annotation's key is that of ``UpdateAnnotations`` (container-device-interface pkg/cdi),
+        with a digest of the names where NVIDIA's plugin has a random one, since a container has
+        one for each of its resources.
+        """
+        strategies = self._settings.strategies
+        if "cdi-cri" in strategies:
+            answer = replace(answer, cdi=tuple(names))
+        if "cdi-annotations" in strategies:
+            text = ",".join(names)
+            number = sha256(text.encode()).hexdigest()[:_DIGITS]
+            key = f"{self._settings.cdi_annotation_prefix}{_CDI_PLUGIN}_{number}"
+            answer = replace(answer, annotations={key: text})
+        return answer
 
     def _nvidia_files(self, devices: Iterable[AdvertisedDevice]) -> tuple[DeviceFile, ...]:
         paths = [path for device in devices for path in self._files_of(device)]
@@ -119,8 +142,10 @@ class ContainerAnswers:
     def _amd(self, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
         names = tuple(dict.fromkeys(device.device for device in devices))
         envs = {GPUS: ",".join(names)}
-        if self._settings.device_list_strategy == "cdi-cri":
-            return ContainerAnswer(envs=envs, cdi=tuple(qualified(AMD, name) for name in names))
+        if self._settings.by_cdi:
+            return self._by_cdi(
+                ContainerAnswer(envs=envs), [qualified(AMD, name) for name in names]
+            )
         paths = [path for device in devices for path in self._files_of(device)]
         shared = shared_files(self._inventory, Vendor.AMD)
         return ContainerAnswer(envs=envs, files=_files((*shared, *paths)))
@@ -131,14 +156,50 @@ class ContainerAnswers:
         envs = {NICS: ",".join(names)}
         if self._settings.nccl_hcas:
             envs["NCCL_IB_HCA"] = "=" + ",".join(names)  # "=": these and no longer names
-        if self._settings.device_list_strategy == "cdi-cri":
-            return ContainerAnswer(envs=envs, cdi=tuple(qualified(RDMA, name) for name in names))
+        if self._settings.by_cdi:
+            return self._by_cdi(
+                ContainerAnswer(envs=envs), [qualified(RDMA, name) for name in names]
+            )
         paths = [file for nic in self._inventory.nics if nic.name in names for file in nic.files]
         return ContainerAnswer(envs=envs, files=_files((*self._inventory.rdma_files, *paths)))
+
+    def _functions(self, found: Advertised, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
+        """Return the answer for PCI functions, with the variables of the SR-IOV plugin.
+
+        ``PCIDEVICE_<RESOURCE>`` lists the addresses, ``…_INFO`` is JSON about each
+        (k8snetworkplumbingwg/sriov-network-device-plugin pkg/resources/pool_stub.go, ``GetEnvs``).
+        """
+        functions = found.functions or PciFunctions()
+        answer = self._nics(devices) if functions.rdma else ContainerAnswer()
+        name = "PCIDEVICE_" + _NO_VARIABLE.sub("_", found.resource.upper())
+        info = {device.id: self._info(functions, device) for device in devices}
+        envs = {
+            name: ",".join(device.id for device in devices),
+            f"{name}_INFO": msgspec.json.encode(info).decode(),
+        }
+        return replace(answer, envs={**answer.envs, **envs})
+
+    def _info(
+        self, functions: PciFunctions, device: AdvertisedDevice
+    ) -> dict[str, Mapping[str, str]]:
+        info: dict[str, Mapping[str, str]] = {"generic": {"deviceID": device.id}}
+        extra = {**functions.extra.get("*", {}), **functions.extra.get(device.id, {})}
+        if extra:
+            info["extra"] = extra
+        if functions.rdma:
+            nics = [nic for nic in self._inventory.nics if nic.name == device.device]
+            files = [*self._inventory.rdma_files, *(f for nic in nics for f in nic.files)]
+            info["rdma"] = {_kind_of(file): file for file in files}
+        return info
 
     def _vendor(self, device: AdvertisedDevice) -> Vendor:
         found = (self._gpus[name].vendor for name in device.parents if name in self._gpus)
         return next(found, Vendor.NVIDIA)
+
+
+def _kind_of(file: str) -> str:
+    """Return "uverbs" of /dev/infiniband/uverbs0."""
+    return file.rpartition("/")[2].rstrip("0123456789")
 
 
 def _files(paths: Iterable[str]) -> tuple[DeviceFile, ...]:

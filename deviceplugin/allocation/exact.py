@@ -11,11 +11,13 @@ dynamic programming over what is left:
 Equivalent devices are interchangeable, so ``left`` and sets are not masks of devices but counts of
 equivalent devices per class, packed into one integer with a guard bit per class:
 ``left | guards - set`` keeps all guards exactly where the set is to be had. When the number does
-not come out even, one set is smaller. Ties: the better set, then the one that is nearest to the
-fewest others, then by index.
+not come out even, one set is smaller. Ties between partitions go as in go-gpuallocator, by the
+order of their sets; of a partition the best set is taken, then the one that is nearest to the
+fewest others, then by index. Classes are runs of devices here, since that order is by device.
 What was found out is kept for the next question, as it does not depend on what is available.
 """
 
+import heapq
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -38,10 +40,12 @@ class ExactChooser:
 
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs
-        self._guards = sum(1 << (_BITS * c + _BITS - 1) for c in range(len(pairs.classes)))
+        self._classes = _runs(pairs.classes)
+        self._guards = sum(1 << (_BITS * c + _BITS - 1) for c in range(len(self._classes)))
         self._shapes: dict[int, list[list[_Shape]]] = {}
+        self._firsts: dict[tuple[int, int, int], list[_Shape]] = {}
         self._best: dict[tuple[int, int], tuple[int, _Shape]] = {}
-        self._class_of = {i: c for c, members in enumerate(pairs.classes) for i in members}
+        self._class_of = {i: c for c, members in enumerate(self._classes) for i in members}
 
     def choose(self, available: Sequence[int], must: Sequence[int], size: int) -> tuple[int, ...]:
         """Return the best ``size`` indices of ``available``, ``must`` among them, sorted.
@@ -96,15 +100,13 @@ class ExactChooser:
             self._best[left, size] = score, _Shape(left, score)
             return self._best[left, size]
         first = ((left & -left).bit_length() - 1) // _BITS
-        sizes = {size, total % size} - {0}
         best: tuple[int, _Shape] | None = None
-        for each in sorted(sizes, reverse=True):
-            for shape in self._shapes_of(each)[first]:
-                if not self._within(shape.packed, left):
-                    continue
-                score = shape.score + self._value(left - shape.packed, size)
-                if best is None or score > best[0]:
-                    best = score, shape
+        for shape in self._firsts_of(first, size, total % size):
+            if not self._within(shape.packed, left):
+                continue
+            score = shape.score + self._value(left - shape.packed, size)
+            if best is None or score > best[0]:
+                best = score, shape
         if best is None:
             raise AssertionError("something is left, so some set holds its first device")
         self._best[left, size] = best
@@ -112,17 +114,36 @@ class ExactChooser:
 
     # --- sets by counts -------------------------------------------------------------------
 
+    def _firsts_of(self, first: int, size: int, rest: int) -> list[_Shape]:
+        """Return the sets of ``size`` or ``rest`` devices with the class ``first`` as their first.
+
+        They are in go-gpuallocator's order, by which it breaks ties between partitions
+        (``iterateGPUPartitions``): by their devices, where a smaller set is filled up with devices
+        after all others.
+        """
+        found = self._firsts.get((first, size, rest))
+        if found is None:
+            shapes = [self._shapes_of(each)[first] for each in (size, rest) if each]
+            found = [*heapq.merge(*shapes, key=lambda one: self._order(one.packed, size))]
+            self._firsts[first, size, rest] = found
+        return found
+
+    def _order(self, packed: int, size: int) -> list[int]:
+        """Return the class of each device of a set, and of those it is filled up with."""
+        order = [c for c, many in enumerate(self._counts(packed)) for _ in range(many)]
+        return order + [len(self._classes)] * (size - len(order))
+
     def _shapes_of(self, size: int) -> list[list[_Shape]]:
         """Return all sets of a size by the class of their first device, in order of index."""
         found = self._shapes.get(size)
         if found is None:
             found = self._shapes[size] = [
-                list(self._grow(first, size)) for first in range(len(self._pairs.classes))
+                list(self._grow(first, size)) for first in range(len(self._classes))
             ]
         return found
 
     def _grow(self, first: int, size: int) -> Iterator[_Shape]:
-        most = min(len(self._pairs.classes[first]), size)
+        most = min(len(self._classes[first]), size)
         for count in range(most, 0, -1):
             yield from self._fill(first, size - count, [(first, count)])
 
@@ -131,8 +152,8 @@ class ExactChooser:
         if not missing:
             yield _Shape(sum(many << (_BITS * c) for c, many in taken), self._score(taken))
             return
-        for following in range(last + 1, len(self._pairs.classes)):
-            most = min(len(self._pairs.classes[following]), missing)
+        for following in range(last + 1, len(self._classes)):
+            most = min(len(self._classes[following]), missing)
             for many in range(most, 0, -1):
                 yield from self._fill(following, missing - many, [*taken, (following, many)])
 
@@ -145,7 +166,7 @@ class ExactChooser:
 
     def _between(self, one: int, other: int) -> int:
         """Return the score of any pair of two classes, or of two members of one."""
-        mine, theirs = self._pairs.classes[one], self._pairs.classes[other]
+        mine, theirs = self._classes[one], self._classes[other]
         if one != other:
             return self._pairs.rows[mine[0]][theirs[0]]
         return self._pairs.rows[mine[0]][mine[1]] if len(mine) > 1 else 0
@@ -159,7 +180,7 @@ class ExactChooser:
         return ((whole | self._guards) - part) & self._guards == self._guards
 
     def _counts(self, packed: int) -> list[int]:
-        return [packed >> (_BITS * c) & _COUNT for c in range(len(self._pairs.classes))]
+        return [packed >> (_BITS * c) & _COUNT for c in range(len(self._classes))]
 
     def _total(self, packed: int) -> int:
         return sum(self._counts(packed))
@@ -188,3 +209,15 @@ class ExactChooser:
                 counts[self._class_of[device]] -= 1
                 chosen.append(device)
         return tuple(sorted(chosen))
+
+
+def _runs(classes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """Return the classes cut where another class's devices are in between, by index."""
+    runs: list[list[int]] = []
+    owner = {device: number for number, members in enumerate(classes) for device in members}
+    for device in sorted(owner):
+        if runs and owner[runs[-1][-1]] == owner[device]:
+            runs[-1].append(device)
+        else:
+            runs.append([device])
+    return tuple(map(tuple, runs))

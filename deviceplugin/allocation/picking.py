@@ -2,8 +2,9 @@
 
 ==========  =======================================================================
 whole       the best set by links and PCIe (``chooser``); NICs beside their GPUs
-replicas    spread: the device with most free first, others before the same again;
-            packed: the device with fewest free first
+replicas    distributed: the device with fewest replicas given, then the one with most free;
+            packed: the one with most given, then the one with fewest free;
+            spread: one of which the container has none, then the one with fewest given
 units       all from one device, the fullest that has enough
 MIG         the instance that blocks the fewest places of other profiles, highest first
 ==========  =======================================================================
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 
 from deviceplugin.allocation.chooser import DeviceChooser
 from deviceplugin.allocation.pairs import EMPTY, PairScores
+from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
 from deviceplugin.model.inventory import Gpu
 
@@ -45,17 +47,21 @@ class Picker:
         must: Sequence[OfferedId],
         size: int,
         near: Sequence[str] = (),
+        free: Sequence[OfferedId] | None = None,
     ) -> list[OfferedId]:
         """Return ``size`` offers, ``must`` first, the others of ``have``; fewer if there are.
 
         ``have`` and ``must`` have no id in common. ``near``: GPUs that NICs should be near to.
+        ``free``: the offers that no container has, ``have`` if not given; all others of the stock
+        count as given.
         """
         missing = size - len(must)
         if missing <= 0:
             return list(must)[:size]
         if len(have) <= missing:
             return [*must, *have]
-        return [*must, *self._pick(stock, have, must, missing, near)]
+        open_ = have if free is None else free
+        return [*must, *self._pick(stock, have, must, missing, near, open_)]
 
     def _pick(
         self,
@@ -64,6 +70,7 @@ class Picker:
         must: Sequence[OfferedId],
         missing: int,
         near: Sequence[str],
+        free: Sequence[OfferedId],
     ) -> list[OfferedId]:
         if stock.nics and near:
             return self._beside(have, must, missing, near)
@@ -73,7 +80,7 @@ class Picker:
             return self._least_spoiling(stock, have, missing)
         if stock.kind is IdKind.UNIT:
             return _from_one(have, must, missing)
-        return _packed(have, missing) if stock.packed else _spread(have, must, missing)
+        return _shares(stock, have, must, missing, free)
 
     def _best_set(
         self, stock: IdStock, have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int
@@ -154,6 +161,13 @@ def _near(between: Mapping[tuple[str, str], int], offer: OfferedId, gpu: str) ->
     return between.get((offer.parent, gpu), 0)
 
 
+def _by_name(have: Iterable[OfferedId]) -> dict[str, list[OfferedId]]:
+    found: dict[str, list[OfferedId]] = {}
+    for offer in have:
+        found.setdefault(offer.name, []).append(offer)
+    return found
+
+
 def _by_parent(have: Iterable[OfferedId]) -> dict[str, list[OfferedId]]:
     found: dict[str, list[OfferedId]] = {}
     for offer in have:
@@ -161,24 +175,47 @@ def _by_parent(have: Iterable[OfferedId]) -> dict[str, list[OfferedId]]:
     return found
 
 
-def _spread(have: Sequence[OfferedId], must: Sequence[OfferedId], missing: int) -> list[OfferedId]:
-    """Take shares of different devices, of the device with most free shares first."""
-    free = _by_parent(have)
-    mine = Counter(offer.parent for offer in must)
+def _shares(
+    stock: IdStock,
+    have: Sequence[OfferedId],
+    must: Sequence[OfferedId],
+    missing: int,
+    free: Sequence[OfferedId],
+) -> list[OfferedId]:
+    """Take shares one by one, by the stock's policy.
+
+    Source: NVIDIA/k8s-device-plugin internal/rm/allocate.go, ``greedyAlloc``. ``must`` counts as
+    given and as the container's own. Upstream leaves further ties to the order of a Go map.
+    """
+    given = _given(stock, free, must)
+    mine = Counter(offer.name for offer in must)
+    left = _by_name(have)
     chosen: list[OfferedId] = []
     for _ in range(missing):
-        parent = min(free, key=lambda each: (mine[each], -len(free[each])))
-        chosen.append(free[parent].pop(0))
-        mine[parent] += 1
-        if not free[parent]:
-            del free[parent]
+        name = min(left, key=lambda each: _rank(stock.shares, given[each], mine[each], left[each]))
+        chosen.append(left[name].pop(0))
+        mine[name] += 1
+        given[name] += 1
+        if not left[name]:
+            del left[name]
     return chosen
 
 
-def _packed(have: Sequence[OfferedId], missing: int) -> list[OfferedId]:
-    """Fill one device after the other, the fullest first."""
-    rows = sorted(_by_parent(have).values(), key=len)
-    return [offer for row in rows for offer in row][:missing]
+def _given(stock: IdStock, free: Sequence[OfferedId], must: Sequence[OfferedId]) -> Counter[str]:
+    """Return how many shares of each device are not free; those of ``must`` are not, either."""
+    own = {offer.id for offer in must}
+    given = Counter(offer.name for offer in stock.offers)
+    given.subtract(offer.name for offer in free if offer.id not in own)
+    return given
+
+
+def _rank(
+    policy: SharePolicy, given: int, mine: int, left: Sequence[OfferedId]
+) -> tuple[int, int, int]:
+    """Return a sort key: the least comes first."""
+    if policy == "packed":
+        return (-given, mine, len(left))
+    return (given, mine, -len(left)) if policy == "distributed" else (mine, given, -len(left))
 
 
 def _from_one(

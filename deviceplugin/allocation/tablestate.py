@@ -1,6 +1,7 @@
 """The state behind the table: pods, stocks, claims, and the reservations derived from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from deviceplugin.allocation.claims import Claims, ClaimStage, ContainerClaim
 from deviceplugin.allocation.pairs import EMPTY
@@ -137,14 +138,16 @@ class Book:
         no id in common.
         """
         kept = self.reservations()
+        theirs = counted(have, kept.others(stock.resource, uid))
+        pick = partial(self.picker.pick, stock, free=_without(have, theirs))
         near = self.gpus_of(near_to, kept.kept) if stock.nics else []
         names_of_must = Names(offer.name for offer in must)
         own = counted(have, kept.of(stock.resource, uid) - names_of_must)
-        chosen = self.picker.pick(stock, own, must, size, near)
+        chosen = pick(own, must, size, near)
         rest = _without(have, chosen)
         open_ = _without(rest, counted(rest, kept.others(stock.resource, uid)))
-        chosen = self.picker.pick(stock, open_, chosen, size, near)
-        return self.picker.pick(stock, _without(rest, chosen), chosen, size, near)
+        chosen = pick(open_, chosen, size, near)
+        return pick(_without(rest, chosen), chosen, size, near)
 
     def choose_for(self, pod: NodePod, stock: IdStock, have: list[OfferedId]) -> None:
         """Choose devices for a pod without a plan: all resources at once, so that they match.
@@ -175,7 +178,8 @@ class Book:
         number = missing(pod, stock.resource, len(held))
         mine = {resource: {pod.uid: names} for resource, names in chosen.items()}
         near = self.gpus_of(pod.uid, mine) if stock.nics else []
-        return self.picker.pick(stock, _without(have, counted(have, theirs)), (), number, near)
+        left = _without(have, counted(have, theirs))
+        return self.picker.pick(stock, left, (), number, near)
 
     def validate(self) -> None:
         """Raise ``AssertionError`` where claims or reservations contradict each other."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
+from deviceplugin.allocation.settings import SharePolicy
+
 
 class IdKind(Enum):
     """What one id of a resource stands for: how plans count it and how it is picked."""
@@ -42,8 +44,8 @@ class IdStock:
     offers: tuple[OfferedId, ...]
     #: whether these are NICs; else they are GPUs
     nics: bool = False
-    #: whether shares fill one device after the other; else they spread
-    packed: bool = False
+    #: which device the next share is of
+    shares: SharePolicy = "distributed"
     #: memory slices of each MIG instance, by name: one bit for each slice of its GPU
     slices: Mapping[str, int] = field(default_factory=dict)
     #: the offers by id

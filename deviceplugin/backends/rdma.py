@@ -31,6 +31,7 @@ _ACTIVE: Final = "4:"  # ib_port_state IB_PORT_ACTIVE, "4: ACTIVE"
 _RATE: Final = re.compile(r"([0-9.]+) Gb/sec")
 _DEV: Final = Path("/dev/infiniband")
 _CHAR_CLASSES: Final = ("infiniband_verbs", "infiniband_mad")
+_VIRTUAL: Final = "virtfn"
 _MANAGEMENT: Final = "issm"  # lets the holder manage the subnet: never given to containers
 
 
@@ -120,10 +121,30 @@ def _nic(name: str, folder: Path, place: PciPlace, files: tuple[str, ...]) -> Ni
         interfaces=tuple(pci.entries(device / "net")),
         files=files,
         virtual_of=physical.name if physical is not None else "",
+        virtual_number=_virtual_number(device, physical),
+        root_interface=next(iter(pci.entries(device / "physfn" / "net")), ""),
         vendor_id=pci.identity(device / "vendor"),
         device_id=pci.identity(device / "device"),
         driver=pci.driver(device),
     )
+
+
+def _virtual_number(device: Path, physical: Path | None) -> int:
+    """Return N of the link ``virtfnN`` of the physical function to this one; -1 without it."""
+    if physical is None:
+        return -1
+    own = pci.real(device)
+    numbers = (
+        (entry.removeprefix(_VIRTUAL), entry)
+        for entry in pci.entries(physical)
+        if entry.startswith(_VIRTUAL)
+    )
+    found = (
+        int(number)
+        for number, entry in numbers
+        if number.isdecimal() and pci.real(physical / entry) == own
+    )
+    return next(found, -1)
 
 
 def _is_software(folder: Path) -> bool:

@@ -1,8 +1,8 @@
 """Applies the configuration that the Node's label chooses (``nodeconfig``) while the plugin runs.
 
-Used of NVIDIA's file are resources, sharing, MIG strategy, the first known device list strategy,
-and the policy of shares. Two settings have no effect and are reported: Xids to ignore belong into
-the plugin's own configuration (``health.xids.ignore``), and ids are always UUIDs.
+Used of NVIDIA's file are resources, sharing, MIG strategy, device list strategies, device files
+beside them, the policy of shares, and Xids to ignore. What has no effect is reported; ids, for one,
+are always UUIDs.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Strategy
+from deviceplugin.allocation import settings
+from deviceplugin.allocation.settings import AllocationSettings, Strategy
 from deviceplugin.cluster.nodeconfig import ChosenConfiguration, NodeConfig
 from deviceplugin.listeners import Listeners
 from deviceplugin.resources.choice import LABEL
@@ -22,6 +23,9 @@ from deviceplugin.resources.settings import ResourceSettings
 from muster.kube import wire
 
 log = logging.getLogger(__name__)
+
+_COMMON: Final = frozenset({"gdrcopyEnabled", "gdsEnabled", "mofedEnabled"})
+"""Fields of ``flags``; the others are fields of ``flags.plugin``."""
 
 START_S: Final = 10.0  # for the Node, at the start: pods wait for devices meanwhile
 LOOK_S: Final = 30.0  # at the folder: a mounted ConfigMap takes a minute to change
@@ -38,6 +42,8 @@ class NodeSettings:
     choices: Listeners[[ResourceSettings, AllocationSettings]] = field(
         default_factory=Listeners, init=False
     )
+    #: called with the Xids that the chosen file ignores, when they have changed
+    ignored_xids: Listeners[[frozenset[int]]] = field(default_factory=Listeners, init=False)
     #: called with what is wrong with the configuration, once for each cause
     problems: Listeners[[str]] = field(default_factory=Listeners, init=False)
     _label: str | None = None
@@ -74,7 +80,8 @@ class NodeSettings:
         if self._label is None:
             return
         chosen = self.config.look(self._label)
-        problems = (*chosen.problems, *_without_effect(chosen))
+        made = allocation(self.own, chosen.taken)
+        problems = (*chosen.problems, *_without_effect(chosen, made))
         for problem in problems:
             if problem not in self._reported:
                 log.warning("configuration of the node", extra={"problem": problem})
@@ -83,27 +90,46 @@ class NodeSettings:
         before, self._last = self._last, chosen
         if before is None or before.taken != chosen.taken:
             log.info("configuration of the node", extra={"chosen": chosen.name or "the plugin's"})
-            self.choices.announce(chosen.taken.resources, allocation(self.own, chosen.taken))
+            self.choices.announce(chosen.taken.resources, made)
+        xids = frozenset(chosen.taken.ignored_xids)
+        if xids != (frozenset(before.taken.ignored_xids) if before else frozenset()):
+            self.ignored_xids.announce(xids)
         self._known.set()
 
 
-def _without_effect(chosen: ChosenConfiguration) -> Iterator[str]:
-    """Yield a line for each setting of a file that only the plugin's own configuration can have."""
-    if chosen.taken.ignored_xids:
-        yield (
-            f"{chosen.name}: health.ignoredXIDs: has no effect here; write them to "
-            "health.xids.ignore of the plugin's own configuration"
-        )
+def _without_effect(chosen: ChosenConfiguration, made: AllocationSettings) -> Iterator[str]:
+    """Yield a line for each setting of a file that changes nothing here.
+
+    ``made``: how containers get devices with this file.
+    """
+    if not chosen.name:
+        return
     if chosen.taken.ids == "index":
         yield f"{chosen.name}: flags.plugin.deviceIDStrategy: index has no effect: ids are UUIDs"
+    for name, text in settings.without_effect(made):
+        yield f"{chosen.name}: flags.{'' if name in _COMMON else 'plugin.'}{name}: {text}"
 
 
 def allocation(own: AllocationSettings, taken: AppliedFields) -> AllocationSettings:
-    """Return how containers get devices: by the file, else by the plugin's own settings."""
-    strategy: Strategy | None = "device-specs" if taken.specs and not taken.lists else None
-    strategy = strategy or next((each for each in STRATEGIES if each in taken.lists), None)
+    """Return how containers get devices: by the file, else by the plugin's own settings.
+
+    A file that asks for device files and names no strategy means NVIDIA's default beside them,
+    ``envvar``; where the plugin's own strategies are more than CDI names, it means those.
+    """
+    listed: Strategy | tuple[Strategy, ...] = taken.lists or own.device_list_strategy
+    if taken.specs and not taken.lists and own.by_cdi_alone:
+        listed = "envvar"
     return msgspec.structs.replace(
         own,
-        device_list_strategy=strategy or own.device_list_strategy,
+        device_list_strategy=listed,
+        pass_device_specs=_or(taken.specs, own.pass_device_specs),
+        cdi_annotation_prefix=taken.prefix or own.cdi_annotation_prefix,
+        gdrcopy_enabled=_or(taken.gdrcopy, own.gdrcopy_enabled),
+        gds_enabled=_or(taken.gds, own.gds_enabled),
+        mofed_enabled=_or(taken.mofed, own.mofed_enabled),
         shares=taken.policy or own.shares,
     )
+
+
+def _or(given: bool | None, own: bool) -> bool:  # noqa: FBT001  values, not switches
+    return own if given is None else given

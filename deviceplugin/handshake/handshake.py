@@ -29,6 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, assert_never
 
+from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.table import Table
 from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
 from deviceplugin.handshake.nodepods import node_pod
@@ -84,8 +85,8 @@ class Handshake:
     kubelet: KubeletListing
     #: whether pods are watched (``pods_changed``)
     follows: bool = True
-    #: shares fill one device after the other
-    packed: bool = False
+    #: which device the next share is of
+    shares: SharePolicy = "distributed"
     table: Table = field(default_factory=Table)
     #: called with each deviation that was not there before
     new_deviations: Listeners[[Deviation]] = field(default_factory=Listeners, init=False)
@@ -110,7 +111,7 @@ class Handshake:
         """Take in what the node has and which of it is usable."""
         new_picker = picker(inventory) if inventory != self._inventory else None
         self._inventory, self._advertisement = inventory, found
-        self.table.stock(stocks(inventory, found, usable, packed=self.packed), new_picker)
+        self.table.stock(stocks(inventory, found, usable, self.shares), new_picker)
         self.answers.see(inventory, found)
         resources = {each.resource for each in found.resources}
         if resources != self._resources:
@@ -120,9 +121,9 @@ class Handshake:
         self._recall()
         self._announce()
 
-    def answer_by(self, answers: AnswerMaker, *, packed: bool) -> None:
+    def answer_by(self, answers: AnswerMaker, shares: SharePolicy) -> None:
         """Answer containers, and choose shares, by these settings from now on."""
-        self.answers, self.packed = answers, packed
+        self.answers, self.shares = answers, shares
         if self._inventory is not None:
             answers.see(self._inventory, self._advertisement)
 

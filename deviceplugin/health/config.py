@@ -51,6 +51,8 @@ class Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     ignore: tuple[int, ...] = ()
     #: code → effect
     effects: dict[int, Effect] = {}
+    #: effect of all other codes; None: the catalogue's
+    others: Effect | None = None
 
     def overrides(self) -> dict[int, Effect]:
         """Return code → effect."""

@@ -31,7 +31,8 @@ class GpuWatch:
 
     def __init__(self, gpu: Gpu, config: HealthConfig, table: XidTable) -> None:
         self.gpu = gpu
-        self._table = table
+        #: what errors mean
+        self.table = table
         self._incidents = Incidents(config.recovery)
         self._heat = Heat(config.temperature, junction=gpu.vendor is Vendor.AMD)
         self._growth = Growth(config.ecc_growth)
@@ -53,7 +54,7 @@ class GpuWatch:
 
     def xid(self, error: Xid, now: float) -> None:
         """Take in an error that the driver reported."""
-        verdict = self._table.verdict(error.code)
+        verdict = self.table.verdict(error.code)
         if verdict.effect is Effect.NONE:
             return
         fatal = verdict.effect is Effect.UNHEALTHY

@@ -27,6 +27,7 @@ from deviceplugin.health.gpuwatch import GpuWatch
 from deviceplugin.health.nicwatch import NicWatch
 from deviceplugin.health.reports import Change, DeviceKind, DeviceStanding
 from deviceplugin.health.states import DeviceLife, HealthState, step
+from deviceplugin.health.xids import Effect
 from deviceplugin.model.inventory import Gpu, Inventory, Nic, Vendor
 from deviceplugin.model.signals import (
     BackendDown,
@@ -69,7 +70,7 @@ class Monitor:
 
     def __init__(self, config: HealthConfig) -> None:
         self._config = config
-        self._table = xids.load(config.xids.overrides())
+        self._table = xids.load(config.xids.overrides(), config.xids.others)
         self._gpus: dict[str, GpuWatch] = {}
         self._nics: dict[str, NicWatch] = {}
         self._owners: Mapping[str, str] = MappingProxyType({})
@@ -102,6 +103,14 @@ class Monitor:
             self._about(signal, self._forward(now))
         self._early.clear()  # signals about devices that are still unknown are dropped
         return self._judged(now)
+
+    def ignore(self, codes: Collection[int]) -> None:
+        """Ignore these Xids from now on, beside what the configuration says, and no others."""
+        own = self._config.xids
+        effects = {**own.overrides(), **dict.fromkeys(codes, Effect.NONE)}
+        self._table = xids.load(effects, own.others)
+        for watch in self._gpus.values():
+            watch.table = self._table
 
     def read(self, readings: Iterable[Reading], now: float) -> tuple[Change, ...]:
         """Take in readings; those of devices that are in no inventory are ignored."""

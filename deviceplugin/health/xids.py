@@ -63,6 +63,8 @@ class XidTable:
     means: Mapping[int, str]
     #: code → effect in place of the catalogue's
     overrides: Mapping[int, Effect] = field(default_factory=lambda: MappingProxyType({}))
+    #: effect of every code that is not in ``overrides``, in place of the catalogue's
+    others: Effect | None = None
 
     def verdict(self, code: int) -> XidVerdict:
         """Return what ``code`` means; an unknown code makes the GPU suspect.
@@ -71,16 +73,17 @@ class XidTable:
         concerns the whole GPU, whatever instance the error names.
         """
         action = self.actions.get(code, XidAction.LOOK_INTO)
-        effect = self.overrides.get(code, _EFFECTS[action])
+        effect = self.overrides.get(code, self.others or _EFFECTS[action])
         return XidVerdict(effect, self.means.get(code, ""), action is XidAction.RESTART_APP)
 
 
-def load(overrides: Mapping[int, Effect]) -> XidTable:
-    """Return the table that is shipped, with ``overrides``."""
+def load(overrides: Mapping[int, Effect], others: Effect | None = None) -> XidTable:
+    """Return the table that is shipped, with ``overrides``; ``others``: as in ``XidTable``."""
     data = resources.files("deviceplugin.health").joinpath("xids.yaml").read_bytes()
     groups = msgspec.yaml.decode(data, type=dict[XidAction, _Group])
     return XidTable(
         {code: action for action, group in groups.items() for code in group.codes},
         {code: text for group in groups.values() for code, text in group.means.items()},
         MappingProxyType(dict(overrides)),
+        others,
     )

@@ -5,8 +5,10 @@ profile ("+" written as "."), and all-balanced. Each kind of GPU has its own rul
 means seven instances on an H100 of 80 GB and four on an A100 of 40 GB.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from deviceplugin.mig.layouts import Layout, LayoutError, LayoutRule
@@ -16,6 +18,9 @@ from deviceplugin.model.inventory import Gpu, GpuMigProfile
 # mig-parted, deployments/systemd/config-default.yaml: by compute slices, tried in this order
 # (an A30 and an RTX PRO 6000 have no 3g).
 _BALANCED: Final = ({1: 2, 2: 1, 3: 1}, {1: 2, 2: 1})
+
+_EIGHTHS: Final = 8
+_MEMORY: Final = re.compile(r"\.(\d{1,6})gb", re.ASCII)  # "1g.10gb+me"
 
 
 def layouts(gpus: Iterable[Gpu]) -> dict[str, Layout]:
@@ -54,9 +59,32 @@ def _balanced(profiles: Sequence[GpuMigProfile]) -> Mapping[str, int]:
         if not by_slices.keys() <= plain.keys():
             continue
         counts = {plain[slices].name: count for slices, count in by_slices.items()}
-        if not plain[1].starts or _fits(profiles, counts):
+        if _fits([*_with_places(profiles)], counts):
             return counts
     return {}
+
+
+def _with_places(profiles: Sequence[GpuMigProfile]) -> Iterator[GpuMigProfile]:
+    """Yield the profiles with places where the driver reports none yet.
+
+    An instance's memory is its name's, in eighths of the largest one's; it starts at multiples of
+    its own size. Every place that NVIDIA documents is found so (MIG User Guide, "Supported MIG
+    Profiles"), counted in eighths.
+    """
+    total = max((_gigabytes(profile) for profile in profiles), default=0)
+    for profile in profiles:
+        size = round(_EIGHTHS * _gigabytes(profile) / total) if total else 0
+        if profile.starts or not size:
+            yield profile
+        else:
+            starts = range(0, _EIGHTHS - size + 1, size)
+            many = profile.most or len(starts)
+            yield replace(profile, starts=tuple(starts[:many]), size=size)
+
+
+def _gigabytes(profile: GpuMigProfile) -> int:
+    found = _MEMORY.search(profile.name)
+    return int(found[1]) if found else 0
 
 
 def _plain(profiles: Sequence[GpuMigProfile]) -> dict[int, GpuMigProfile]:

@@ -108,6 +108,14 @@ class NvlinkFabric:
 
 
 @dataclass(frozen=True, slots=True)
+class VgpuHost:
+    """The driver of the hypervisor that a vGPU is of; empty where it is not known."""
+
+    version: str = ""
+    branch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """One GPU of the node."""
 
@@ -133,6 +141,8 @@ class Gpu:
     files: tuple[str, ...] = ()
     #: PCI device and vendor, as mig-parted's device-filter writes them ("0x233010DE")
     device_id: str = ""
+    #: None where it is no vGPU
+    vgpu: VgpuHost | None = None
     #: compute and memory partition of an AMD GPU ("spx_nps1", "cpx_nps4"); empty: not known
     partition: str = ""
 
@@ -168,6 +178,10 @@ class Nic:
     files: tuple[str, ...] = ()
     #: PCI address of the physical function, for a virtual one
     virtual_of: str = ""
+    #: its number among the virtual functions of the physical one; -1: it is not virtual
+    virtual_number: int = -1
+    #: network interface of the physical function, for a virtual one
+    root_interface: str = ""
     #: PCI vendor, four lower-case hex digits ("15b3"), as pools of RDMA devices select them
     vendor_id: str = ""
     #: PCI device ("1021")

@@ -11,9 +11,10 @@ Where this differs, on purpose:
 * ``nvidia.com/gpu.clique`` is left out for Hopper GPUs that are not on a Grace board: an H100
   says COMPLETED without being in an NVLink domain that spans nodes (meta-pytorch/torchcomms#1315).
 * Fabric ids that are all zeros are none.
+* Sharing is that of the devices which the labels speak of, since a rule may share some of a node's.
 * ``nvidia.com/gfd.timestamp`` is the time of the last change, so that nothing is written when
   nothing has changed.
-* ``nvidia.com/vgpu.*`` and ``nvidia.com/gpu.imex-domain`` are not written.
+* ``nvidia.com/gpu.imex-domain`` is not written.
 """
 
 import re
@@ -50,20 +51,21 @@ _FAMILIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SharedResource:
-    """How a resource is shared out: so many ``replicas`` a device, under another name or not."""
+class SharedDevice:
+    """How one GPU or MIG instance is shared: its ``replicas``, and the resource they are under."""
 
-    replicas: int = 1
-    renamed: bool = False
+    replicas: int
+    resource: str
 
 
 @dataclass(frozen=True, slots=True)
 class LabelFacts:
-    """What labels say beside the inventory: MIG strategy, and sharing by resource name."""
+    """What labels say beside the inventory: MIG strategy, and which devices are shared."""
 
     strategy: MigStrategy = "none"
     kind: SharingKind = "none"
-    shared: Mapping[str, SharedResource] = field(default_factory=lambda: MappingProxyType({}))
+    #: UUIDs of GPUs and MIG instances that are shown as replicas → how
+    shared: Mapping[str, SharedDevice] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def labels(inventory: Inventory, offer: LabelFacts) -> dict[str, str]:
@@ -78,6 +80,7 @@ def labels(inventory: Inventory, offer: LabelFacts) -> dict[str, str]:
         PREFIX + "mps.capable": _flag(offer.kind == "mps" and not any(map(_is_cut, gpus))),
         **_versions(inventory),
         **_clique(gpus),
+        **_vgpu(gpus),
         **_whole(gpus, offer),
         **_mig(gpus, offer),
         **_models(gpus),
@@ -158,6 +161,20 @@ def _clique(gpus: Sequence[Gpu]) -> dict[str, str]:
     return {PREFIX + "gpu.clique": domain} if domain else {}
 
 
+# --- vGPUs --------------------------------------------------------------------------------
+
+
+def _vgpu(gpus: Iterable[Gpu]) -> dict[str, str]:
+    """Return the labels of a node with vGPUs; the last one's host counts, as upstream has it."""
+    hosts = [gpu.vgpu for gpu in gpus if gpu.vgpu is not None]
+    if not hosts:
+        return {}
+    named = {"version": hosts[-1].version, "branch": hosts[-1].branch}
+    return {PREFIX + "vgpu.present": "true"} | {
+        f"{PREFIX}vgpu.host-driver-{key}": sanitised(value) for key, value in named.items() if value
+    }
+
+
 # --- whole GPUs ---------------------------------------------------------------------------
 
 
@@ -169,20 +186,31 @@ def _whole(gpus: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     cut = all(map(_is_cut, alike))
     gpu = next((gpu for gpu in alike if not _is_cut(gpu)), alike[0])
     return {
-        **_shared(GPU, offer, (gpu.model,), count, shares=not cut),
+        **_shared(GPU, offer, (gpu.model,), count, () if cut else _uuids(alike)),
         **({f"{GPU}.memory": str(gpu.memory_mib)} if gpu.memory_mib else {}),
         **_architecture(gpu),
     }
 
 
+def _uuids(gpus: Iterable[Gpu]) -> tuple[str, ...]:
+    """Return the GPUs that are not cut."""
+    return tuple(gpu.uuid for gpu in gpus if not _is_cut(gpu))
+
+
 def _shared(
-    resource: str, offer: LabelFacts, parts: tuple[str, ...], count: int, *, shares: bool = True
+    resource: str, offer: LabelFacts, parts: tuple[str, ...], count: int, devices: Sequence[str]
 ) -> dict[str, str]:
-    """Return product, count, replicas and strategy. GPUs that are cut share nothing whole."""
-    shared = offer.shared.get(resource, SharedResource())
-    replicas = shared.replicas if shares else 0
+    """Return product, count, replicas and strategy.
+
+    ``devices``: UUIDs of what the labels speak of; none where GPUs are cut, which share nothing
+    whole. A rule may share some devices only (upstream shares all or none). The labels promise what
+    each of them has: they say shared where all are, with the fewest replicas of any.
+    """
+    shared = [offer.shared[uuid] for uuid in devices if uuid in offer.shared]
+    all_shared = 0 < len(shared) == len(devices)
+    replicas = min(each.replicas for each in shared) if all_shared else min(1, len(devices))
     words = [sanitised(part) for part in parts]
-    if replicas > 1 and not shared.renamed:
+    if replicas > 1 and any(each.resource == resource for each in shared):
         words.append("SHARED")
     return {
         f"{resource}.product": "-".join(words),
@@ -224,9 +252,9 @@ def _mig(gpus: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
 
 def _mixed(cut: Sequence[Gpu], offer: LabelFacts) -> dict[str, str]:
     found: dict[str, str] = {}
-    for profile, (gpu, instance, count) in _profiles(cut).items():
+    for profile, (gpu, instances) in _profiles(cut).items():
         resource = f"{PREFIX}mig-{profile.replace('+', '.')}"
-        found |= _instances(resource, offer, gpu, instance, count)
+        found |= _instances(resource, offer, gpu, instances)
     return found
 
 
@@ -236,31 +264,37 @@ def _single(gpus: Sequence[Gpu], cut: Sequence[Gpu], offer: LabelFacts) -> dict[
     empty = any(gpu.mig is not None and not gpu.mig.instances for gpu in cut)
     if empty or len(cut) < len(gpus) or len(profiles) != 1:
         invalid = f"{product(cut[0])}-MIG-INVALID"
-        return {f"{GPU}.product": invalid} | {
+        return {f"{GPU}.product": invalid, f"{GPU}.sharing-strategy": ""} | {
             f"{GPU}.{key}": "0" for key in ("count", "replicas", "memory")
         }
-    gpu, instance, count = next(iter(profiles.values()))
-    return _instances(GPU, offer, gpu, instance, count)
+    gpu, instances = next(iter(profiles.values()))
+    return _instances(GPU, offer, gpu, instances)
 
 
-def _profiles(cut: Iterable[Gpu]) -> dict[str, tuple[Gpu, MigInstance, int]]:
-    """Return the instances by profile: a GPU and an instance of it, and how many there are."""
-    found: dict[str, tuple[Gpu, MigInstance, int]] = {}
+def _profiles(cut: Iterable[Gpu]) -> dict[str, tuple[Gpu, list[MigInstance]]]:
+    """Return the instances by profile, with the GPU of the first one."""
+    found: dict[str, tuple[Gpu, list[MigInstance]]] = {}
     for gpu in cut:
         for instance in gpu.mig.instances if gpu.mig else ():
-            before = found.get(instance.profile, (gpu, instance, 0))
-            found[instance.profile] = (before[0], before[1], before[2] + 1)
+            found.setdefault(instance.profile, (gpu, []))[1].append(instance)
     return found
 
 
 def _instances(
-    resource: str, offer: LabelFacts, gpu: Gpu, instance: MigInstance, count: int
+    resource: str, offer: LabelFacts, gpu: Gpu, instances: Sequence[MigInstance]
 ) -> dict[str, str]:
+    instance = instances[0]
     profile = instance.profile.replace("+", ".")
     slices = _SLICES.match(profile)
     of_gpu = slices[1] if slices else str(instance.compute_slices)
     return {
-        **_shared(resource, offer, (gpu.model, "MIG", profile), count),
+        **_shared(
+            resource,
+            offer,
+            (gpu.model, "MIG", profile),
+            len(instances),
+            [each.uuid for each in instances],
+        ),
         f"{resource}.memory": str(instance.memory_mib),
         f"{resource}.multiprocessors": str(instance.multiprocessors),
         f"{resource}.slices.gi": of_gpu,

@@ -26,7 +26,6 @@ from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication import gfd, nodetopology
 from deviceplugin.publication.levels import LevelSources, level_labels
 from deviceplugin.publication.nodepatch import NodeMetadata
-from deviceplugin.resources import names
 from deviceplugin.resources.advertisements import Advertisement, SharingMode
 from deviceplugin.resources.advertising import resource_of, shares_of
 from deviceplugin.resources.settings import ResourceSettings
@@ -118,19 +117,23 @@ def node_content(
 
 
 def _labels(known: KnownDevices) -> dict[str, str]:
-    return gfd.labels(known.inventory, offer(known.settings))
+    return gfd.labels(known.inventory, facts(known.settings, known.advertisement))
 
 
-def offer(settings: ResourceSettings) -> gfd.LabelFacts:
-    """Return the facts for labels of MIG and sharing; the first rule of a resource counts."""
+def facts(settings: ResourceSettings, advertisement: Advertisement) -> gfd.LabelFacts:
+    """Return the facts for labels of MIG and sharing, from what is advertised."""
     chosen = way(settings.sharing)
     if chosen is None:
         return gfd.LabelFacts(settings.mig_strategy)
-    shared: dict[str, gfd.SharedResource] = {}
-    for rule in chosen.settings.resources:
-        name = names.full(rule.name)
-        shared.setdefault(name, gfd.SharedResource(rule.replicas, chosen.name_of(rule) != name))
     kind: gfd.SharingKind = "mps" if chosen.sharing is SharingMode.MPS else "time-slicing"
+    replicas = shares_of(advertisement)
+    shared = {
+        device.device: gfd.SharedDevice(replicas[device.device], each.resource)
+        for each in advertisement.resources
+        if each.sharing is chosen.sharing
+        for device in each.devices
+        if device.share is not None
+    }
     return gfd.LabelFacts(settings.mig_strategy, kind, MappingProxyType(shared))
 
 

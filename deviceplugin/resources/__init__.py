@@ -11,5 +11,6 @@
 ``rdma``            pools of NICs: shared by many containers, or a NIC to one container
 ``settings``        the section of the plugin's configuration about resources
 ``sharing``         replicas of devices: time slices and MPS
+``sriov``           pools of PCI functions, as the SR-IOV network device plugin has them
 ``wholedevices``    devices before they are shared
 """

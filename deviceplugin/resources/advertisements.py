@@ -12,7 +12,7 @@ all of its instances, replicas and memory units are sick.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
@@ -59,6 +59,16 @@ class AdvertisedDevice:
     share: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PciFunctions:
+    """What containers get with functions whose ids are PCI addresses."""
+
+    #: whether they get the RDMA device files
+    rdma: bool = False
+    #: PCI address, or "*" for all → additional values
+    extra: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+
+
 @dataclass(frozen=True)
 class Advertised:
     """One resource that the kubelet is shown."""
@@ -77,6 +87,8 @@ class Advertised:
     unit_mib: int = 0
     #: whether a sharing rule has given it another name
     renamed: bool = False
+    #: what containers are told of PCI functions; None where ids are no PCI addresses
+    functions: "PciFunctions | None" = None
 
     @cached_property
     def by_id(self) -> Mapping[str, AdvertisedDevice]:

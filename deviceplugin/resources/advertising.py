@@ -4,7 +4,7 @@
 
     whole.groups ──► memory.sliced ──► sharing.shared ──┐
     (MIG strategy)   (GPUs as units)   (replicas)       ├─► one resource per name ──► checked
-    rdma.pools ─────────────────────────────────────────┘
+    sriov.pools ──► rdma.pools ─────────────────────────┘
 
 A device takes one way only: the next step does not see what a step has taken.
 """
@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources import memory, rdma, sharing, wholedevices
+from deviceplugin.resources import memory, rdma, sharing, sriov, wholedevices
 from deviceplugin.resources.advertisements import (
     LONGEST_ID,
     MOST_IDS,
@@ -32,11 +32,18 @@ def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement
     groups, odd = wholedevices.groups(inventory, settings)
     left, units, unsliced = memory.sliced(groups, settings.memory)
     shared, unshared = sharing.shared(left, settings.sharing)
-    pools, unpooled = rdma.pools(inventory, settings.rdma)
+    functions = sriov.pools(inventory, settings.sriov_pools)
+    pools, unpooled = rdma.pools(_without(inventory, functions), settings.nic_pools)
     problems = [*odd, *unsliced, *unshared, *unpooled]
-    merged = _merged([*shared, *units, *pools], problems)
+    merged = _merged([*shared, *units, *functions, *pools], problems)
     found = tuple(each for each in merged if _presentable(each, problems))
     return Advertisement(tuple(sorted(found, key=lambda each: each.resource)), tuple(problems))
+
+
+def _without(inventory: Inventory, found: Iterable[Advertised]) -> Inventory:
+    """Return the inventory without the NICs that are taken already."""
+    taken = {device.device for each in found for device in each.devices}
+    return replace(inventory, nics=tuple(n for n in inventory.nics if n.name not in taken))
 
 
 def _merged(found: Iterable[Advertised], problems: list[AdvertisementProblem]) -> list[Advertised]:

@@ -2,7 +2,8 @@
 
 Source: NVIDIA/k8s-device-plugin api/config/v1 and README ("As a configuration file", "Shared
 Access to GPUs"). All fields of that file are accepted, and no others, so that operators can keep
-their file. Each field without effect is reported with the reason.
+their file; fields that are null count as left out. Each field without effect is reported with
+the reason.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from deviceplugin.resources.settings import (
 )
 
 ListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
+Policy = Literal["distributed", "spread", "packed"]
 Word = bool | int | float | str | None
 
 
@@ -33,8 +35,8 @@ class PluginFlags(SharingStruct, frozen=True):
     device_id_strategy: Literal["uuid", "index"] | None = msgspec.field(
         name="deviceIDStrategy", default=None
     )
-    shared_devices_allocation_policy: Literal["distributed", "packed"] | None = None
-    cdi_annotation_prefix: Word = None
+    shared_devices_allocation_policy: Policy | None = None
+    cdi_annotation_prefix: str | None = None
     nvidia_ctk_path: Word = msgspec.field(name="nvidiaCTKPath", default=None)
     nvidia_cdi_hook_path: Word = msgspec.field(name="nvidiaCDIHookPath", default=None)
     container_driver_root: Word = None
@@ -50,9 +52,9 @@ class Flags(SharingStruct, frozen=True):
     mps_root: Word = None
     nvidia_driver_root: Word = None
     nvidia_dev_root: Word = None
-    gdrcopy_enabled: Word = None
-    gds_enabled: Word = None
-    mofed_enabled: Word = None
+    gdrcopy_enabled: bool | None = None
+    gds_enabled: bool | None = None
+    mofed_enabled: bool | None = None
     use_node_feature_api: Word = msgspec.field(name="useNodeFeatureAPI", default=None)
     device_discovery_strategy: Word = None
     plugin: PluginFlags = PluginFlags()
@@ -105,7 +107,8 @@ class NvidiaHealth(SharingStruct, frozen=True):
 class NvidiaConfig(SharingStruct, frozen=True):
     """The whole configuration file."""
 
-    version: Literal["v1"]
+    #: missing and empty mean v1 (api/config/v1/config.go, ``parseConfigFrom``)
+    version: Literal["v1", ""] = "v1"
     flags: Flags = Flags()
     resources: Patterns | None = None
     sharing: NvidiaSharing = NvidiaSharing()
@@ -128,8 +131,13 @@ class AppliedFields:
     #: passDeviceSpecs
     specs: bool | None = None
     #: sharedDevicesAllocationPolicy
-    policy: Literal["distributed", "packed"] | None = None
-    #: Xids to ignore, which the plugin's own configuration must name
+    policy: Policy | None = None
+    #: cdiAnnotationPrefix
+    prefix: str | None = None
+    gdrcopy: bool | None = None
+    gds: bool | None = None
+    mofed: bool | None = None
+    #: Xids to ignore, beside those of the plugin's own configuration
     ignored_xids: tuple[int, ...] = ()
     #: a line for each field without effect, with the reason
     ignored: tuple[str, ...] = ()
@@ -151,6 +159,10 @@ def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> AppliedF
         ids=plugin.device_id_strategy,
         specs=plugin.pass_device_specs,
         policy=plugin.shared_devices_allocation_policy,
+        prefix=plugin.cdi_annotation_prefix,
+        gdrcopy=flags.gdrcopy_enabled,
+        gds=flags.gds_enabled,
+        mofed=flags.mofed_enabled,
         ignored_xids=config.health.ignored_xids if config.health else (),
         ignored=tuple(_ignored(config)),
     )
@@ -183,12 +195,8 @@ _WHY: Final[Mapping[str, str]] = MappingProxyType(
         "flags.mpsRoot": "the configuration of Muster's plugin says where MPS is",
         "flags.nvidiaDriverRoot": "the configuration of Muster's plugin says where the driver is",
         "flags.nvidiaDevRoot": "the configuration of Muster's plugin says where the driver is",
-        "flags.gdrcopyEnabled": "set NVIDIA_GDRCOPY in the container",
-        "flags.gdsEnabled": "set NVIDIA_GDS in the container",
-        "flags.mofedEnabled": "RDMA devices are resources of their own",
         "flags.useNodeFeatureAPI": "labels are written to the Node",
         "flags.deviceDiscoveryStrategy": "the backends of Muster's plugin find devices",
-        "flags.plugin.cdiAnnotationPrefix": "CDI names go to the runtime as fields",
         "flags.plugin.nvidiaCTKPath": "Muster's plugin writes CDI specs itself",
         "flags.plugin.nvidiaCDIHookPath": "Muster's plugin writes CDI specs itself",
         "flags.plugin.containerDriverRoot": "Muster's plugin writes CDI specs itself",

@@ -26,7 +26,7 @@ from deviceplugin.resources.advertisements import (
 )
 from deviceplugin.resources.settings import NicPool, Selectors
 
-_LINK_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+LINK_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {"Ethernet": "ether", "InfiniBand": "infiniband"}
 )
 """sysfs' link_layer → what netlink calls the interface, as the selectors do."""
@@ -82,7 +82,7 @@ def _selected(pool: NicPool, nic: Nic) -> bool:
 
 def matches(selectors: Selectors, nic: Nic) -> bool:
     """Return whether a NIC matches one value of every selector that is set."""
-    links = [_LINK_TYPES.get(port.link_layer, "") for port in nic.ports]
+    links = [LINK_TYPES.get(port.link_layer, "") for port in nic.ports]
     rules: tuple[tuple[tuple[str, ...], Sequence[str]], ...] = (
         (selectors.vendors, [nic.vendor_id]),
         (selectors.device_ids, [nic.device_id]),

@@ -5,7 +5,7 @@ Field names are those of plugins that operators know: ``sharing`` as in NVIDIA's
 Mellanox/k8s-rdma-shared-dev-plugin. ``problems`` names each value that is not allowed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -109,6 +109,66 @@ class NicPool(SharingStruct, frozen=True):
         return f"{self.resource_prefix}/{self.resource_name}"
 
 
+class RdmaFile(SharingStruct, frozen=True):
+    """The whole file of Mellanox/k8s-rdma-shared-dev-plugin."""
+
+    config_list: tuple[NicPool, ...] = ()
+    #: seconds between two looks at the devices; has no effect, as changes are seen at once
+    periodic_update_interval: int | None = None
+
+
+class SriovSelectors(SharingStruct, frozen=True):
+    """Which functions are in an SR-IOV pool: one must match every selector that is set.
+
+    Field names are those of k8snetworkplumbingwg/sriov-network-device-plugin (pkg/types).
+    """
+
+    vendors: tuple[Hex4, ...] = ()
+    devices: tuple[Hex4, ...] = ()
+    drivers: tuple[str, ...] = ()
+    pci_addresses: tuple[str, ...] = ()
+    #: names of interfaces of physical functions, or regular expressions; "#1-3,5" behind one means
+    #: those virtual functions of it
+    pf_names: tuple[str, ...] = ()
+    #: PCI addresses of physical functions, in the same form
+    root_devices: tuple[str, ...] = ()
+    link_types: tuple[Literal["ether", "infiniband"], ...] = ()
+    #: whether containers get the RDMA device files
+    is_rdma: bool = False
+
+
+class SriovPool(SharingStruct, frozen=True):
+    """A resource of PCI functions, each for one container, with ids that are PCI addresses."""
+
+    resource_name: str
+    #: upstream's default (the flag ``--resource-prefix``)
+    resource_prefix: str = "intel.com"
+    device_type: Literal["netDevice"] = "netDevice"
+    #: whether the kubelet is shown no NUMA nodes
+    exclude_topology: bool = False
+    #: PCI address, or "*" for all → what is added to ``PCIDEVICE_…_INFO``
+    additional_info: dict[str, dict[str, str]] = {}
+    #: one set of selectors, or several, of which a function matches one
+    selectors: SriovSelectors | tuple[SriovSelectors, ...] = SriovSelectors()
+
+    @property
+    def resource(self) -> str:
+        """Return the full name."""
+        return f"{self.resource_prefix}/{self.resource_name}"
+
+    @property
+    def alternatives(self) -> tuple[SriovSelectors, ...]:
+        """Return the sets of selectors."""
+        found = self.selectors
+        return (found,) if isinstance(found, SriovSelectors) else found
+
+
+class SriovFile(SharingStruct, frozen=True):
+    """The whole file of k8snetworkplumbingwg/sriov-network-device-plugin."""
+
+    resource_list: tuple[SriovPool, ...] = ()
+
+
 class ResourceSettings(SharingStruct, frozen=True):
     """The section ``resources``."""
 
@@ -117,7 +177,20 @@ class ResourceSettings(SharingStruct, frozen=True):
     amd_naming: Literal["single", "mixed"] = "single"
     sharing: SharingWays = SharingWays()
     memory: tuple[MemorySlices, ...] = ()
-    rdma: tuple[NicPool, ...] = ()
+    #: pools of NICs, or the RDMA plugin's whole file
+    rdma: tuple[NicPool, ...] | RdmaFile = ()
+    #: pools of PCI functions, or the SR-IOV plugin's whole file
+    sriov: tuple[SriovPool, ...] | SriovFile = ()
+
+    @property
+    def nic_pools(self) -> tuple[NicPool, ...]:
+        """Return the pools of ``rdma``."""
+        return self.rdma.config_list if isinstance(self.rdma, RdmaFile) else self.rdma
+
+    @property
+    def sriov_pools(self) -> tuple[SriovPool, ...]:
+        """Return the pools of ``sriov``."""
+        return self.sriov.resource_list if isinstance(self.sriov, SriovFile) else self.sriov
 
 
 # --- what is not allowed ------------------------------------------------------------------
@@ -132,9 +205,24 @@ def problems(settings: ResourceSettings) -> Iterator[str]:
     yield from _of_sharing("sharing.mps", ways.mps)
     for index, memory in enumerate(settings.memory):
         yield from _named(f"memory[{index}].resource", memory.resource)
-    for index, pool in enumerate(settings.rdma):
-        yield from _named(f"rdma[{index}].resourceName", pool.resource)
-    yield from _twice("rdma: resourceName", [pool.resource for pool in settings.rdma])
+    yield from _of_pools("rdma", settings.nic_pools)
+    yield from _of_pools("sriov", settings.sriov_pools)
+
+
+def _of_pools(where: str, pools: Sequence[NicPool | SriovPool]) -> Iterator[str]:
+    for index, pool in enumerate(pools):
+        yield from _named(f"{where}[{index}].resourceName", pool.resource)
+    yield from _twice(f"{where}: resourceName", [pool.resource for pool in pools])
+
+
+def without_effect(settings: ResourceSettings) -> Iterator[tuple[str, str]]:
+    """Yield each field that is set and changes nothing, and why."""
+    rdma = settings.rdma
+    if isinstance(rdma, RdmaFile) and rdma.periodic_update_interval is not None:
+        yield (
+            "rdma.periodicUpdateInterval",
+            "has no effect: changes of devices are seen at once; leave it out",
+        )
 
 
 def _of_sharing(where: str, sharing: SharingSettings | None) -> Iterator[str]:

@@ -15,5 +15,6 @@
 ``profiles``      names of MIG profiles, from what a GPU reports of itself
 ``readings``      from NVML's measurements to readings
 ``sysfs``         facts of GPUs from /sys, /proc and /dev
+``vgpu``          the hypervisor's driver, as a vGPU's PCI configuration space reports it
 ``wire``          messages between the plugin and the child process: msgpack in frames
 """

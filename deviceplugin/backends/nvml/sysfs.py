@@ -5,7 +5,8 @@ from typing import Final
 
 from deviceplugin.backends import pci
 from deviceplugin.backends.nvml.inventory import Surroundings
-from deviceplugin.model.inventory import PciPlace
+from deviceplugin.backends.nvml.vgpu import host_of
+from deviceplugin.model.inventory import PciPlace, VgpuHost
 
 _SHARED_FILES: Final = (
     "/dev/nvidiactl",
@@ -23,6 +24,7 @@ def surroundings(root: Path) -> Surroundings:
         place=lambda address: place(root, address),
         pci_class=lambda address: pci.text(root / _PCI / address / "class"),
         mig_files=lambda minor, gpu, compute: _mig_files(root, minor, gpu, compute),
+        vgpu=lambda address: _vgpu(root / _PCI / address),
         machine=pci.text(root / "sys/class/dmi/id/product_name"),
         gpu_files=tuple(file for file in _SHARED_FILES if (root / file[1:]).exists()),
     )
@@ -31,6 +33,14 @@ def surroundings(root: Path) -> Surroundings:
 def place(root: Path, address: str) -> PciPlace:
     """Return where a PCI device sits; without a path where sysfs does not show it."""
     return pci.place(root / _PCI / address) or PciPlace(address)
+
+
+def _vgpu(device: Path) -> VgpuHost | None:
+    """Return the host of a vGPU; None where it is none, or may not be read."""
+    try:
+        return host_of((device / "config").read_bytes())
+    except OSError:
+        return None
 
 
 def bound_gpus(root: Path) -> frozenset[str]:

@@ -1,11 +1,20 @@
 """What containers are told of their devices, by each strategy."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from deviceplugin.allocation.answers import ContainerAnswers
-from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Strategy, problems
+from deviceplugin.allocation.settings import (
+    CDI_STRATEGIES,
+    STRATEGIES,
+    AllocationSettings,
+    Strategy,
+    problems,
+    without_effect,
+)
 from deviceplugin.errors import AllocationRefused, RefusalCause
 from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount
 from deviceplugin.model.inventory import Gpu, GpuMig, Inventory, MigInstance, Nic, PciPlace, Vendor
@@ -65,6 +74,9 @@ def give(resource: str, *ids: str, **settings: object) -> ContainerAnswer:
     return found.give(resource, ids)
 
 
+NOT_CDI = [each for each in STRATEGIES if each not in CDI_STRATEGIES]
+
+
 def by(strategy: Strategy, resource: str, *ids: str) -> ContainerAnswer:
     return give(resource, *ids, device_list_strategy=strategy)
 
@@ -99,7 +111,69 @@ def test_device_specs_are_the_files_of_the_devices_and_those_all_share() -> None
     assert found.envs["NVIDIA_VISIBLE_DEVICES"] == "void"
 
 
-@pytest.mark.parametrize("strategy", [each for each in STRATEGIES if each != "cdi-cri"])
+@pytest.mark.parametrize("strategy", ["envvar", "volume-mounts"])
+def test_device_files_are_passed_beside_what_nvidia_s_runtime_reads(strategy: Strategy) -> None:
+    alone = by(strategy, "nvidia.com/gpu", "GPU-a")
+    passed = give("nvidia.com/gpu", "GPU-a", device_list_strategy=strategy, pass_device_specs=True)
+    assert passed == replace(alone, files=files("/dev/nvidiactl", "/dev/nvidia0"))
+
+
+def test_several_strategies_give_what_each_of_them_gives() -> None:
+    found = give("nvidia.com/gpu", "GPU-a", device_list_strategy=("envvar", "cdi-cri"))
+    assert found.cdi == ("nvidia.com/gpu=GPU-a",)
+    assert found.envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-a"
+    both = give("nvidia.com/gpu", "GPU-a", device_list_strategy=("envvar", "volume-mounts"))
+    assert both == by("volume-mounts", "nvidia.com/gpu", "GPU-a")
+
+
+def test_cdi_names_may_stand_in_an_annotation_of_their_own_for_each_resource() -> None:
+    """UpdateAnnotations of container-device-interface: prefix, plugin, "_", id; names by commas."""
+    found = by("cdi-annotations", "nvidia.com/gpu", "GPU-a", "GPU-b")
+    assert found.cdi == ()
+    [(key, text)] = found.annotations.items()
+    assert text == "nvidia.com/gpu=GPU-a,nvidia.com/gpu=GPU-b"
+    assert re.fullmatch(r"cdi\.k8s\.io/muster-device-plugin_[0-9a-f]{16}", key)
+    [nic] = by("cdi-annotations", "rdma/hca", "mlx5_1").annotations.items()
+    assert nic[1] == "muster.dev/rdma=mlx5_1"
+    assert nic[0] != key
+    other = give(
+        "amd.com/gpu", "amd-1", device_list_strategy="cdi-annotations", cdi_annotation_prefix="x.y/"
+    )
+    [(key, text)] = other.annotations.items()
+    assert (key.startswith("x.y/"), text) == (True, "amd.com/gpu=amd-1")
+
+
+def test_nvidia_s_runtime_is_asked_for_more_than_gpus_where_it_is_used() -> None:
+    asked = {"gdrcopy_enabled": True, "gds_enabled": True, "mofed_enabled": True}
+    envs = give("nvidia.com/gpu", "GPU-a", device_list_strategy="envvar", **asked).envs
+    wanted = {"NVIDIA_GDRCOPY", "NVIDIA_GDS", "NVIDIA_MOFED"}
+    assert {key for key in envs if envs[key] == "enabled"} == wanted
+    assert wanted.isdisjoint(give("nvidia.com/gpu", "GPU-a", **asked).envs)
+    assert wanted.isdisjoint(
+        give("rdma/hca", "mlx5_0", device_list_strategy="envvar", **asked).envs
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        (AllocationSettings(), []),
+        (AllocationSettings(pass_device_specs=True), ["passDeviceSpecs"]),
+        (AllocationSettings(device_list_strategy="envvar", pass_device_specs=True), []),
+        (AllocationSettings(device_list_strategy="device-specs", pass_device_specs=True),
+         ["passDeviceSpecs"]),
+        (AllocationSettings(gdrcopy_enabled=True, gds_enabled=True, mofed_enabled=True),
+         ["gdrcopyEnabled", "gdsEnabled", "mofedEnabled"]),
+        (AllocationSettings(cdi_annotation_prefix="a.b/"), ["cdiAnnotationPrefix"]),
+        (AllocationSettings(device_list_strategy=("envvar", "volume-mounts")),
+         ["deviceListStrategy"]),
+    ],
+)  # fmt: skip
+def test_what_changes_nothing_is_named(settings: AllocationSettings, fields: list[str]) -> None:
+    assert [field for field, _ in without_effect(settings)] == fields
+
+
+@pytest.mark.parametrize("strategy", NOT_CDI)
 def test_nics_and_amds_gpus_come_as_files_where_not_by_cdi(strategy: Strategy) -> None:
     found = by(strategy, "rdma/hca", "mlx5_1")
     assert found.files == files(

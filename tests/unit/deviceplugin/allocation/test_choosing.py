@@ -3,10 +3,13 @@
 ``besteffort_test.go`` of go-gpuallocator: which GPUs of which machine are chosen.
 """
 
+from collections.abc import Iterator
 from itertools import combinations
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.devices.gpupairs import (
     best_partition,
     dgx1_pascal,
@@ -81,6 +84,63 @@ def test_one_choice_after_the_other_uses_a_machine_up_as_documented(
 def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
     """NVIDIA's takes the first one, which tears a pair: here 3 has lost its mate already."""
     assert chosen(dgx1_volta(), (1, 2, 3, 4, 5, 6, 7), 1) == (3,)
+
+
+def test_of_partitions_that_are_worth_the_same_the_first_is_taken_and_of_it_the_best_set() -> None:
+    """GPUs 0, 1, 4, 5 and 7 of a DGX-1V: two ways to share them out are worth 660.
+
+    ::
+
+        {0,1} 150 and {4,5,7} 510: the first, as no GPU beside 0 comes before 1
+        {0,4,7} 450 and {1,5} 210
+    """
+    links = [
+        [0, 150, 210, 10, 10],
+        [150, 0, 10, 210, 10],
+        [210, 10, 0, 150, 230],
+        [10, 210, 150, 0, 130],
+        [10, 10, 230, 130, 0],
+    ]
+    assert chosen(pairs(links), tuple(range(5)), 3) == (2, 3, 4)
+
+
+Partition = list[tuple[int, ...]]
+
+
+def partitions(left: tuple[int, ...], size: int) -> Iterator[Partition]:
+    """Yield all ways to cut ``left`` into sets of ``size`` and a smaller one, in upstream's order.
+
+    Upstream fills the smaller one up with nothing, which comes after all devices: -1 here.
+    """
+    if len(left) <= size:
+        yield [left]
+        return
+    padding = left.count(-1)
+    for others in dict.fromkeys(combinations(left[1:], size - 1)):
+        one = (left[0], *others)
+        if one.count(-1) in (0, padding):
+            rest = tuple(i for i in left if i not in one)  # one with a -1 has all of them
+            yield from ([one, *more] for more in partitions(rest, size))
+
+
+@given(st.data())
+def test_the_chosen_set_is_as_good_as_upstream_s(data: st.DataObject) -> None:
+    """Links of few values, so that many partitions are worth the same."""
+    number = data.draw(st.integers(2, 7))
+    values = data.draw(st.sampled_from([(10, 20), (0, 10, 30), (10, 110, 210)]))
+    rows = [[0] * number for _ in range(number)]
+    for i, j in combinations(range(number), 2):
+        rows[i][j] = rows[j][i] = data.draw(st.sampled_from(values))
+    found = pairs(rows)
+    size = data.draw(st.integers(2, number))
+    every = tuple(range(number)) + (-1,) * (-number % size)
+    first = max(partitions(every, size), key=lambda sets: sum(real_score(found, s) for s in sets))
+    best = max(real_score(found, one) for one in first if -1 not in one)
+    assert score(found, chosen(found, tuple(range(number)), size)) == best
+
+
+def real_score(found: Pairs, devices: tuple[int, ...]) -> int:
+    return score(found, tuple(i for i in devices if i != -1))
 
 
 def test_a_name_that_is_nowhere_near_anything_is_taken_last() -> None:

@@ -3,10 +3,16 @@
 The node of ``support.handshakes``: gpu0 gpu1 nic0 below one switch, and so on.
 """
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.devices.handshakes import INVENTORY, MIG, NICS, SHARED, picker, stocks, whole
 
+from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.values import IdKind, IdStock, OfferedId
 from deviceplugin.model.inventory import GpuMig, GpuMigProfile
 
@@ -64,8 +70,66 @@ def test_a_container_that_has_a_replica_gets_the_next_of_another_gpu() -> None:
 
 def test_packed_replicas_fill_the_fullest_gpu_first() -> None:
     offers = shares(("gpu0", 3), ("gpu1", 1), ("gpu2", 2))
-    stock = IdStock(SHARED, IdKind.REPLICA, offers, packed=True)
+    stock = IdStock(SHARED, IdKind.REPLICA, offers, shares="packed")
     assert ids(picker().pick(stock, offers, [], 3)) == ["gpu1::0", "gpu2::0", "gpu2::1"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "number", "expected"),
+    [
+        ("packed", 1, ["y"]),
+        ("packed", 6, ["y"] * 5 + ["x"]),
+        ("distributed", 1, ["x"]),
+        ("distributed", 4, ["x", "x", "x", "y"]),
+        ("spread", 1, ["x"]),
+        ("spread", 4, ["x", "y", "x", "y"]),
+    ],
+)
+def test_shares_go_by_what_is_given_and_not_by_what_is_free(
+    policy: SharePolicy, number: int, expected: list[str]
+) -> None:
+    """x: all 4 shares are free. y: 5 of 8 are."""
+    offers = shares(("x", 4), ("y", 8))
+    stock = IdStock(SHARED, IdKind.REPLICA, offers, shares=policy)
+    found = picker().pick(stock, [*offers[:4], *offers[7:]], [], number)
+    assert [offer.parent for offer in found] == expected
+
+
+def greedy(
+    policy: SharePolicy, total: Mapping[str, int], free: Mapping[str, int], must: list[str]
+) -> set[str]:
+    """Return the devices that NVIDIA's plugin may take next, by its three comparators."""
+    out = {name: total[name] - free[name] for name in total}
+    order: dict[str, Callable[[str], tuple[int, int]]] = {
+        "distributed": lambda name: (out[name], must.count(name)),
+        "packed": lambda name: (-out[name], must.count(name)),
+        "spread": lambda name: (must.count(name), out[name]),
+    }
+    there = [name for name in free if free[name] > 0]
+    best = min(map(order[policy], there))
+    return {name for name in there if order[policy](name) == best}
+
+
+@given(st.data(), st.sampled_from(["distributed", "packed", "spread"]))
+def test_each_share_is_one_that_nvidia_s_greedy_rule_allows(
+    data: st.DataObject, policy: SharePolicy
+) -> None:
+    names = [f"gpu{n}" for n in range(data.draw(st.integers(1, 4)))]
+    total = {name: data.draw(st.integers(1, 5), name) for name in names}
+    offers = shares(*total.items())
+    open_ = data.draw(st.lists(st.sampled_from(offers), unique=True, min_size=1))
+    must = data.draw(st.lists(st.sampled_from(open_), unique=True, max_size=2))
+    have = [offer for offer in open_ if offer not in must]
+    stock = IdStock(SHARED, IdKind.REPLICA, offers, shares=policy)
+    found = picker().pick(stock, have, must, data.draw(st.integers(1, len(open_))))
+    free, mine = Counter(dict.fromkeys(names, 0)), [offer.parent for offer in must]
+    free.update(offer.parent for offer in have)
+    if len(found) == len(open_):
+        return  # nothing to choose
+    for offer in found[len(must) :]:
+        assert offer.parent in greedy(policy, total, free, mine)
+        free[offer.parent] -= 1
+        mine.append(offer.parent)
 
 
 def test_units_of_memory_come_from_one_gpu_the_fullest_that_has_enough() -> None:

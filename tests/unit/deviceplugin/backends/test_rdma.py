@@ -66,6 +66,18 @@ def test_nics_are_in_the_order_of_their_numbers_and_virtual_ones_tell_whose_they
     ]
 
 
+def test_a_virtual_function_is_read_with_its_number_and_its_root_s_interface(
+    tree: SysfsTree,
+) -> None:
+    root, own = (next(tree.root.glob(f"devices/*/*/{a}")) for a in ("0000:9a:00.0", "0000:9a:00.2"))
+    for number, target in ((0, root), (3, own)):
+        tree.link(f"{root.relative_to(tree.root)}/virtfn{number}", target)
+    nics = RdmaReader(tree.root).look().inventory.nics
+    assert [(nic.virtual_number, nic.root_interface) for nic in nics] == [
+        (-1, ""), (-1, ""), (3, "e0"),
+    ]  # fmt: skip
+
+
 def test_a_sub_function_sits_where_its_pci_device_does(tree: SysfsTree) -> None:
     device = tree.root / "devices/pci0000:15/0000:15:01.0/0000:18:00.0/mlx5_core.sf.4"
     device.mkdir()

@@ -7,8 +7,9 @@ import pytest
 
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cluster.nodeconfig import NodeConfig
-from deviceplugin.cluster.nodesettings import NodeSettings
+from deviceplugin.cluster.nodesettings import NodeSettings, allocation
 from deviceplugin.resources.choice import LABEL
+from deviceplugin.resources.nvidia import AppliedFields
 from deviceplugin.resources.settings import ResourceSettings
 from muster.kube import wire
 
@@ -17,6 +18,12 @@ FILES = {
     "files": "version: v1\nflags: {plugin: {deviceListStrategy: [envvar], "
     "sharedDevicesAllocationPolicy: packed}}",
     "specs": "version: v1\nflags: {plugin: {passDeviceSpecs: true}}",
+    "both": "flags: {plugin: {passDeviceSpecs: true, deviceListStrategy: [cdi-cri, envvar]}}",
+    "notes": "flags: {plugin: {deviceListStrategy: cdi-annotations}}",
+    "silent": "flags: {gdsEnabled: true, plugin: {passDeviceSpecs: true, "
+    "deviceListStrategy: [cdi-cri], cdiAnnotationPrefix: example.com/}}",
+    "runtime": "flags: {gdrcopyEnabled: true, mofedEnabled: true, gdsEnabled: false, "
+    "plugin: {deviceListStrategy: envvar}}",
     "unheard": "version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"
     "health: {ignoredXIDs: [94]}",
 }
@@ -65,7 +72,7 @@ def test_a_misspelt_label_keeps_what_counts_and_is_reported_once(settings: Watch
     settings.look()
     assert [r.mig_strategy for r, _ in settings.applied] == ["mixed"]
     [problem] = settings.problems_found
-    assert "'mxied' is no configuration; allowed are files, mixed, specs, unheard" in problem
+    assert "'mxied' is no configuration; allowed are both, files, mixed" in problem
     assert "mixed stays" in problem
 
 
@@ -83,26 +90,65 @@ def test_an_edited_file_counts_without_a_change_of_the_label(
 
 
 @pytest.mark.parametrize(
-    ("file", "strategy", "shares"),
+    ("file", "strategies", "files", "shares"),
     [
-        ("files", "envvar", "packed"),
-        ("specs", "device-specs", "distributed"),
-        ("mixed", "cdi-cri", "distributed"),
+        ("files", ("envvar",), False, "packed"),
+        ("specs", ("envvar",), True, "distributed"),
+        ("both", ("cdi-cri", "envvar"), True, "distributed"),
+        ("notes", ("cdi-annotations",), False, "distributed"),
+        ("silent", ("cdi-cri",), False, "distributed"),
+        ("mixed", ("cdi-cri",), False, "distributed"),
     ],
 )
 def test_a_file_says_how_devices_reach_containers(
-    settings: Watched, file: str, strategy: str, shares: str
+    settings: Watched, file: str, strategies: tuple[str, ...], shares: str, *, files: bool
 ) -> None:
     settings.node_changed(node(file))
     [(_, allocation)] = settings.applied
-    assert (allocation.device_list_strategy, allocation.shares) == (strategy, shares)
+    assert (allocation.strategies, allocation.gives_files) == (strategies, files)
+    assert allocation.shares == shares
 
 
-def test_what_counts_in_the_plugin_s_own_configuration_only_is_reported(settings: Watched) -> None:
+def test_device_files_come_beside_the_plugin_s_own_strategy_where_that_is_not_cdi() -> None:
+    own = AllocationSettings(device_list_strategy="volume-mounts")
+    made = allocation(own, AppliedFields(ResourceSettings(), specs=True))
+    assert (made.strategies, made.gives_files) == (("volume-mounts",), True)
+
+
+def test_what_a_file_asks_of_nvidia_s_runtime_is_asked_of_it(settings: Watched) -> None:
+    settings.node_changed(node("runtime"))
+    [(_, made)] = settings.applied
+    assert made.features == {"NVIDIA_GDRCOPY": "enabled", "NVIDIA_MOFED": "enabled"}
+    assert settings.problems_found == []
+
+
+def test_each_setting_that_changes_nothing_is_named_once(settings: Watched) -> None:
+    settings.node_changed(node("silent"))
+    settings.look()
+    assert [line.partition(": has no effect")[0] for line in settings.problems_found] == [
+        "silent: flags.plugin.passDeviceSpecs",
+        "silent: flags.gdsEnabled",
+        "silent: flags.plugin.cdiAnnotationPrefix",
+    ]
+
+
+def test_what_cannot_be_done_here_is_reported(settings: Watched) -> None:
     settings.node_changed(node("unheard"))
-    xids, ids = settings.problems_found
-    assert xids.startswith("unheard: health.ignoredXIDs: has no effect here")
+    [ids] = settings.problems_found
     assert ids.startswith("unheard: flags.plugin.deviceIDStrategy: index has no effect")
+
+
+def test_xids_that_a_file_ignores_are_announced_when_they_change(
+    settings: Watched, folder: Path
+) -> None:
+    announced: list[frozenset[int]] = []
+    settings.ignored_xids.listen(announced.append)
+    for label in ("mixed", "unheard", "unheard", "mixed"):
+        settings.node_changed(node(label))
+    assert announced == [{94}, frozenset()]
+    (folder / "mixed").write_text("health: {ignoredXIDs: [79]}")
+    settings.look()
+    assert announced[2:] == [{79}]
 
 
 async def test_nothing_is_guessed_before_the_node_is_known(settings: Watched) -> None:

@@ -3,10 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.devices.migcards import CARDS, gpu, untold
 
 from deviceplugin.mig import builtin, layouts
 from deviceplugin.mig.layouts import LayoutError, LayoutRule, rule_for
+from deviceplugin.mig.placing import place
+from deviceplugin.model.inventory import Gpu, GpuMig, GpuMigProfile
 
 FILE = """
 version: v1
@@ -86,6 +90,56 @@ def test_built_in_layouts_have_as_many_instances_as_mig_parted_documents(
 def test_the_balanced_layout_is_mig_parteds(card: str, balanced: dict[str, int]) -> None:
     (rule,) = builtin.layouts([gpu(card)])["all-balanced"]
     assert rule.counts == balanced
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_balanced_layout_is_the_same_before_the_driver_reports_places(card: str) -> None:
+    made = builtin.layouts([gpu(card)])
+    assert (
+        builtin.layouts([untold(gpu(card, enabled=False))])["all-balanced"]
+        == (made["all-balanced"])
+    )
+
+
+def unreported(*profiles: tuple[str, int]) -> Gpu:
+    """Return a GPU with profiles of which only the greatest numbers are known."""
+    kinds = tuple(GpuMigProfile(name, (), 0, most=most) for name, most in profiles)
+    return replace(gpu("A30"), mig=GpuMig(enabled=False, profiles=kinds))
+
+
+def test_a_gpu_of_two_slices_has_no_balanced_layout() -> None:
+    """Two of 1g.16gb are the whole GPU, so no 2g.32gb is beside them."""
+    made = builtin.layouts([unreported(("1g.16gb", 2), ("2g.32gb", 1))])
+    assert sorted(made) == ["all-1g.16gb", "all-2g.32gb", "all-disabled", "all-enabled"]
+
+
+@given(
+    slices=st.sampled_from([2, 4, 7]),
+    memory=st.integers(16, 400),
+    kinds=st.sets(st.sampled_from([1, 2, 3, 4]), min_size=1),
+)
+def test_built_in_layouts_fit_whether_or_not_places_are_reported(
+    slices: int, memory: int, kinds: set[int]
+) -> None:
+    """Cards made like NVIDIA's: n compute slices have the next power of two of the memory's."""
+    parts = 8 if slices == 7 else slices
+    sizes = {n: min(1 << (n - 1).bit_length(), parts) for n in {*kinds, slices} if n <= slices}
+    profiles = tuple(
+        GpuMigProfile(
+            f"{n}g.{round(size * memory / parts)}gb",
+            tuple(range(0, parts - size + 1, size))[: slices // n],
+            size,
+            most=slices // n,
+        )
+        for n, size in sizes.items()
+    )
+    hidden = unreported(*((profile.name, profile.most) for profile in profiles))
+    told = replace(hidden, mig=GpuMig(enabled=True, profiles=profiles))
+    made = builtin.layouts([hidden])
+    assert made == builtin.layouts([told])
+    for rules in made.values():
+        for counts in (rule.counts for rule in rules if rule.counts):
+            assert len(place(profiles, counts)) == sum(counts.values())
 
 
 def test_the_same_name_means_what_each_kind_of_gpu_can_hold() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.devices.gpunodes import A100, CLUSTER, GB200, H100, JOINED, cut, gpu, instance, node
 
 from deviceplugin.model.inventory import FabricState, Gpu, Inventory, NvlinkFabric, Vendor
-from deviceplugin.publication.gfd import LabelFacts, SharedResource, clique, labels
+from deviceplugin.publication.gfd import LabelFacts, SharedDevice, clique, labels
 from deviceplugin.publication.labelvalue import MOST_CHARACTERS, digest, sanitised
 
 # tests/expected-output*.txt of NVIDIA/k8s-device-plugin, without the timestamp: the keys that a
@@ -59,16 +59,19 @@ def test_a_node_without_nvidia_gpus_has_no_labels() -> None:
     assert labels(node(gpu(0, vendor=Vendor.AMD)), LabelFacts()) == {}
 
 
+def shared(count: int, *numbers: int, resource: str = GPU) -> dict[str, SharedDevice]:
+    return {gpu(n).uuid: SharedDevice(count, resource) for n in numbers}
+
+
 @pytest.mark.parametrize(
     ("offer", "product", "replicas", "strategy"),
     [
-        (LabelFacts(kind="time-slicing", shared={"nvidia.com/gpu": SharedResource(4)}),
+        (LabelFacts(kind="time-slicing", shared=shared(4, 0)),
          "NVIDIA-A100-SXM4-40GB-SHARED", "4", "time-slicing"),
-        (LabelFacts(kind="time-slicing", shared={GPU: SharedResource(4, renamed=True)}),
+        (LabelFacts(kind="time-slicing", shared=shared(4, 0, resource="nvidia.com/gpu.shared")),
          "NVIDIA-A100-SXM4-40GB", "4", "time-slicing"),
-        (LabelFacts(kind="mps", shared={"nvidia.com/gpu": SharedResource(10)}),
-         "NVIDIA-A100-SXM4-40GB-SHARED", "10", "mps"),
-        (LabelFacts(kind="mps", shared={"nvidia.com/mig-1g.5gb": SharedResource(10)}),
+        (LabelFacts(kind="mps", shared=shared(10, 0)), "NVIDIA-A100-SXM4-40GB-SHARED", "10", "mps"),
+        (LabelFacts(kind="mps", shared={"MIG-1": SharedDevice(10, "nvidia.com/mig-1g.5gb")}),
          "NVIDIA-A100-SXM4-40GB", "1", "none"),
     ],
 )  # fmt: skip
@@ -80,6 +83,28 @@ def test_shared_gpus_say_so_in_their_product_unless_they_are_renamed(
         product, replicas, strategy,
     ]  # fmt: skip
     assert of(found, "mps.capable") == [str(offer.kind == "mps").lower()]
+
+
+@pytest.mark.parametrize(
+    ("of_them", "product", "replicas", "strategy"),
+    [
+        (shared(4, 2), "NVIDIA-A100-SXM4-40GB", "1", "none"),
+        (shared(4, 0, 1), "NVIDIA-A100-SXM4-40GB", "1", "none"),
+        (shared(4, 0, 1) | shared(2, 2), "NVIDIA-A100-SXM4-40GB-SHARED", "2", "time-slicing"),
+        (shared(4, 0, 1, 2), "NVIDIA-A100-SXM4-40GB-SHARED", "4", "time-slicing"),
+        (shared(1, 0, 1, 2), "NVIDIA-A100-SXM4-40GB", "1", "none"),
+    ],
+    ids=["one", "two", "all, unevenly", "all", "all, by one"],
+)
+def test_gpus_are_labelled_as_shared_where_all_of_them_are(
+    of_them: dict[str, SharedDevice], product: str, replicas: str, strategy: str
+) -> None:
+    """Three A100, and an H100 that is shared and of which the labels do not speak."""
+    facts = LabelFacts(kind="time-slicing", shared=of_them | shared(8, 3))
+    found = labels(node(gpu(0), gpu(1), gpu(2), gpu(3, H100)), facts)
+    assert of(found, "gpu.product", "gpu.count", "gpu.replicas", "gpu.sharing-strategy") == [
+        product, "3", replicas, strategy,
+    ]  # fmt: skip
 
 
 def test_mixed_instances_are_labelled_by_profile_beside_the_whole_gpus() -> None:
@@ -126,9 +151,11 @@ def test_equal_instances_take_the_place_of_the_gpu_in_the_single_strategy() -> N
 def test_a_node_that_is_not_uniform_is_invalid_in_the_single_strategy(
     gpus: tuple[Gpu, ...],
 ) -> None:
-    found = labels(node(*gpus), LabelFacts(strategy="single"))
-    assert of(found, "gpu.product", "gpu.count", "gpu.replicas", "gpu.memory") == [
-        "NVIDIA-A100-SXM4-40GB-MIG-INVALID", "0", "0", "0",
+    """Also where a GPU that is not cut is shared (newInvalidMigStrategyLabeler of internal/lm)."""
+    found = labels(node(*gpus), LabelFacts("single", "time-slicing", shared(4, 1)))
+    keys_of_it = ("product", "count", "replicas", "memory", "sharing-strategy")
+    assert of(found, *(f"gpu.{key}" for key in keys_of_it)) == [
+        "NVIDIA-A100-SXM4-40GB-MIG-INVALID", "0", "0", "0", "",
     ]  # fmt: skip
 
 

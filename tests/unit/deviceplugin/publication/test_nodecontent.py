@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.devices.gpunodes import cut, gpu, instance, nic, node
+from support.devices.gpunodes import H100, cut, gpu, instance, nic, node
 
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
@@ -74,6 +74,31 @@ def test_replicas_are_units_of_a_gpu_under_the_name_they_are_shown_under(rename:
     labels = node_content(found, PublicationSettings())[0].labels
     assert labels["nvidia.com/gpu.replicas"] == "4"
     assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
+
+
+PART: tuple[tuple[dict[str, object], str, str], ...] = (
+    ({"devices": (2,)}, "none", "1"),
+    ({"devices": 2}, "none", "1"),
+    ({"devices": 3}, "time-slicing", "4"),
+    ({"devices": ("GPU-00000000", 1, "2")}, "time-slicing", "4"),
+    ({"models": ("H100",)}, "none", "1"),
+    ({"models": ("A100",)}, "time-slicing", "4"),
+)
+
+
+@pytest.mark.parametrize(("rule", "strategy", "replicas"), PART)
+def test_a_rule_for_some_gpus_does_not_label_the_others_as_shared(
+    rule: dict[str, object], strategy: str, replicas: str
+) -> None:
+    """Three A100 and one H100: the labels speak of the A100s."""
+    rules = (SharingRule("gpu", 4, **rule),)  # type: ignore[arg-type]
+    ways = SharingWays(time_slicing=SharingSettings(rules))
+    inventory = node(gpu(0), gpu(1), gpu(2), gpu(3, H100))
+    found = known(inventory, ResourceSettings(sharing=ways))
+    labels = node_content(found, PublicationSettings())[0].labels
+    assert labels["nvidia.com/gpu.sharing-strategy"] == strategy
+    assert labels["nvidia.com/gpu.replicas"] == replicas
+    assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is (strategy != "none")
 
 
 def test_units_of_memory_are_reported_as_memory_and_not_as_replicas() -> None:

@@ -1,6 +1,11 @@
 """NVIDIA's configuration file: all it can say is taken, what has no effect is told."""
 
+from collections.abc import Iterator
+
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deviceplugin.cluster.nvidiaconfig import parse
 from deviceplugin.resources.choice import choose
@@ -52,11 +57,18 @@ def test_xids_that_the_file_ignores_are_handed_on() -> None:
     ("text", "reported"),
     [
         ("version: v2", ["version", "v2"]),
-        ("flags: {}", ["version"]),
         ("version: v1\nflag: {}", ["flag", "flags"]),
         ("version: v1\nflags: {migStrategy: some}", ["flags.migStrategy", "some"]),
         ("version: v1\nflags: {plugin: {deviceIDStrategy: name}}", ["deviceIDStrategy", "name"]),
         ("version: v1\nsharing: {timeSlicing: {}}", ["resources"]),
+        ("version: v1\nsharing: {timeSlicing: null}", ["resources"]),
+        ("version: v1\nsharing: {mps: {resources: null}}", ["resources"]),
+        ("sharing: {mps: {resources: [{name: gpu, replicas: null}]}}", ["replicas"]),
+        ("sharing: {mps: {resources: [{name: gpu, replicas: 2, devices: null}]}}", ["devices"]),
+        ("sharing: {mps: {resources: [{name: null, replicas: 2}]}}", ["name"]),
+        ("sharing: {mps: {resources: [{name: gpu, replicas: 2, rename: null}]}}", ["rename"]),
+        ("[]", ["document"]),
+        ("version: [", ["not YAML"]),
         ("version: v1\nsharing: {timeSlicing: {resources: []}}", ["resources", "empty"]),
         ("version: v1\nsharing: {timeSlicing: {strategy: packed, resources: []}}", ["strategy"]),
         (
@@ -93,6 +105,66 @@ def test_mistakes_are_named_by_file_field_and_value(text: str, reported: list[st
     assert str(error.value).startswith("config.yaml: ")
     for part in reported:
         assert part in str(error.value)
+
+
+# --- what is null -------------------------------------------------------------------------
+
+FULL: dict[str, object] = {
+    "version": "v1",
+    "flags": {
+        "migStrategy": "mixed", "failOnInitError": False, "nvidiaDriverRoot": "/",
+        "gdrcopyEnabled": True, "gdsEnabled": True, "mofedEnabled": True,
+        "plugin": {
+            "passDeviceSpecs": True, "deviceListStrategy": ["envvar"], "deviceIDStrategy": "uuid",
+            "sharedDevicesAllocationPolicy": "packed", "cdiAnnotationPrefix": "cdi.k8s.io/",
+            "nvidiaCTKPath": "/usr/bin/nvidia-ctk",
+        },
+        "gfd": {"oneshot": False, "noTimestamp": True},
+    },
+    "resources": {"gpus": [{"pattern": "T4", "name": "t4"}], "mig": []},
+    "sharing": {
+        "mps": {
+            "renameByDefault": True, "failRequestsGreaterThanOne": False,
+            "resources": [{"name": "nvidia.com/gpu", "replicas": 2}],
+        },
+    },
+    "imex": {"channelIDs": [0], "required": False},
+    "health": {"disabled": False, "ignoredXIDs": [13], "criticalXIDs": "all"},
+}  # fmt: skip
+REQUIRED = ("sharing", "mps", "resources")
+
+
+def paths(part: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all fields outside lists that may be left out."""
+    for key, value in part.items() if isinstance(part, dict) else ():
+        if (*path, key) != REQUIRED:
+            yield (*path, key)
+            yield from paths(value, (*path, key))
+
+
+def changed(gone: set[tuple[str, ...]], *, null: bool) -> bytes:
+    def copy(part: object, path: tuple[str, ...]) -> object:
+        if not isinstance(part, dict):
+            return part
+        return {
+            key: None if (*path, key) in gone else copy(value, (*path, key))
+            for key, value in part.items()
+            if null or (*path, key) not in gone
+        }
+
+    return msgspec.yaml.encode(copy(FULL, ()))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "flags: {}", "flags: ~", 'version: ""'])
+def test_a_file_needs_neither_a_version_nor_a_block(text: str) -> None:
+    assert parse(text.encode(), source="f") == parse(b"version: v1", source="f")
+
+
+@given(st.sets(st.sampled_from(sorted(paths(FULL)))))
+def test_a_field_or_block_that_is_null_counts_as_left_out(gone: set[tuple[str, ...]]) -> None:
+    assert parse(changed(gone, null=True), source="f") == parse(
+        changed(gone, null=False), source="f"
+    )
 
 
 # --- which file ---------------------------------------------------------------------------
