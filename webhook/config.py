@@ -71,7 +71,7 @@ class SecretSource(_SelfSigned, frozen=True, kw_only=True, tag_field="source", t
 
 
 class FilesSource(_Section, frozen=True, kw_only=True, tag_field="source", tag="files"):
-    """A certificate made by somebody else (cert-manager); read again when it changes."""
+    """A certificate of another program (cert-manager); read again when it changes."""
 
     cert_file: str
     key_file: str

@@ -82,7 +82,7 @@ class Tally(Collector, Generic[GivenT]):
         given.times += 1
 
     def count(self, counter: Counter) -> None:
-        """Add one to a counter, when somebody looks."""
+        """Add one to a counter, when the registry is read."""
         self._sums[counter] += 1
 
     def collect(self) -> Iterable[Metric]:

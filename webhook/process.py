@@ -64,7 +64,7 @@ KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections
 GC_THRESHOLDS: Final = (20_000, 20, 100)
 """Reviews leave hardly a cycle behind; the usual 700 would look for some in each of them."""
 _BACKLOG: Final = 1024
-_LINGER_S: Final = 1.0  # for the rest of a body that nobody reads
+_LINGER_S: Final = 1.0  # for the rest of a body that is not read
 _RETRY_S: Final = 1.0  # between attempts to get the first certificate
 _log = logging.getLogger(__name__)
 

@@ -29,9 +29,9 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroups:
-    """``groups``: what is there. Not ``known``: nobody has looked, everything is possible.
+    """``groups``: what is there. Not ``known``: everything is possible.
 
-    ``keys``: the label keys that the groups tell apart, ``None`` for all there are.
+    ``keys``: the label keys by which groups differ, ``None`` for all there are.
     """
 
     groups: tuple[NodeGroup, ...] = ()

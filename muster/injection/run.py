@@ -50,7 +50,7 @@ Rule = Callable[[Subject], Iterable[Additions]]
 
 
 class Check(Protocol):
-    """A function from a pod to what its author should hear; its name is that of its findings."""
+    """A function from a pod to findings for its author, which carry the function's name."""
 
     __name__: str
 
@@ -69,15 +69,17 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What comes out: the patch, what it does, what the author should hear, why it is refused.
+    """What is decided about a pod."""
 
-    ``found``: for each finding the name of its check, and whether it refuses the pod.
-    """
-
+    #: the patch
     operations: tuple[Operation, ...] = ()
+    #: what the patch does
     record: InjectionRecord = field(default_factory=InjectionRecord)
+    #: for the pod's author
     warnings: tuple[str, ...] = ()
+    #: why the pod is refused, () where it is not
     refusals: tuple[str, ...] = ()
+    #: for each finding the name of its check, and whether it refuses the pod
     found: tuple[tuple[str, bool], ...] = ()
 
 
@@ -120,7 +122,7 @@ def inject(
 ) -> Injection:
     """Return what a pod gets in this cluster; one that opts out gets ``annotations`` only.
 
-    ``annotations``: what the caller writes beside, in the same patch; not told in the ledger.
+    ``annotations``: what the caller writes beside, in the same patch; not in the ledger.
     """
     draft = Draft(pod)
     draft.annotate(annotations)
@@ -134,8 +136,8 @@ def inject(
         return Injection(refusals=refusals, found=found)
     _apply_rules(subject, draft)
     operations = draft.operations()
-    told = (*draft.warnings, *(finding.text for _, finding in findings))
-    return Injection(operations, draft.record(), told, found=found)
+    warnings = (*draft.warnings, *(finding.text for _, finding in findings))
+    return Injection(operations, draft.record(), warnings, found=found)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:

@@ -71,7 +71,7 @@ def is_due(created: datetime, expires: datetime, now: datetime) -> bool:
 def new_authority(now: datetime, lifetime: timedelta) -> Authority:
     """Make a self-signed authority valid from ``now`` for ``lifetime``.
 
-    Every authority has the same subject; verifiers tell them apart by key identifier.
+    Every authority has the same subject; verifiers distinguish them by key identifier.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY_NAME)])

@@ -25,7 +25,7 @@ class BundlePublisher(Protocol):
 
 
 class NoPublisher:
-    """For set-ups where somebody else reads ``ca.crt``: counts as always published."""
+    """For set-ups in which another program reads ``ca.crt``: counts as always published."""
 
     async def publish(self, authorities: Authorities, now: datetime) -> bool:
         """Do nothing."""

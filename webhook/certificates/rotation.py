@@ -17,7 +17,7 @@ late. The settle time covers the API server's own delay between storing a webhoo
 configuration and using it. The old private key is dropped at the switch.
 
 Several replicas run this over one store. Each step is a pure function of what is stored,
-and the store takes a write only over the version that was read, so whoever loses the race
+and the store takes a write only over the version that was read, so the loser of the race
 reads again and decides anew.
 """
 

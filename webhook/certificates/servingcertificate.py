@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Certificates(Protocol):
-    """What the server needs, whoever made the certificates."""
+    """What the server needs, however the certificates are made."""
 
     @property
     def context(self) -> HotContext:
@@ -47,9 +47,9 @@ class Certificates(Protocol):
 
 
 class FileCertificates:
-    """A certificate and key in files, made by somebody else and replaced now and then."""
+    """A certificate and key in files that another program makes and replaces now and then."""
 
-    bundle = b""  # whoever made the certificate also publishes its authority
+    bundle = b""  # the program that makes the certificate also publishes its authority
 
     def __init__(
         self,

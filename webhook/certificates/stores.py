@@ -83,7 +83,7 @@ class DirectoryStore:
             yield
 
     def _put(self, name: str, data: bytes, mode: int) -> None:
-        """Replace a file in one step: whoever reads sees the old one or the new one."""
+        """Replace a file in one step: readers see the old one or the new one."""
         temporary = self._directory / f".{name}.new"
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

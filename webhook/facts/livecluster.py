@@ -16,7 +16,7 @@ to pods then) and the replica is not ready: without nodes the rules would take e
 possible. When the API server is away, what was known last stays. A kind that is not installed is
 a kind of which there is nothing.
 
-What is wrong with a profile or a policy is told by ``Report``, and stops nothing else.
+What is wrong with a profile or a policy goes to ``Report``, and stops nothing else.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class PoolNodeStatus(wire.Wire, frozen=True):
-    """core/v1 NodeStatus, as far as pools are told by it."""
+    """core/v1 NodeStatus, as far as pools show in it."""
 
     allocatable: wire.Quantities = msgspec.field(default_factory=dict)
 
@@ -75,10 +75,11 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class SeenProblems:
-    """What people should hear of. ``wrong``: policies with the object and what is wrong."""
+    """What there is and what is wrong with it, for Events, statuses and metrics."""
 
     profiles: tuple[ProfileState, ...]
     policies: Policies
+    #: policies that cannot be used, with their objects and the reason
     wrong: Mapping[PolicyName, tuple[wire.ObjectMeta, str]]
     nodes: int
 

@@ -1,4 +1,4 @@
-"""One kind of object and what its changes mean; ``follow`` tells them as they come.
+"""One kind of object and what its changes mean; ``follow`` applies them as they come.
 
 What a source does with an object takes microseconds, so it is done where the frame is read: there
 is no queue that could grow, and reading waits for nothing.
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=KubeObject)
 class FollowedKind(Generic[T]):
     """``tracks``: the watch remembers names and says ``gone`` after a list by itself.
 
-    ``on_synced``: told when a list is complete, with the UIDs in it
+    ``on_synced``: called when a list is complete, with the UIDs in it
     (``muster.kube.changes.Synced``). A kind that the API server does not serve counts as synced:
     there is nothing of it.
     """
@@ -34,7 +34,7 @@ class FollowedKind(Generic[T]):
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, changes: Sequence[Change[T]]) -> None:
-        """Apply what a watch tells."""
+        """Apply what a watch brings."""
         for change in changes:
             match change:
                 case Upserted(object=found):

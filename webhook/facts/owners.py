@@ -15,8 +15,8 @@ of one owner that come together wait for one GET.
 ReplicaSet, and its pods come milliseconds after the labels of the Deployment changed: whatever is
 above an object that was not known before is asked for again.
 
-*Nobody waits for long.* Where the API server does not answer within the deadline, what was known
-last counts, and where nothing was, the chain says what is missing and the pod's author is told.
+*No review waits for long.* Where the API server does not answer within the deadline, what was known
+last counts; where nothing was, the chain says what is missing and the pod's author gets a warning.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class OwnerLookup:
         try:
             meta = _METADATA.decode(request.object).metadata
         except (msgspec.MsgspecError, RecursionError):
-            return facts  # what is no pod is told where it is read whole
+            return facts  # what is no pod is refused where it is read whole
         if controller(meta) is None or not may_be_overridden(meta, namespace, facts):
             return facts
         return replace(facts, owners={**facts.owners, **await self.above(meta, namespace)})
@@ -131,7 +131,7 @@ class OwnerLookup:
             asking = self._ask(reference, namespace, known)
             task = self._asking[reference.uid] = asyncio.create_task(asking)
             task.add_done_callback(lambda _: self._asking.pop(reference.uid))
-        return await asyncio.shield(task)  # whoever gives up leaves it to the others
+        return await asyncio.shield(task)  # a caller that gives up leaves it to the others
 
     async def _ask(
         self, reference: wire.OwnerReference, namespace: str, known: _Entry | None

@@ -1,4 +1,4 @@
-"""The override policies of the cluster, kept as a watch tells them.
+"""The override policies of the cluster, up to date by a watch.
 
 ::
 
@@ -6,7 +6,7 @@
                                        │
                                        └─────────► problems(): object and text, for Events
 
-A kind that is not installed is not there: whoever watches says nothing of it, and the table is as
+A kind that is not installed is not there: its watch reports nothing, and the table is as
 empty as it would be. A policy that cannot be read any more takes the place of what it was before:
 what it said then is not applied in its name.
 """
@@ -59,7 +59,7 @@ class PolicyTable:
         return Policies.of(policy for _, policy in self._found.values())
 
     def problems(self) -> Mapping[str, tuple[wire.ObjectMeta, str]]:
-        """Return what is wrong, by the name of the policy: its metadata and what to tell."""
+        """Return what is wrong, by the name of the policy: its metadata and what is wrong."""
         wrong = self.policies().problems()
         return {
             str(policy.name): (meta, "; ".join(wrong[policy.name]))

@@ -1,4 +1,4 @@
-"""Tells people how profiles and override policies fare.
+"""Reports problems of profiles and override policies.
 
 ::
 
@@ -37,7 +37,7 @@ class ProfileReporter:
         self._recorder = recorder
         self._statuses = statuses
         self._metrics = metrics
-        self._told: dict[Regarding, str] = {}
+        self._reported: dict[Regarding, str] = {}
 
     def seen(self, seen: SeenProblems) -> None:
         """Take what is known now."""
@@ -47,11 +47,11 @@ class ProfileReporter:
         self._statuses.want(seen.profiles)
         wrong = dict(_wrong(seen))
         for about, problem in wrong.items():
-            if self._told.get(about) != problem:
-                self._tell(about, problem)
-        self._told = wrong
+            if self._reported.get(about) != problem:
+                self._report(about, problem)
+        self._reported = wrong
 
-    def _tell(self, about: Regarding, problem: str) -> None:
+    def _report(self, about: Regarding, problem: str) -> None:
         policy = about.api_version != API_VERSION
         reason, action = (
             ("PolicyInvalid", "ReadPolicy") if policy else ("ProfileInvalid", "ReadProfile")

@@ -198,7 +198,7 @@ class InForce:
             )
 
     def _name(self) -> str:
-        """Return the name of the ClusterProfile that counts, "" where that cannot be told."""
+        """Return the name of the ClusterProfile that counts, "" where none does."""
         names = self.clusters.objects
         if self.cluster in names:
             return self.cluster

@@ -7,9 +7,9 @@
                     ▼
              PATCH …/status, one per object and PACE_S at most
 
-All replicas see the same objects and come to the same words, so who writes first spares the
-others the call, and nobody has to lead. The pace is for the time of an upgrade, when replicas of
-two releases may come to different words: they must not answer each other at once for ever.
+All replicas see the same objects and come to the same words, so the first to write spares the
+others the call, and no replica has to lead. The pace is for the time of an upgrade: replicas of two
+releases may come to different words: they must not answer each other at once for ever.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class ProfileStatusWriter:
         resource, name = RESOURCE_OF[state.kind], state.meta.name
         try:
             await self._client.patch(resource, name, body, content_type=MERGE, subresource="status")
-        except (NotFound, Conflict):  # its watch tells what it is now
+        except (NotFound, Conflict):  # its watch brings what it is now
             return True
         except KubeError as error:
             what = f"{state.kind} {name}"

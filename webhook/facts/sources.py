@@ -53,7 +53,7 @@ def knowledge(
 
 
 def from_files(files: InjectionSettings, policy: ManagedPolicy) -> Facts:
-    """Return the facts that files tell; raises ``WebhookError`` with what is wrong where."""
+    """Return the facts that are in files; raises ``WebhookError`` with what is wrong where."""
     assert files.cluster_profile is not None  # noqa: S101 - asked for by the caller
     path, fabrics = files.cluster_profile, _fabrics(files)
     try:

@@ -68,7 +68,7 @@ class BodyBudget:
         self._serve()
 
     def _serve(self) -> None:
-        """Let in whoever is first as long as there is room for him."""
+        """Let in the first that waits as long as there is room for it."""
         while self._waiting and self._waiting[0][0] <= self._free:
             amount, turn = self._waiting.popleft()
             if not turn.cancelled():

@@ -2,7 +2,7 @@
 
 It is the webhook's ``timeoutSeconds`` or what is left of the request that is being admitted,
 rounded up (apiserver, webhook/mutating/dispatcher.go), and written as Go writes durations. What
-would be answered after that is work for nobody.
+would be answered after that is wasted work.
 """
 
 import functools

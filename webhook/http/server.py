@@ -207,7 +207,7 @@ class ReviewServer:
             self._report(request, why)
 
     async def _mutated(self, body: bytes, deadline: float) -> tuple[Asked, Answer]:
-        """Return the answer, that of a pod like it where nothing may tell the two from each other.
+        """Return the answer, that of a pod like it where nothing distinguishes the two.
 
         Only override policies ask for owners, and with them no answer is shared.
         """

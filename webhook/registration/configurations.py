@@ -10,10 +10,10 @@ what is installed.
   stop every accelerator job of the cluster for the length of an outage.
 - validating pods: *Fail*. It is only called for updates that change something of Muster's
   and for new pods that carry a plan (see ``webhook.registration.matchconditions``), and it guards
-  what the rest relies on: nobody but Muster writes plans. Controllers try again. New pods are
+  what the rest relies on: only Muster writes plans. Controllers try again. New pods are
   otherwise checked where they are mutated: that is one call less for each, and an outage does not
   stop them; the extender refuses a gang whose keys contradict each other.
-- validating namespaces (only where ``trusted.optOutGroups`` names somebody): *Fail*. It is only
+- validating namespaces (only where ``trusted.optOutGroups`` names a group): *Fail*. It is only
   called where the opt-out label changes (``webhook.review.namespaceoptout``).
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
 - mutating jobs: *Ignore*. What their templates do not get their pods do.
@@ -268,7 +268,7 @@ def _validating_namespaces(client: ClientConfig, policy: ManagedPolicy) -> Hook:
 def _validating_templates(
     client: ClientConfig, policy: ManagedPolicy, failure: FailurePolicies
 ) -> Hook:
-    """ReplicaSets are left out: a Deployment makes them, and nobody would see the refusal."""
+    """ReplicaSets are left out: a Deployment makes them, and no user would see the refusal."""
     both = ("CREATE", "UPDATE")
     return _hook(
         name="templates.validate.muster.dev",

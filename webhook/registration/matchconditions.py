@@ -78,7 +78,7 @@ def pods_to_validate(policy: ManagedPolicy, rules: ValidationRules) -> tuple[Con
     An update that leaves metadata and gates as they are (finalizers, images, resizes) has
     nothing to be checked. Muster's own releases are not sent back to Muster. New pods that
     the mutating webhook is called for are checked there, unless they carry a plan: that
-    nobody else writes plans must hold while no replica answers, too. Where pods are made with
+    only Muster writes plans must hold while no replica answers, too. Where pods are made with
     a place that was reserved for them (``ValidationRules.reserves``) that webhook wrote it.
     """
     changed = " || ".join(

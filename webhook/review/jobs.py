@@ -81,7 +81,7 @@ class JobOutcome(StrEnum):
 
 
 UNCOMPLETED: Final = frozenset({JobOutcome.UNREADABLE, JobOutcome.EARLY})
-"""Outcomes of which the author, and whoever runs the queue, should know."""
+"""Outcomes that the author and the queue's administrator see: a warning and an Event."""
 _PASSED: Final = (ALLOWED, JobOutcome.NONE)
 _COUNTED: Final = "what Muster adds to its pods is not in its templates, so a queue counts less"
 

@@ -177,7 +177,7 @@ def taken_off(pod: Pod, answer: Answer) -> Answer:
 
 
 def _number(pod: Pod) -> int:
-    """Return the pod's number in its gang; the spec tells less of it than metadata do."""
+    """Return the pod's number in its gang; the spec has less of it than the metadata."""
     found = place(wire.Pod(metadata=pod.metadata))
     return -1 if found is None else found.member.rank
 

@@ -1,7 +1,7 @@
 """Pods that are alike get one decision.
 
-The pods of a job are made from one template, and hundreds of them come within a second. What tells
-one from the next is nothing that admission goes by: its name and number, and the name that the API
+The pods of a job are made from one template, and hundreds of them come within a second. What
+distinguishes them is nothing that admission goes by: its name and number, and the name that the API
 server draws for the volume of its service account's token. So that is taken off first, and the rest
 is decided about::
 
@@ -63,7 +63,7 @@ Key = tuple[bytes, str, UserInfo]
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A pod, its spec undecoded field by field. Its status is nobody's business here."""
+    """A pod, its spec undecoded field by field. Its status is not read."""
 
     metadata: wire.ObjectMeta
     spec: dict[str, msgspec.Raw]

@@ -42,31 +42,33 @@ def _no_problems(_pod: wire.Pod) -> tuple[str, ...]:
     return ()
 
 
-def _nobodys(_pod: wire.Pod, _made_by: str) -> bool:
+def _none_planned(_pod: wire.Pod, _made_by: str) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationRules:
-    """``users``, ``groups``: Muster itself. ``ungate_groups``: may lift the gate by hand.
+    """What is refused in a cluster, and to whom."""
 
-    ``opt_out_groups``: see ``webhook.review.namespaceoptout``.
-    ``levels``: the cluster's topology levels, widest first; empty accepts any label key.
-    ``devices``: what contradicts itself in a pod's device asks, in sentences. ``plans``: whether
-    a pod is Muster's to plan; its gang's contradictions are refused then, whoever's keys they
-    are in. A dialect's name beside it: the object that makes the pods is of that. ``unread``:
-    which of its resources nobody knows. ``reserves``: pods are made with the places that the
-    extender reserved for them, so new ones carry plans that the mutating webhook wrote.
-    """
-
+    #: the cluster's topology levels, widest first; empty accepts any label key
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
+    #: Muster itself
     users: frozenset[str] = MUSTER_USERS
+    #: Muster itself
     groups: frozenset[str] = frozenset()
+    #: may lift the gate by hand
     ungate_groups: frozenset[str] = ADMINISTRATORS
+    #: see ``webhook.review.namespaceoptout``
     opt_out_groups: frozenset[str] = frozenset()
+    #: returns what contradicts itself in a pod's device asks, in sentences
     devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
-    plans: Callable[[wire.Pod, str], bool] = _nobodys
+    #: returns whether a pod is Muster's to plan; its gang's contradictions are refused then, in the
+    #: keys of any dialect. The name beside it: the dialect of the object that makes the pods
+    plans: Callable[[wire.Pod, str], bool] = _none_planned
+    #: returns which of a pod's resources are not known, in sentences
     unread: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
+    #: whether pods are made with the places that the extender reserved for them, so that new ones
+    #: carry plans that the mutating webhook wrote
     reserves: bool = False
 
     def is_muster(self, user: UserInfo) -> bool:
@@ -166,7 +168,7 @@ def _errors_as(
 def is_planned(template: ReviewedTemplate, rules: ValidationRules) -> bool:
     """Return whether the gang of a template's pods is Muster's to judge.
 
-    Where keys stand on an object that holds no pods, those of Muster's own tell so.
+    Where keys stand on an object that holds no pods, those of Muster's own show that.
     """
     if template.spec is None:
         return bool(read(template.metadata.labels, template.metadata.annotations).found)

@@ -127,7 +127,10 @@ def times(slot: DeviceSlot, uses: Sequence[int], base: int, one: DeviceShare | N
     if one is None or not slot.healthy:
         return 0
     if one.masks:
-        return places(slot.shape.placements[one.profile].masks, uses[base + 3])
+        free = uses[base] < _MILLI  # else a pod has the whole device
+        return places(slot.shape.placements[one.profile].masks, uses[base + 3]) if free else 0
+    if uses[base + 3]:
+        return 0  # the device is cut
     if one.milli == 0 and uses[base] >= _MILLI:
         return 0  # a pod has all of the device's computing power
     room = _MANY
@@ -163,6 +166,8 @@ def fits(
         slot, base = layout[share.device], share.device * WIDTH
         if not slot.healthy or left[base + 3] & share.mask:
             return False
+        if left[base] >= _MILLI if share.mask else left[base + 3]:
+            return False  # had whole, or cut
         if anew and share.milli == 0 and not share.mask and uses[base] >= _MILLI:
             return False
         put(left, share)

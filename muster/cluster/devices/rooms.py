@@ -111,7 +111,8 @@ def _shares(layout: Layout, uses: NDArray[np.int32], need: LayoutNeed, device: i
         found, inverse = np.unique(used[:, 3], return_inverse=True)
         masks = slot.shape.placements[one.profile].masks
         counted = np.array([places(masks, int(bits)) for bits in found], dtype=np.int64)
-        return counted[inverse.reshape(-1)]
+        whole = used[:, 0] >= _MILLI  # a pod has all of the device
+        return np.where(whole, 0, counted[inverse.reshape(-1)])
     often = np.full(len(uses), UNLIMITED, dtype=np.int64)
     room_of = (_MILLI, slot.shape.memory, slot.shape.units)
     for column, (amount, most) in enumerate(zip(one[:3], room_of, strict=True)):
@@ -119,4 +120,6 @@ def _shares(layout: Layout, uses: NDArray[np.int32], need: LayoutNeed, device: i
             often = np.minimum(often, (most - used[:, column]) // amount)
     if not one.milli:
         often = np.where(used[:, 0] >= _MILLI, 0, often)
+    if slot.shape.placements:
+        often = np.where(used[:, 3] > 0, 0, often)  # the device is cut
     return np.maximum(often, 0)

@@ -1,4 +1,4 @@
-"""What a pod's author should hear, one file per check: each from a subject to findings.
+"""Warnings and refusals for a pod's author, one file per check: each from a subject to findings.
 
 ``arguments``       arguments that will not do what they look like
 ``deprecated``      words that programs of today do not know any more, or will not for long

@@ -1,6 +1,6 @@
-"""Words that programs of today do not know any more, or will not for long.
+"""Variables and launchers that programs of today no longer know, or will soon no longer know.
 
-A variable that nobody reads is worse than none: its author believes that it does something.
+A variable that no program reads is worse than none: its author believes that it does something.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _LAUNCHER: Final = "torch.distributed.launch"  # its own docstring: in favor of 
 
 
 def deprecated(subject: Subject) -> Iterator[PodFinding]:
-    """Yield what accelerator containers say in words of yesterday, with those of today."""
+    """Yield the outdated names that accelerator containers use, with those of today."""
     for place in subject.accelerated:
         container = container_at(subject.pod, place)
         for text in _old(container):

@@ -1,11 +1,11 @@
-"""Loud instead of silent: what is said about a gang without its fabric.
+"""Warnings and refusals about a gang without its fabric.
 
-It would run over TCP, many times slower, and nobody would hear of it for weeks. So it is said at
+It would run over TCP, many times slower, unnoticed for weeks. So its author gets a warning at
 admission, with what stands between the pod and the fabric
 (``muster.injection.checks.fabricproblems``), as loud as the ClusterProfile wants it
 (``spec.withoutFabric``: ignore, warn, deny). What contradicts the pod's own words is always
-refused. A pod that is told of other nodes (``--nnodes 4``) and names no gang is one of several all
-the same.
+refused. A pod with other nodes in its arguments (``--nnodes 4``) is one of several, even if it
+names no gang.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What stands between a pod and its fabric, for the checks that tell or deny. Pure.
+"""What stands between a pod and its fabric, for the checks that warn or deny. Pure.
 
 Injection itself never refuses: it gives what is sure and leaves the rest. These are the things
 that it left, each with the field, its value, what is allowed and the way out.
@@ -28,7 +28,7 @@ _OPTIONS = f"metadata.annotations[{OPTIONS}]"
 
 
 def problems(subject: Subject) -> Iterator[PodProblem]:
-    """Yield what the pod should be told about its fabric; nothing where it gets all it asks for."""
+    """Yield the problems of the pod with its fabric; none where it gets all that it asks for."""
     named = subject.annotations.get(names.FABRIC, "")
     if named == NONE:
         return

@@ -1,11 +1,13 @@
-"""What a check says: a warning that the author sees, or a refusal."""
+"""What a check finds: a warning that the author sees, or a refusal."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PodFinding:
-    """``text``: field, value, what is allowed, what to do. ``refused``: the pod is not let in."""
+    """One finding of a check."""
 
+    #: field, value, what is allowed, what to do
     text: str
+    #: whether the pod is not let in
     refused: bool = False

@@ -7,18 +7,23 @@ from enum import StrEnum
 class Severity(StrEnum):
     """What a problem comes to."""
 
-    CONTRADICTION = "contradiction"  # the pod asks for what cannot be
-    LOST = "lost"  # it would run, but without what it needs, and nobody would notice
-    HINT = "hint"  # it runs as asked, and may be better
+    #: the pod asks for what cannot be
+    CONTRADICTION = "contradiction"
+    #: it would run, but without what it needs, unnoticed
+    LOST = "lost"
+    #: it runs as asked, and may be better
+    HINT = "hint"
 
 
 @dataclass(frozen=True, slots=True)
 class PodProblem:
-    """``field`` of the pod, its ``value``, what is ``allowed``, and the way out (``remedy``)."""
+    """One problem of a pod, with the way out."""
 
     severity: Severity
+    #: of the pod
     field: str
     value: str
+    #: "" where the remedy says it all
     allowed: str
     remedy: str
 

@@ -118,14 +118,14 @@ def choice_of(name: str, subject: Subject) -> FabricChoice:
 
 def settle(profile: FabricProfile, choice: FabricChoice, subject: Subject) -> ChosenFabric:
     """Return a profile with the nodes that the pod could use it on."""
-    told = told_labels(subject.pod)
+    selected = selected_labels(subject.pod)
     wanted = pool(profile, choice)
     resources = tuple(choice.names.get(name, name) for name in profile.spec.node_resources)
-    left = subject.facts.nodes.with_labels(told)
+    left = subject.facts.nodes.with_labels(selected)
     groups = tuple(
         group for group in left if _are(group.labels, wanted) and group.has({}, resources)
     )
-    return ChosenFabric(profile, choice, groups, {**told, **fixed(wanted)})
+    return ChosenFabric(profile, choice, groups, {**selected, **fixed(wanted)})
 
 
 def pool(profile: FabricProfile, choice: FabricChoice) -> Pool:
@@ -139,7 +139,7 @@ def fixed(wanted: Pool) -> dict[str, str]:
     return {key: values[0] for key, values in wanted.items() if len(values) == 1}
 
 
-def told_labels(pod: PodView) -> dict[str, str]:
+def selected_labels(pod: PodView) -> dict[str, str]:
     """Return the node labels that the pod itself insists on.
 
     Its node selector, and what every term of its required node affinity narrows to one value.
@@ -224,10 +224,10 @@ def _is_for(choice: FabricChoice, subject: Subject) -> bool:
 
 def _reachable(chosen: ChosenFabric, subject: Subject) -> bool:
     """Return whether the pod may run on such nodes, and names them or finds them there."""
-    told, wanted = told_labels(subject.pod), pool(chosen.profile, chosen.choice)
+    selected, wanted = selected_labels(subject.pod), pool(chosen.profile, chosen.choice)
     if _excludes(subject.pod, wanted):
         return False
-    named = bool(wanted) and _are(told, wanted)
+    named = bool(wanted) and _are(selected, wanted)
     return named or not subject.facts.nodes.known or bool(chosen.groups)
 
 

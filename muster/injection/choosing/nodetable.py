@@ -8,7 +8,7 @@
 
 A node's status changes every few minutes and its pool hardly ever, so ``put`` says whether
 anything changed. Taints of the moment (not ready, under pressure, cordoned) and resources of
-which there are none just now tell nothing about the pool and are left out.
+which there are none just now show nothing of the pool and are left out.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ _Pool = tuple[_Items, _Amounts, tuple[Taint, ...]]
 
 
 class FabricNodes:
-    """The nodes of one cluster by UID; ``keys``: the label keys that are told."""
+    """The nodes of one cluster by UID; ``keys``: the label keys of the groups."""
 
     def __init__(self, keys: frozenset[str]) -> None:
         self.keys = keys

@@ -47,7 +47,7 @@ class PolicyOutcome:
 
     @property
     def warning(self) -> str:
-        """Return what the person should be told, if anything."""
+        """Return the warning for the author, "" for none."""
         return f"{self.policy} was not applied: {self.reason}" if self.reason else ""
 
 
@@ -65,14 +65,14 @@ class Overridden:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what the person should be told."""
-        told = [outcome.warning for outcome in self.outcomes if outcome.reason]
+        """Return the warnings for the author."""
+        warnings = [outcome.warning for outcome in self.outcomes if outcome.reason]
         if self.missing is not None:
-            told.append(
+            warnings.append(
                 f"{self.missing.kind} {self.missing.name}, which owns this pod, is not known here: "
                 "override policies for it were not looked for"
             )
-        return tuple(told)
+        return tuple(warnings)
 
 
 def _anything(_pod: bytes) -> str:

@@ -8,7 +8,7 @@ Check = Callable[[], object]
 """Raises ``PatchError`` for what is wrong; it is what the step itself asks first."""
 
 
-def told(checks: Iterable[Check]) -> Iterator[str]:
+def problems(checks: Iterable[Check]) -> Iterator[str]:
     """Yield what is wrong, each text once."""
     seen: set[str] = set()
     for check in checks:

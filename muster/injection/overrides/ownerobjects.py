@@ -101,7 +101,7 @@ def _roles(spec: _Spec, group: str) -> tuple[str, ...]:
 
 
 def _selects(selector: msgspec.Raw, api_version: str) -> frozenset[str]:
-    """Return the label keys of a selector; other kinds' fields of that name tell nothing."""
+    """Return the label keys of a selector; other kinds' fields of that name count for nothing."""
     try:
         if api_version == _CORE:
             return frozenset(msgspec.json.decode(selector, type=dict[str, str] | None) or ())

@@ -7,8 +7,8 @@
     Pod                                        a pod without a controller is its own top
 
 ``Owners`` is a fact like the others: a watcher keeps it, from metadata only, but for kinds with
-several pod templates (``roles``). Where an owner is not there (the watch is behind, or nobody
-watches its kind) the chain says so in ``missing``: whoever can ask the API server does, and asks
+several pod templates (``roles``). Where an owner is not there (the watch is behind, or its
+kind is not watched) the chain says so in ``missing``: whoever can ask the API server does, and asks
 again.
 """
 

@@ -11,7 +11,7 @@
 
 A path to the template of another role is for other pods. A path outside every template (replicas,
 the workload's own labels) is not the pod's: whoever applied the policy to the workload has done it,
-or nobody has, and it is told. A path to a whole template, or above one, would replace what makes
+or no pod has, with a warning. A path to a whole template, or above one, would replace what makes
 the pod this pod, and is an error.
 """
 

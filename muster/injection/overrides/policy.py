@@ -6,7 +6,7 @@
                                                      │        │
                                      Policies.of(…) ─┴────────┘  one immutable fact
 
-A policy that cannot be read stays known by its name: pods that ask for it are told.
+A policy that cannot be read stays known by its name: pods that ask for it get a warning.
 """
 
 from collections import Counter

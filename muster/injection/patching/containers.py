@@ -1,4 +1,4 @@
-"""Which of the wanted additions one container gets; ``patching.draft`` tells the rules."""
+"""Which of the wanted additions one container gets; ``patching.draft`` has the rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class ContainerDraft:
             self.put.append(f"{self.where}.securityContext.privileged")
 
     def _env(self, wanted: Iterable[Env]) -> None:
-        """Take variables by name; equal values are nobody's loss and not worth a word."""
+        """Take variables by name; equal values need no entry in the ledger."""
         there = {env.name: env.value for env in self.present.env}
         there |= {env.name: env.value for env in self.taken.env}
         for env in wanted:

@@ -69,7 +69,7 @@ class Draft:
         self.warnings.extend(additions.warnings)
 
     def annotate(self, annotations: Mapping[str, str]) -> None:
-        """Write annotations beside, whatever the pod says; the ledger does not tell of them."""
+        """Write annotations beside, whatever the pod says; the ledger does not list them."""
         self._wanted.annotations.update(annotations)
 
     def record(self) -> InjectionRecord:

@@ -1,10 +1,12 @@
 """Pod Security: only what the namespace's enforced level allows is added.
 
 The API server validates Pod Security *after* webhooks, so an addition can turn an admissible pod
-into a refused one. What is not allowed is left out, and the author is told. Source: Kubernetes
-documentation, Pod Security Standards: baseline forbids the host's namespaces, hostPath, privileged
-containers and capabilities beyond the runtime's defaults; restricted also all capabilities but
-NET_BIND_SERVICE, volumes that are none of the core kinds, and containers without a tight context.
+into a refused one. What is not allowed is left out, with a warning for the author.
+
+Source: Kubernetes documentation, Pod Security Standards: baseline forbids the host's namespaces,
+hostPath, privileged containers and capabilities beyond the runtime's defaults; restricted also all
+capabilities but NET_BIND_SERVICE, volumes that are none of the core kinds, and containers without a
+tight context.
 """
 
 from collections.abc import Mapping

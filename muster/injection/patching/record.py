@@ -8,10 +8,10 @@ Annotation ``muster.dev/injected``, JSON::
      "refused":    {"override/kubeadmiral/eu@0d9a6f13": "overrideRules[0]: …", …}}
 
 A source ends in a digest of what it said, so that a pod made before a profile changed can be
-told from one made after. Fields are named as a person would look for them; values are not
+distinguished from one made after. Fields are named as a person would look for them; values are not
 repeated: those that were set stand in the pod, those that were kept may be secrets.
 
-Override policies change what the user wrote, and are told apart for that. One that is named here,
+Override policies change what the user wrote, and are listed apart for that. One that is named here,
 applied or refused, is not applied again.
 """
 
@@ -57,11 +57,14 @@ class InjectionRecord:
         Text that is no ledger was not written by Muster and is replaced.
         """
         ledger = parse(present)
-        for told, fields_of in ((ledger.set, self.set), (ledger.overridden, self.overridden)):
+        for known_fields, fields_of in (
+            (ledger.set, self.set),
+            (ledger.overridden, self.overridden),
+        ):
             for source, fields in fields_of.items():
-                known = told.get(source)
+                known = known_fields.get(source)
                 if known is None:
-                    told[source] = list(dict.fromkeys(fields))
+                    known_fields[source] = list(dict.fromkeys(fields))
                 else:
                     known.extend([name for name in fields if name not in known])
         for name, source in self.kept.items():
@@ -84,8 +87,8 @@ def fits(notes: Mapping[str, str], ledger: str) -> bool:
     if _LONGEST_CHARACTER * (characters + len(ANNOTATION)) <= _NOTES_BYTES:
         return True  # nearly always: nothing to be encoded to know its length
     others = (key + value for key, value in notes.items() if key != ANNOTATION)
-    told = sum(len(text.encode()) for text in others)
-    return told + len(ANNOTATION) + len(ledger.encode()) <= _NOTES_BYTES
+    size = sum(len(text.encode()) for text in others)
+    return size + len(ANNOTATION) + len(ledger.encode()) <= _NOTES_BYTES
 
 
 def set_before(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What the policies cannot say, told to whoever installs them: nothing is left out in silence.
+"""What the policies cannot say, listed for whoever installs them: nothing is left out in silence.
 
 ``DIFFERENCES`` is the whole list, by name: tests compare pods from the policies with pods from the
 webhook field by field, and allow nothing that has no name here.

@@ -105,12 +105,12 @@ def without_fabric(facts: Facts) -> tuple[str, str, str] | None:
 
 
 def concerned(trusted: Trusted) -> Iterator[tuple[str, str]]:
-    """Yield the conditions of requests in which somebody else may write what is Muster's."""
+    """Yield the conditions of requests in which another user may write what is Muster's."""
     yield "is-not-by-muster", f"!({_by(trusted.users, trusted.groups)})"
 
 
 def rules(trusted: Trusted) -> Iterator[Rule]:
-    """Yield what nobody but Muster may do."""
+    """Yield what only Muster may do."""
     plan = f'{{0}}.metadata.?annotations[?{text(names.PLAN)}].orValue("")'
     before = f'(oldObject == null ? "" : {plan.format("oldObject")})'
     yield (

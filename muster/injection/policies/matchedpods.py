@@ -102,7 +102,7 @@ def not_opted_out() -> str:
     return both(f'{each} != "false"' for each in said)
 
 
-def told_by_affinity(key: str) -> str:
+def selected_by_affinity(key: str) -> str:
     """Return the list of values, one or none, that every term narrows a node label to."""
     one = f'{{0}}.key == {text(key)} && {{0}}.operator == "In" && size({{0}}.values) == 1'
     same = _exists("t", "f", f"{one.format('f')} && f.values == e.values")
@@ -206,10 +206,10 @@ def _tells(found: Block, facts: Facts) -> Conditions:
     if found.choice is None:
         return
     known = kinds(facts.cluster.spec.fabrics[found.choice], facts)
-    for number, (key, value) in enumerate(found.told):
+    for number, (key, value) in enumerate(found.selected):
         by_selector = f"object.spec.?nodeSelector[?{text(key)}].hasValue()"
         selected = f'object.spec.?nodeSelector[?{text(key)}].orValue("")'
-        said = f"({by_selector} ? [{selected}] : {told_by_affinity(key)})"
+        said = f"({by_selector} ? [{selected}] : {selected_by_affinity(key)})"
         rest = f"!{said}.exists(v, v in {literal([*known[key]])})"
         yield f"tells-kind-{number}", f"{text(value)} in {said}" if value else rest
 

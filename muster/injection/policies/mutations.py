@@ -28,7 +28,7 @@ from muster.injection.patching.emission import HOST_DNS
 from muster.injection.patching.podsecurity import LABEL, PodSecurityLevel, allowed, left_out
 from muster.injection.patching.pointers import Json
 from muster.injection.policies.cel import add, both, items, keys, literal, put, text, where
-from muster.injection.policies.matchedpods import LISTS, asked, pinned, told_by_affinity
+from muster.injection.policies.matchedpods import LISTS, asked, pinned, selected_by_affinity
 from muster.injection.policies.staticpart import SIZES, WORD, Block
 from muster.injection.rules import sharedmemory
 from muster.injection.rules.fabric import FOLLOWERS
@@ -194,7 +194,7 @@ def _claim(claim: PodClaim, otherwise: str) -> Iterator[str]:
 def _amounts(amounts: Mapping[str, Mapping[int, str]]) -> Iterator[str]:
     """Yield requests and limits of one resource; an amount that is there, even 0, stays.
 
-    Limits come last: they are what tells that the resource is not there yet.
+    Limits come last: they show whether the resource is there already.
     """
     for resource, table in amounts.items():
         for within in LISTS:
@@ -220,7 +220,7 @@ def _of_pod(additions: Additions, guards: Mapping[str, str], pool: frozenset[str
     for key, value in additions.labels.items():
         yield _key("object.metadata", _META, "labels", key, text(value))
     for key, value in additions.node_selector.items():
-        free = f"size({told_by_affinity(key)}) == 0" if key in pool else ""
+        free = f"size({selected_by_affinity(key)}) == 0" if key in pool else ""
         yield _key(spec, _SPEC, "nodeSelector", key, text(value), free)
     if additions.host_network:
         yield _host_network(guards.get("hostNetwork", "true"))

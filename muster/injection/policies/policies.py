@@ -19,7 +19,7 @@ tolerations of several policies come in any order.
 
 **failurePolicy** is *Fail*: there is no outage that it could spread, only an expression that does
 not end within its budget (apiserver pkg/apis/cel/config.go). A pod that the policies cannot change
-would run without its fabric, and nobody would hear of it.
+would run without its fabric, and without a warning.
 """
 
 from collections.abc import Iterable

@@ -42,7 +42,9 @@ _NEVER: Final = "muster.invalid/none"
 
 WORD: Final = "muster.invalid/"  # a template of this prefix is what an annotation of the pod says
 
-Told = tuple[tuple[str, str], ...]  # node labels that the pod insists on; "" for none of the known
+Selected = tuple[
+    tuple[str, str], ...
+]  # node labels that the pod insists on; "" for none of the known
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Block:
     """Additions that pods of one sort get.
 
     ``choice``: number of the cluster's choice, ``None`` for every accelerator pod. ``sizes``:
-    how many accelerators its largest container asks for; empty for any. ``told``: what the pod
+    how many accelerators its largest container asks for; empty for any. ``selected``: what the pod
     says of its nodes. ``container``: what every target gets, but what is in ``tables``.
     ``everywhere``: every container is a target, not only those that ask. ``asks``: how the
     resource's name begins. ``templates``: of claims, by name, where the pod names none; a claim
@@ -74,7 +76,7 @@ class Block:
     tables: AcceleratorTables = AcceleratorTables()
     choice: int | None = None
     sizes: tuple[int, ...] = ()
-    told: Told = ()
+    selected: Selected = ()
     everywhere: bool = False
     asks: str = ""
     templates: Mapping[str, str] = field(default_factory=dict)
@@ -86,8 +88,8 @@ def blocks(facts: Facts) -> list[Block]:
     found = [
         block
         for number in range(len(facts.cluster.spec.fabrics))
-        for told in _tellings(number, unseen)
-        for block in _of_choice(number, told, unseen)
+        for selected in _selections(number, unseen)
+        for block in _of_choice(number, selected, unseen)
     ]
     return [*found, *_of_accelerators(unseen)]
 
@@ -95,7 +97,7 @@ def blocks(facts: Facts) -> list[Block]:
 def kinds(choice: FabricChoice, facts: Facts) -> dict[str, tuple[str, ...]]:
     """Return the node labels, and their values, for which a profile has settings of their own.
 
-    Without those that all its nodes have alike: there is nothing to tell.
+    Without those that all its nodes have alike: these distinguish nothing.
     """
     profile = facts.fabrics[choice.profile]
     settled = fixed(pool(profile, choice))
@@ -107,17 +109,17 @@ def kinds(choice: FabricChoice, facts: Facts) -> dict[str, tuple[str, ...]]:
     return {key: tuple(values) for key, values in found.items()}
 
 
-def _tellings(number: int, facts: Facts) -> Iterator[Told]:
+def _selections(number: int, facts: Facts) -> Iterator[Selected]:
     known = kinds(facts.cluster.spec.fabrics[number], facts)
     yield from product(*([(key, value) for value in (*vs, "")] for key, vs in known.items()))
 
 
-def _of_choice(number: int, told: Told, facts: Facts) -> Iterator[Block]:
+def _of_choice(number: int, selected: Selected, facts: Facts) -> Iterator[Block]:
     """Yield the blocks of one choice: sizes whose pods differ in nothing but tables are one."""
     first = _with_first(facts, number)
     words = _words(facts.cluster.spec.fabrics[number], facts)
-    asked = {size: _asked(first, size, told, words) for size in SIZES}
-    templates = _templates(_asked(first, SIZES[-1], told, {}))
+    asked = {size: _asked(first, size, selected, words) for size in SIZES}
+    templates = _templates(_asked(first, SIZES[-1], selected, {}))
     alike: dict[bytes, list[int]] = {}
     for size, wanted in asked.items():
         if wanted:
@@ -125,7 +127,7 @@ def _of_choice(number: int, told: Told, facts: Facts) -> Iterator[Block]:
     for sizes in alike.values():
         block = _block({size: asked[size] for size in sizes})
         some = tuple(sizes) if len(sizes) < len(SIZES) else ()
-        yield replace(block, choice=number, sizes=some, told=told, templates=templates)
+        yield replace(block, choice=number, sizes=some, selected=selected, templates=templates)
 
 
 def _with_first(facts: Facts, number: int) -> Facts:
@@ -152,11 +154,13 @@ def _templates(wanted: tuple[Additions, ...]) -> dict[str, str]:
     return {claim.name: claim.resource_claim_template_name for claim in claims}
 
 
-def _asked(facts: Facts, size: int, told: Told, words: Mapping[str, str]) -> tuple[Additions, ...]:
+def _asked(
+    facts: Facts, size: int, selected: Selected, words: Mapping[str, str]
+) -> tuple[Additions, ...]:
     choice = facts.cluster.spec.fabrics[0]
     subject = _probe(facts, min(facts.accelerators.resources), size)
     meta = ObjectMeta(name="probe", annotations={**words, names.FABRIC: choice.profile})
-    selector = {key: value for key, value in told if value}
+    selector = {key: value for key, value in selected if value}
     spec = structs.replace(subject.pod.spec, node_selector=selector)
     return tuple(fabric(replace(subject, pod=PodView(metadata=meta, spec=spec))))
 

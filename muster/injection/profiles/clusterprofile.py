@@ -84,7 +84,7 @@ class ClusterProfileSpec(AdditionStruct, frozen=True):
     """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod.
 
     ``tiers``: in place of those that come with Muster. ``spot``: name of the provider's entry in
-    ``spot.yaml``; "" lets the nodes tell. ``job_templates``: whose pod templates are completed
+    ``spot.yaml``; "" lets the nodes decide. ``job_templates``: whose pod templates are completed
     when the object is made.
     """
 

@@ -1,4 +1,4 @@
-"""A short digest of a profile, so that pods made before it changed can be told from later ones."""
+"""A short digest of a profile, by which pods made before it changed differ from later ones."""
 
 import hashlib
 

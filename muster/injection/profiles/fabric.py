@@ -7,7 +7,7 @@
                      what one pod gets (``over``)
 
 A profile is YAML data with its sources, checked whole when it is loaded (``fabriccheck``):
-unknown fields, names that frameworks own, values nobody vouches for and volumes nobody mounts
+unknown fields, names that frameworks own, values without a source and volumes without a mount
 are errors of the profile, never of a pod. ``injection/fabrics`` holds those that come with
 Muster; a cluster may bring more.
 """
@@ -55,7 +55,7 @@ class ResourceNeed(AdditionStruct, frozen=True):
 
     ``amount``: that many. ``share``: as many as the node has of the resource ``of`` (by default
     its own name), in proportion to the accelerators the container asks for, rounded up.
-    ``otherwise``: while no live node tells, that many per ``per`` accelerators (0: that many).
+    ``otherwise``: while no live node shows it, that many per ``per`` accelerators (0: that many).
     """
 
     name: str
@@ -98,7 +98,7 @@ class ClaimTemplate(AdditionStruct, frozen=True):
     """A resource claim (DRA), made from a template that is there in the pod's namespace.
 
     ``template``: its name, unless the pod names another in ``annotation``. Without either the
-    pod gets no claim, and that is told.
+    pod gets no claim, and its author a warning.
     """
 
     name: str
@@ -110,8 +110,8 @@ class Injected(AdditionStruct, frozen=True):
     """What is added. ``env`` keeps its order.
 
     ``paths``: variables that must name a directory (``LD_LIBRARY_PATH``): set where the user
-    sets none, told where the user's list lacks it. ``lists``: annotations with an entry per
-    interface. ``shared_memory``: size of /dev/shm, a quantity or ``unbounded``.
+    sets none, with a warning where the user's list lacks it. ``lists``: annotations with an entry
+    per interface. ``shared_memory``: size of /dev/shm, a quantity or ``unbounded``.
     """
 
     env: dict[str, str] = msgspec.field(default_factory=dict)
@@ -174,8 +174,8 @@ class ForbiddenResource(AdditionStruct, frozen=True):
 class FabricSpec(AdditionStruct, frozen=True):
     """``net``: what ``NCCL_NET`` is on this fabric, for loud failure where a cluster wants it.
 
-    ``node_labels`` (the values allowed, none for any) and ``node_resources`` tell its nodes from
-    others.
+    ``node_labels`` (the values allowed, none for any) and ``node_resources`` distinguish its nodes
+    from others.
     ``accelerators``: what one container must ask for at least, because the fabric is handed out
     by the node or not at all. ``versions``: the first one is the default. ``notes``: what a
     person should know, and what could not be verified.

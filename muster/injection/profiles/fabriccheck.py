@@ -124,13 +124,14 @@ def _twice(names: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _unmounted(fabric: FabricProfile) -> Iterator[str]:
-    """Yield volumes that nobody mounts, and mounts of sidecars that have no volume."""
+    """Yield volumes that no container mounts, and mounts of sidecars that have no volume."""
     everything = Injected()
     for _, injected in layers(fabric):
         everything = over(everything, injected)
     used = {mount.name for sidecar in everything.sidecars for mount in sidecar.volume_mounts}
     for volume in everything.volumes:
         if not volume.mount_path and volume.name not in used:
-            yield f"spec: volume {volume.name}: nobody mounts it: give it a mountPath or a sidecar"
+            remedy = "give it a mountPath or a sidecar"
+            yield f"spec: volume {volume.name}: no container mounts it: {remedy}"
     for name in sorted(used - {volume.name for volume in everything.volumes}):
         yield f"spec: sidecars mount {name}: there is no such volume"

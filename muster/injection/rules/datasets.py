@@ -51,15 +51,15 @@ def datasets(subject: Subject) -> Iterator[Additions]:
 
 def _dataset(name: str, key: str, text: str, subject: Subject) -> Additions:
     if not _NAME.fullmatch(name):
-        told = f"{key}: {name!r} names a volume, so lower-case letters, digits and '-' are allowed"
-        return Additions("dataset", warnings=(told,))
+        text = f"{key}: {name!r} names a volume, so lower-case letters, digits and '-' are allowed"
+        return Additions("dataset", warnings=(text,))
     found = _FORM.fullmatch(text)
     if found is None or ".." in (found["dir"] or "").split("/"):
         form = "gs://BUCKET[/DIR], pvc://CLAIM[/DIR] or lustre://CLAIM, then :/where/to[:ro]"
         return Additions("dataset", warnings=(f"{key}: {text!r} cannot be read; write {form}",))
     if found["kind"] == "gs" and not _OPTION.fullmatch(found["dir"] or ""):
-        told = f"{key}: DIR {found['dir']!r}: allowed are letters, digits and . _ / @ + = -"
-        return Additions("dataset", warnings=(told,))
+        text = f"{key}: DIR {found['dir']!r}: allowed are letters, digits and . _ / @ + = -"
+        return Additions("dataset", warnings=(text,))
     volume = _volume(f"dataset-{name}", found)
     below = (found["dir"] or "") if found["kind"] != "gs" else ""
     mount = Mount(

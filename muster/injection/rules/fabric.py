@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from muster.injection.choosing.choice import SOURCE, ChosenFabric, choose, fixed, pool, told_labels
+from muster.injection.choosing.choice import (
+    SOURCE,
+    ChosenFabric,
+    choose,
+    fixed,
+    pool,
+    selected_labels,
+)
 from muster.injection.choosing.layers import claim_template, digested, layered
 from muster.injection.patching.additions import (
     CONTAINERS,
@@ -48,9 +55,9 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     chosen = choose(subject)
     if chosen is None:
         return
-    injected, told = layered(chosen, subject), digested(chosen, subject)
+    injected, digest = layered(chosen, subject), digested(chosen, subject)
     targets = _targets(chosen.profile, subject)
-    source = f"{SOURCE}{chosen.profile.name}@{told}"
+    source = f"{SOURCE}{chosen.profile.name}@{digest}"
     yield _Work(subject, chosen, injected, targets).additions(source)
     yield from shared_memory(source, injected.shared_memory, subject, targets)
 
@@ -165,11 +172,11 @@ class _Work:
         says of its nodes is left out: it says as much, or something that only a person can
         resolve.
         """
-        cluster, told = self.subject.facts.cluster.spec, told_labels(self.subject.pod)
+        cluster, selected = self.subject.facts.cluster.spec, selected_labels(self.subject.pod)
         if len({choice.profile for choice in cluster.fabrics}) <= 1:
             return {}
         wanted = fixed(pool(self.chosen.profile, self.chosen.choice))
-        return {key: value for key, value in wanted.items() if key not in told}
+        return {key: value for key, value in wanted.items() if key not in selected}
 
     def _is_of_use(self, volume: VolumeAt) -> bool:
         """Return whether a sidecar mounts it, or a container in which its path is still free."""

@@ -8,7 +8,7 @@
 As label or annotation. A pod that selects nodes by that label, or by one of its own like
 ``gpu-type``, has chosen; its selector stays and the tier's is added only beside what it does not
 contradict. Where no live node has the tier, the pod would wait without anybody knowing why: it is
-told so in a warning, and the selector is not added.
+warned of that, and the selector is not added.
 """
 
 from collections.abc import Iterator, Mapping

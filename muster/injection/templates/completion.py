@@ -1,13 +1,13 @@
 """Injection into the templates of an object that makes pods. Pure.
 
-Pods are where injection happens: an object of a user's stays as the user wrote it, so that no
-GitOps tool finds a difference and no controller rolls pods because a profile changed. Some
-controllers though look at the template only, and what pods get later is nothing to them:
+Pods are where injection happens: a user's object stays as it was written, so that no GitOps tool
+finds a difference and no controller rolls pods because a profile changed. Some controllers look at
+the template only and never see what pods get later:
 
 ====================  =======================  ====================================================
 who                   looks at                 what goes wrong with pods alone
 ====================  =======================  ====================================================
-Kueue, quota          requests, claims         NICs that pods get are in nobody's quota
+Kueue, quota          requests, claims         NICs that pods get are in no quota
 Kueue, flavors        nodeSelector             a flavor is chosen that the pods' selector excludes
 Kueue, flavors        tolerations              a tainted flavor is never chosen
 Kueue, order          priorityClassName        the job waits with another priority than its pods
@@ -31,7 +31,7 @@ the Workload, what is added is part of it. Left alone are
   pods get the fabric of the nodes that were chosen.
 
 By default only jobs with a queue are completed (``queued``): they have been changed by Kueue's own
-webhook anyway, and nobody else gains by it.
+webhook anyway, and other jobs gain nothing by it.
 """
 
 from collections import defaultdict
@@ -42,7 +42,7 @@ from typing import Final
 import msgspec
 
 from muster.injection.checks.arguments import nodes
-from muster.injection.choosing.choice import choose, fitting, pool, told_labels
+from muster.injection.choosing.choice import choose, fitting, pool, selected_labels
 from muster.injection.patching.operations import Operation, pointer
 from muster.injection.patching.pointers import Json, Path
 from muster.injection.podview import PodView
@@ -63,7 +63,7 @@ PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 _FACTORIES: Final = frozenset({"CronJob"})  # controllers that never look at what they have made
 _WORKERS: Final = "workerTemplate"  # of a LeaderWorkerSet, whose size counts the leader, too
 # Kinds that run anew what they have made when their template changes: a manifest applied again
-# without the additions would restart it. They are completed only where somebody asks for it.
+# without the additions would restart it. They are completed only where the object asks for it.
 _RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
 
 
@@ -142,7 +142,7 @@ def messages(found: Sequence[Completed]) -> dict[str, list[str]]:
 
 
 def is_watched(document: Mapping[str, Json]) -> bool:
-    """Return whether somebody wrote the object: what a controller made has had its review."""
+    """Return whether a user wrote the object: what a controller made has had its review."""
     return not _controlled(_meta(document))
 
 
@@ -172,7 +172,7 @@ def is_decided(found: Completed) -> bool:
     """Return whether a template's fabric does not depend on the nodes that a queue chooses.
 
     It does not where only one fits, or where every node that the pods may go to is of the one that
-    they would get; where nobody has looked at the nodes, where that one is for all of them.
+    they would get; where the nodes are not known, where that one is for all of them.
     """
     subject = found.subject
     if len({chosen.profile.name for chosen in fitting(subject)}) <= 1:
@@ -180,7 +180,7 @@ def is_decided(found: Completed) -> bool:
     chosen, nodes = choose(subject), subject.facts.nodes
     if chosen is None or not nodes.known:
         return chosen is not None and not pool(chosen.profile, chosen.choice)
-    left = nodes.with_labels(told_labels(subject.pod))
+    left = nodes.with_labels(selected_labels(subject.pod))
     return all(
         group in chosen.groups
         for group in left
@@ -236,7 +236,7 @@ def _described(template: PodTemplate) -> Described:
 def _gang(pod: wire.Pod, said: Described, template: PodTemplate) -> Gang | None:
     """Return the gang that the pods will be in, as their own labels will say later.
 
-    Of a kind that nobody here knows, several equal pods are taken for one.
+    Of a kind that is not known here, several equal pods are taken for one.
     """
     own = gang_of(pod)
     if own is not None:

@@ -1,7 +1,7 @@
 """Pods and pod templates in any manifest, wherever its kind keeps them. Pure.
 
 A template is recognised by what it is, a ``spec`` with ``containers``, so that a Job, a JobSet, a
-RayCluster and a kind that nobody here has heard of are all read the same way.
+RayCluster and a kind that is not known here are all read the same way.
 """
 
 import math

@@ -6,7 +6,7 @@ out first there, and who holds that resource is read from the pods on the domain
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -23,8 +23,9 @@ from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanati
 from muster.placement.nodelabels import Mask
 from muster.placement.places import placed_members
 from muster.placement.reasons.explanation import CLUSTER
+from muster.placement.reasons.obstacles import Obstacle, nodes_for, obstacles
 from muster.placement.request import GangRequest, MemberGroup
-from muster.placement.rules.capacity import by_resource, capacity
+from muster.placement.rules.capacity import by_resource, capacity_steps
 from muster.placement.rules.caps import count_up
 from muster.placement.rules.devices import empty_rooms, text
 from muster.placement.rules.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
@@ -57,15 +58,25 @@ def wait(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> S
     yield
     best = _best(worst)
     yield
+    found = yield from obstacles(request, worst, need)
+    decided = bool(found) and (yield from _room_if_empty(worst, _open_now(worst))) < need
     reason = _reason(worst, request, need)
+    if decided and all(each.between_pods for each in found):
+        reason = WaitReason.SPREAD_UNSATISFIABLE
     nearest = yield from _nearest(snapshot, worst, best, need)
+    if decided and nearest is not None:  # no resource is short
+        nearest = replace(nearest, short_of=(), held_by=(), others=0)
     unlabelled = _unlabelled(worst)
     explanation = WaitExplanation(
         nodes=int(np.count_nonzero(snapshot.nodes.alive)),
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
         nearest=nearest,
-        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups))
+        remedy=_with_obstacles(
+            found,
+            remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
+            decided=decided,
+        )
         + (_selectable(snapshot, worst) if reason is WaitReason.NO_FEASIBLE_NODE else ""),
         unmodelled=worst.feasibility.unmodelled,
         relaxes_at=request.relaxes_at,
@@ -80,6 +91,23 @@ def unexplained(snapshot: Snapshot, request: GangRequest, error: str) -> Wait:
     reason = WaitReason.NO_DOMAIN_FITS if bound else WaitReason.NOT_ENOUGH_ROOM
     count = int(np.count_nonzero(snapshot.nodes.alive))
     return Wait(request.key, request.generation, reason, WaitExplanation(count, 0, (), error=error))
+
+
+def _open_now(arena: Arena) -> Mask:
+    """Return bool[nodes], where only resources and budgets can stop one more member."""
+    kept = arena.board.closed.kept
+    suitable = arena.feasibility.suitable
+    return suitable if kept is None else suitable & ~kept
+
+
+def _with_obstacles(found: Sequence[Obstacle], otherwise: str, *, decided: bool) -> str:
+    """Return the way out: of the rules that decide, or another one and these beside it."""
+    if not found:
+        return otherwise
+    if decided:
+        return "; or ".join(map(str, found))
+    rules = " or ".join(each.rule for each in found)
+    return f"{otherwise}; it would go now but for {rules}"
 
 
 def scarcest(
@@ -190,7 +218,7 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
     if lack and not resource.startswith(ROOM_FOR):
         lack = _least(arena.world, inside, (resource, amount, pods), lack // amount)
     held, others = yield from holders(snapshot, inside, resource)
-    largest = yield from _largest_empty(arena, best.level)
+    largest = yield from _room_if_empty(arena, nodes_for(arena), best.level)
     views = [snapshot.gang(key) for key, _ in held]
     return NearestFit(
         level=CLUSTER if best.level == ROOT else arena.board.topology.levels[best.level],
@@ -238,12 +266,16 @@ def _labelled_domains(arena: Arena, level: int) -> int:
     return 1 if level == ROOT else int(np.count_nonzero(arena.board.tree.labelled[level]))
 
 
-def _largest_empty(arena: Arena, level: int) -> Steps[int]:
-    """Return how many members the largest domain could take if no pod were anywhere."""
+def _room_if_empty(arena: Arena, nodes: Mask, level: int | None = None) -> Steps[int]:
+    """Return how many members the largest domain could take if no pod were on these nodes.
+
+    ``level``: that of the domains, ``None``: the required one.
+    """
+    level = arena.wish.required if level is None else level
     pod_class, board = arena.group.pod_class, arena.board
-    nodes = arena.world.snapshot.nodes
+    allocatable = arena.world.snapshot.nodes.allocatable
     devices = empty_rooms(arena.world.snapshot, pod_class)
-    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, devices)
+    empty = yield from capacity_steps(allocatable, pod_class, nodes, devices)
     leaf = arena.limits.clip(empty[board.topology.order])
     yield
     sizes = count_up(board.tree, leaf, arena.cap_rules)[level]

@@ -381,10 +381,12 @@ def _mib(units: int, unit: str, where: str) -> int:
 
 
 def profile_of(resource: str) -> str:
-    """Return the MIG profile behind a resource name (``+`` is written ``.`` in it)."""
+    """Return the MIG profile behind a resource name, in which its ``+`` is written ``.``.
+
+    ``1g.24gb.me.all`` is ``1g.24gb+me.all``: a profile has one ``+``, before its attributes.
+    """
     name = resource.removeprefix(MIG_PREFIX).removesuffix(_SHARED_SUFFIX)
-    slices, _, rest = name.partition("gb.")
-    return f"{slices}gb+{rest.replace('.', '+')}" if rest else name
+    return name.replace("gb.", "gb+", 1)
 
 
 def _replica_of(resource: str) -> bool:

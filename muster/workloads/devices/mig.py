@@ -17,6 +17,7 @@ from muster.cluster.devices.needs import is_model
 from muster.cluster.specs.deviceshape import MigProfile
 
 _MEDIA: Final = 1 << 16  # a bit above all slices: the one set of extra media engines
+_ENGINES: Final = 17  # the lowest of the bits above that, one for the media engines of each slice
 
 
 class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,6 +25,13 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: int
     starts: tuple[int, ...]
     media: bool = False
+    engines: Literal["", "slices", "all", "none"] = ""
+
+    def bits(self, start: int, slices: int) -> int:
+        """Return what an instance takes at a start, on a card of so many slices."""
+        mine = ((1 << self.size) - 1) << start
+        engines = {"slices": mine, "all": (1 << slices) - 1}.get(self.engines, 0)
+        return mine | engines << _ENGINES | (_MEDIA if self.media else 0)
 
 
 class _Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,9 +82,8 @@ def _profiles(card: _Card, geometries: Mapping[str, _Geometry]) -> Iterator[MigP
             later - earlier < shape.size for earlier, later in pairwise(shape.starts)
         ):
             raise ValueError(f"mig.yaml: {called}: its places overlap or leave the card")
-        extra = _MEDIA if shape.media else 0
-        bits = (1 << shape.size) - 1
-        yield MigProfile(name, tuple((start, bits << start | extra) for start in shape.starts))
+        places = ((start, shape.bits(start, geometry.slices)) for start in shape.starts)
+        yield MigProfile(name, tuple(places))
 
 
 def card_of(cards: tuple[Card, ...], product: str, profiles: tuple[str, ...]) -> Card | None:
@@ -100,7 +107,7 @@ def pack(card: Card, counts: Mapping[str, int]) -> tuple[MigProfile, ...] | None
     wanted = [p for p in map(card.profile, _spelled_out(counts)) if p is not None]
     if len(wanted) < sum(counts.values()):
         return None
-    wanted.sort(key=lambda profile: -profile.masks[0][1].bit_count())
+    wanted.sort(key=lambda profile: -_size(profile))
     placed = _place(wanted, 0)
     if placed is None:
         return None
@@ -159,4 +166,9 @@ def _unequal(
 
 def _slices(card: Card, name: str) -> int:
     profile = card.profile(name)
-    return 0 if profile is None else profile.masks[0][1].bit_count()
+    return 0 if profile is None else _size(profile)
+
+
+def _size(profile: MigProfile) -> int:
+    """Return how many memory slices an instance takes."""
+    return (profile.masks[0][1] & (_MEDIA - 1)).bit_count()

@@ -17,6 +17,7 @@ then all there is to go by.
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -125,7 +126,7 @@ class NodeDevices:
         if reported:
             return reported
         cut, instances = self._cut(facts, amounts)
-        return (*self._full(facts, amounts, instances), *cut, *_amd(facts, amounts))
+        return (*_once(self._full(facts, amounts, instances), cut, facts), *_amd(facts, amounts))
 
     # --- full GPUs --------------------------------------------------------------------
 
@@ -190,7 +191,8 @@ class NodeDevices:
         total = sum(counts.values())
         product = _product(facts)
         card = mig.card_of(self._cards, product, tuple(counts))
-        if not total or card is None or total > MOST_DEVICES * 8:
+        known = card is not None and all(map(card.profile, counts))
+        if not total or card is None or not known or total > MOST_DEVICES * 8:
             return (), total
         told = min(_number(facts.label(COUNT)), MOST_DEVICES) or MOST_DEVICES
         stands = mig.layout(card, counts, MOST_DEVICES)
@@ -212,6 +214,27 @@ class NodeDevices:
         )
         listed = tuple(profile for profile in card.profiles if profile.name in counts)
         return [listed] * cards
+
+
+def _once(
+    full: tuple[DeviceSpec, ...], cut: tuple[DeviceSpec, ...], facts: _Facts
+) -> tuple[DeviceSpec, ...]:
+    """Return whole and cut GPUs, each GPU once.
+
+    Where the node has fewer GPUs than both together, some are listed twice: as one that may be had
+    whole and one that may be had in instances. Shared GPUs cannot be cut, so cut ones go then.
+    """
+    told = min(_number(facts.label(COUNT)), MOST_DEVICES)
+    twice = min(len(full) + len(cut) - told, len(full), len(cut)) if told else 0
+    if twice <= 0:
+        return (*full, *cut)
+    if "replicas" in full[0].counters:
+        return (*full, *cut[twice:])
+    both = (
+        replace(one, placements=other.placements)
+        for one, other in zip(full[-twice:], cut, strict=False)
+    )
+    return (*full[:-twice], *both, *cut[twice:])
 
 
 def _cut_device(number: int, placements: tuple[MigProfile, ...], facts: _Facts) -> DeviceSpec:

@@ -68,8 +68,8 @@ async def test_a_node_selector_that_no_node_satisfies_is_named(cluster: World) -
         "0 of 8 nodes can take one more member now",
         "  8 removed by node selector (gpu.model=h300)",
         (
-            "remedy: most nodes are removed by: node selector (gpu.model=h300); "
-            "change the pods or the nodes; no node has gpu.model"
+            "remedy: node selector (gpu.model=h300): select other nodes, or label more; "
+            "no node has gpu.model"
         ),
     ]
 

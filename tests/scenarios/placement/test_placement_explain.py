@@ -46,7 +46,7 @@ def test_every_rule_that_removed_nodes_is_listed_with_its_number() -> None:
         "  1 removed by not ready",
         "  1 removed by untolerated taint (gpu=broken:NoSchedule)",
         "  2 removed by node affinity",
-        "remedy: most nodes are removed by: node affinity; change the pods or the nodes",
+        "remedy: node affinity: allow other nodes, or label more",
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.overrides.checks import Check, told
+from muster.injection.overrides.checks import Check, problems
 from muster.injection.overrides.edit import Step
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.jsonpatch import check
@@ -66,15 +66,15 @@ def _rule(rule: RuleWithCluster) -> PolicyRule:
 def _selector_problems(selectors: tuple[ResourceSelector, ...]) -> Iterator[str]:
     for index, own in enumerate(selectors):
         if own.labels is not None and not own.name:
-            for text in told([partial(matches_labels, own.labels, {})]):
+            for text in problems([partial(matches_labels, own.labels, {})]):
                 yield f"resourceSelectors[{index}]: {text}: nothing is selected"
 
 
 def _problems(rules: tuple[RuleWithCluster, ...]) -> Iterator[str]:
     for index, rule in enumerate(rules):
-        for text in told(_target_checks(rule.target_cluster)):
+        for text in problems(_target_checks(rule.target_cluster)):
             yield f"overrideRules[{index}]: targetCluster: {text}: it is for no cluster"
-        for text in told(_checks(rule.overriders)):
+        for text in problems(_checks(rule.overriders)):
             yield f"overrideRules[{index}]: {text}"
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.overrides.checks import Check, told
+from muster.injection.overrides.checks import Check, problems
 from muster.injection.overrides.edit import Step
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.kubeadmiral import steps
@@ -53,7 +53,7 @@ def _rule(rule: OverrideRule) -> PolicyRule:
 
 def _problems(spec: Spec) -> Iterator[str]:
     for index, rule in enumerate(spec.override_rules):
-        for text in told((*_target_checks(rule.target_clusters), *_checks(rule.overriders))):
+        for text in problems((*_target_checks(rule.target_clusters), *_checks(rule.overriders))):
             yield f"overrideRules[{index}]: {text}"
 
 

@@ -3,13 +3,18 @@
 A device offers 1000 milli and its memory in MiB; a node here has two to four of them.
 """
 
+from dataclasses import replace
 from itertools import permutations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muster.cluster.devices.choice import choose, room
 from muster.cluster.devices.needs import is_model
 from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, needs_of, put
+from muster.cluster.devices.rooms import by_state
 from muster.cluster.devices.sharenames import named_shares, share_name
 from muster.cluster.specs.deviceasks import (
     DeviceAsk,
@@ -281,3 +286,34 @@ def test_shares_of_several_gpus_take_the_emptiest_before_they_look_at_numa_nodes
     for number, used in enumerate((500, 500, 500, 500, 0, 900, 900, 900)):
         node.uses[number * WIDTH] = used
     assert numbers(node.take(Milli("nvidia", 2, 400))) == {0, 4}
+
+
+# -- GPUs that may be had whole or cut -------------------------------------------------------------
+
+
+def whole_or_cut(count: int) -> Layout:
+    """GPUs that a node lists twice: as GPUs, and as the instances that they can be cut into."""
+    (cut,) = a100s(1)
+    shape = replace(cut.shape, resource=GPU, counters=(("memory", 40 * GIB),))
+    return (DeviceSlot(shape, healthy=True),) * count
+
+
+WHOLE = Whole(GPU, 1)
+SMALL, HALF = (MigAsk(name, 1, f"nvidia.com/mig-{name}") for name in ("1g.5gb", "3g.20gb"))
+
+
+@given(st.integers(1, 3), st.lists(st.sampled_from([WHOLE, SMALL, HALF]), max_size=12))
+def test_a_gpu_is_had_whole_or_in_instances_and_never_both(
+    gpus: int, asked: list[Whole | MigAsk]
+) -> None:
+    node = Node(whole_or_cut(gpus))
+    had: dict[str, set[bool]] = {}
+    for ask in asked:
+        for left in (WHOLE, SMALL, HALF):
+            uses = np.array(node.uses, dtype=np.int32).reshape(1, -1, WIDTH)
+            counted = by_state(node.layout, uses, kind(left))
+            assert counted[0] == node.room(left)  # by formula as by trying
+        names = node.take(ask)
+        for name in names or ():
+            had.setdefault(name.split("/")[0], set()).add("/" in name)
+    assert all(len(ways) == 1 for ways in had.values())

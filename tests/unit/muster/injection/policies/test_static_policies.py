@@ -42,7 +42,7 @@ def test_a_fabric_of_whole_nodes_is_only_for_pods_that_ask_for_one() -> None:
 def test_each_kind_of_node_that_a_profile_knows_has_a_policy_and_the_rest_has_one() -> None:
     found = of_fabrics({"profile": "gke-gib"})
     key = "cloud.google.com/gke-accelerator"
-    assert [block.told for block in found] == [
+    assert [block.selected for block in found] == [
         ((key, "nvidia-h200-141gb"),),
         ((key, "nvidia-b200"),),
         ((key, ""),),
@@ -52,7 +52,7 @@ def test_each_kind_of_node_that_a_profile_knows_has_a_policy_and_the_rest_has_on
 def test_a_pool_that_the_cluster_settles_needs_no_word_of_the_pods() -> None:
     pool = {"cloud.google.com/gke-accelerator": "nvidia-b200"}
     (block,) = of_fabrics({"profile": "gke-gib", "nodeLabels": pool})
-    assert block.told == ()
+    assert block.selected == ()
 
 
 def test_the_clusters_own_words_are_in_the_policies() -> None:

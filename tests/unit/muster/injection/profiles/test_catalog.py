@@ -84,7 +84,7 @@ def test_volumes_have_one_source_a_name_of_ours_and_somebody_who_mounts_them() -
     own = {"name": "libs", "mountPath": "/a", "hostPath": {"path": "/a"}}
     assert "volumes[libs].name: 'libs': must start with 'muster-'" in inject(volumes=[own])
     idle = {"name": "muster-a", "hostPath": {"path": "/a"}}
-    assert "volume muster-a: nobody mounts it" in inject(volumes=[idle])
+    assert "volume muster-a: no container mounts it" in inject(volumes=[idle])
     relative = {"name": "muster-a", "mountPath": "a", "hostPath": {"path": "/a"}}
     assert "volumes[muster-a].mountPath: 'a': must be absolute" in inject(volumes=[relative])
 

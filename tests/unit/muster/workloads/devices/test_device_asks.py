@@ -290,3 +290,59 @@ def test_a_name_of_a_known_vendor_that_nobody_knows_is_told_and_others_are_left_
     )  # fmt: skip
     assert len(found) == 1
     assert found[0].startswith("nvidia.com/gpu-mem: no device of nvidia.com")
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "1g.10gb", "1g.10gb+me", "1g.24gb+me.all", "1g.24gb+gfx", "1g.24gb-me", "2g.48gb+me.all",
+        "4g.96gb+gfx", "1c.3g.40gb", "7g.189gb",
+    ],
+)  # fmt: skip
+def test_a_profile_is_the_one_that_nvidias_plugin_named_the_resource_after(profile: str) -> None:
+    """k8s-device-plugin internal/rm: the resource is ``mig-`` and the profile, ``+`` as ``.``."""
+    resource = f"nvidia.com/mig-{profile.replace('+', '.')}"
+    assert profile_of(resource) == profile
+    assert asks({resource: "1"}).asks == (MigAsk(profile, 1, resource),)
+
+
+# What the vendors' device plugins list on a node (their READMEs; devices.yaml names them).
+LISTED = {
+    "HAMi": {"nvidia.com/gpu"},
+    "Alibaba": {"aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"},
+    "Tencent": {"tke.cloud.tencent.com/qgpu-core", "tke.cloud.tencent.com/qgpu-memory"},
+    "Tencent gpu-manager": {"tencent.com/vcuda-core", "tencent.com/vcuda-memory"},
+    "Volcano vGPU": {"volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"},
+    "Volcano GPU share": {"volcano.sh/gpu-memory"},
+    "Volcano GPU number": {"volcano.sh/gpu-number"},
+    "Koordinator": {
+        "koordinator.sh/gpu-memory", "koordinator.sh/gpu.shared", "koordinator.sh/gpu-memory-ratio",
+        "koordinator.sh/gpu-core",
+    },
+    "Koordinator GPU": {"koordinator.sh/gpu"},
+    "elastic-gpu": {"elasticgpu.io/gpu-memory", "elasticgpu.io/gpu-core"},
+    "elastic-gpu whole": {"elasticgpu.io/pgpu"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", devicenames.load().file.sharing, ids=lambda way: way.vendor)
+def test_a_name_that_no_node_lists_is_no_amount_that_a_node_must_have(
+    way: devicenames.SharingNames,
+) -> None:
+    for name in way.names:
+        counted = name not in asks({name: "10"}).uncounted
+        assert not counted or name in LISTED[way.vendor], name
+
+
+def test_volcanos_names_mean_what_hamis_mean() -> None:
+    for percent, memory, cores in (("100", "", ""), ("", "4096", ""), ("50", "", "30")):
+        found = []
+        for count, prefix in (("nvidia.com/gpu", "nvidia.com/gpu"), ("volcano.sh/vgpu-number", "")):
+            mem = f"{prefix}mem" if prefix else "volcano.sh/vgpu-memory"
+            share = f"{prefix}mem-percentage" if prefix else "volcano.sh/vgpu-memory-percentage"
+            core = f"{prefix}cores" if prefix else "volcano.sh/vgpu-cores"
+            asked = {count: "8", mem: memory, share: percent, core: cores}
+            found.append(asks({name: amount for name, amount in asked.items() if amount}))
+        hami, volcano = found
+        assert hami.asks == volcano.asks
+        assert len(hami.uncounted) == len(volcano.uncounted) == 3

@@ -34,6 +34,22 @@ PUBLISHED = {
                     "3g.71gb": 2, "4g.71gb": 1, "7g.141gb": 1},
     "NVIDIA-B200": {"1g.23gb": 7, "1g.23gb+me": 1, "1g.45gb": 4, "2g.45gb": 3,
                     "3g.90gb": 2, "4g.90gb": 1, "7g.180gb": 1},
+    "NVIDIA-GB200": {"1g.24gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.95gb": 2, "4g.95gb": 1,
+                     "7g.189gb": 1, "3g.93gb": 2, "7g.186gb": 1},
+    "NVIDIA-GH200-144G-HBM3e": {"1g.18gb": 7, "1g.18gb+me": 1, "1g.36gb": 4, "2g.36gb": 3,
+                                "3g.72gb": 2, "4g.72gb": 1, "7g.144gb": 1},
+    "NVIDIA-GH200-480GB": {"1g.12gb": 7, "3g.48gb": 2, "7g.96gb": 1},
+    "NVIDIA-A800-SXM4-80GB": {"1g.10gb": 7, "1g.20gb": 4, "7g.80gb": 1},
+    "NVIDIA-A800-SXM4-40GB": {"1g.5gb": 7, "1g.10gb": 4, "7g.40gb": 1},
+    "NVIDIA-A100X": {"1g.10gb": 7, "7g.80gb": 1},
+    "NVIDIA-H800": {"1g.10gb": 7, "7g.80gb": 1},
+    "NVIDIA-H800-NVL": {"1g.12gb": 7, "3g.47gb": 2},
+    "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition": {
+        "1g.24gb": 4, "1g.24gb+gfx": 4, "1g.24gb+me": 1, "1g.24gb+me.all": 1, "1g.24gb-me": 4,
+        "2g.48gb": 2, "2g.48gb+gfx": 2, "2g.48gb+me.all": 1, "2g.48gb-me": 2, "4g.96gb": 1,
+        "4g.96gb+gfx": 1,
+    },
+    "NVIDIA-RTX-PRO-5000-Blackwell": {"1g.24gb": 2, "2g.48gb": 1},
     "NVIDIA-A30": {"1g.6gb": 4, "1g.6gb+me": 1, "2g.12gb": 2, "4g.24gb": 1},
 }  # fmt: skip
 
@@ -167,3 +183,22 @@ def test_the_instances_of_a_node_are_laid_out_on_as_few_equal_cards_as_hold_them
     assert unequal is not None
     assert [len(each[0].masks) for each in unequal] == [1, 7]
     assert mig.layout(a100, {"7g.40gb": 3}, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "together"),
+    [
+        ({"1g.24gb+me.all": 1, "1g.24gb-me": 3}, True),
+        ({"1g.24gb+me.all": 1, "2g.48gb-me": 1, "1g.24gb-me": 1}, True),
+        ({"1g.24gb+me.all": 1, "1g.24gb": 1}, False),
+        ({"2g.48gb+me.all": 1, "2g.48gb": 1}, False),
+        ({"1g.24gb+gfx": 2, "2g.48gb": 1}, True),
+        ({"1g.24gb+me": 1, "1g.24gb": 3}, True),
+        ({"1g.24gb+me": 1, "1g.24gb+me.all": 1}, False),
+    ],
+)
+def test_an_instance_with_all_media_engines_stands_beside_those_with_none(
+    counts: Mapping[str, int], *, together: bool
+) -> None:
+    found = mig.pack(card("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"), counts)
+    assert (found is not None) is together

@@ -182,3 +182,33 @@ def test_equal_nodes_share_one_tuple() -> None:
 def test_labels_gone_wrong_do_no_harm(count: str) -> None:
     found = devices({"nvidia.com/gpu.count": count, "gpu-type": "H100"}, {"nvidia.com/gpu": "2"})
     assert len(found) == 2
+
+
+ONCE = [
+    # gpu.count, whole GPUs, 1g.10gb instances: (whole, cut, both)
+    (8, 8, 56, (0, 0, 8)),
+    (8, 4, 28, (4, 4, 0)),
+    (8, 6, 28, (4, 2, 2)),
+    (8, 8, 7, (7, 0, 1)),
+    (0, 4, 28, (4, 4, 0)),  # how many there are is not known
+]
+
+
+@pytest.mark.parametrize(("count", "whole", "instances", "expected"), ONCE)
+def test_a_node_that_lists_gpus_whole_and_cut_has_each_once(
+    count: int, whole: int, instances: int, expected: tuple[int, int, int]
+) -> None:
+    labels = {"nvidia.com/gpu.product": H100, "nvidia.com/gpu.memory": "81559"}
+    labels |= {"nvidia.com/gpu.count": str(count)} if count else {}
+    offers = {"nvidia.com/gpu": str(whole), "nvidia.com/mig-1g.10gb": str(instances)}
+    found = devices(labels, offers)
+    kinds = [(bool(spec.resource), bool(spec.placements)) for spec in found]
+    assert expected == tuple(map(kinds.count, ((True, False), (False, True), (True, True))))
+    assert len({spec.name for spec in found}) == len(found) <= (count or len(found))
+
+
+def test_a_profile_that_is_not_known_for_its_card_leaves_the_node_to_the_count() -> None:
+    labels = {"nvidia.com/gpu.product": H100}
+    for offers in ({"nvidia.com/mig-1c.3g.40gb": "2"}, {"nvidia.com/mig-9g.99gb": "1"}):
+        for counted in ({}, {"nvidia.com/gpu.count": "8"}):
+            assert not any(spec.placements for spec in devices(labels | counted, offers))
