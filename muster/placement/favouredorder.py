@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.topology import Topology, TopologyLevel
@@ -44,24 +45,25 @@ def in_favoured_order(
 
 def _permuted(topology: Topology, positions: Ints) -> Topology:
     """Return the topology with its entries in another order that leaves every domain together."""
-    numbers: list[Ints] = []  # of every level: the new number of each domain
+    numbers: list[NDArray[np.int32]] = []  # of every level: the new number of each domain
     parts: list[TopologyLevel] = []
     for level, part in enumerate(topology.parts):
         along = part.along[positions]
         firsts = np.flatnonzero(np.diff(along, prepend=-1))
         old = along[firsts]
-        numbers.append(np.empty(len(old), dtype=np.int32))
-        numbers[level][old] = np.arange(len(old), dtype=np.int32)
-        parents = part.parent[old]
+        new = np.full(len(old) + 1, -1, dtype=np.int32)  # the last for dead rows
+        new[old] = np.arange(len(old), dtype=np.int32)
+        numbers.append(new)
+        parents: NDArray[np.int32] = part.parent[old]
         parts.append(
             replace(
                 part,
-                domain=np.append(numbers[level], np.int32(-1))[part.domain],
+                domain=new[part.domain],
                 parent=parents if level == 0 else numbers[level - 1][parents],
                 starts=firsts.astype(np.int32),
                 labelled=part.labelled[old],
                 codes=part.codes[old],
-                along=numbers[level][along],
+                along=new[along],
             )
         )
     return replace(topology, order=topology.order[positions], parts=tuple(parts))

@@ -253,7 +253,8 @@ class _Plot:
         tree, anchors = self._quest.tree, self._quest.anchors
         if anchors is None:
             return np.ones(tree.domains(level), dtype=np.int64)
-        return (tree.sums(anchors, level, tree.host) == 0).astype(np.int64)
+        is_new: Ints = (tree.sums(anchors, level, tree.host) == 0).astype(np.int64)
+        return is_new
 
     def runs(self, level: int, low: int, high: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield (domain, range of hosts) for every domain of a level among some hosts."""

@@ -27,13 +27,13 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement.assignment import placed_members
 from muster.placement.decision import Plan, Reject, Wait, WaitReason
 from muster.placement.moves.greedy import Clearing
 from muster.placement.moves.movablepods import Movable, MovePrices, Price, Stays, movable
 from muster.placement.moves.options import fields_of
 from muster.placement.moves.search import FoundMoves, Search
 from muster.placement.moves.trial import Trial, decided
+from muster.placement.places import placed_members
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
 from muster.placement.request import GangRequest, read
