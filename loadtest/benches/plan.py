@@ -27,9 +27,9 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
+from muster.decisions.answer import decide
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
 from muster.placement.decision import Decision, Plan
-from muster.placement.gang import plan
 from muster.placement.question import Question
 
 HOSTS_PER_RACK: Final = 16
@@ -108,7 +108,7 @@ def _measure(snapshot: Snapshot) -> _Round:
 
 def _planned(snapshot: Snapshot) -> list[float]:
     """Return what each slice of one plan took, in milliseconds."""
-    steps = plan(snapshot, Question(_KEY, spare_count=SPARES))
+    steps = decide(snapshot, Question(_KEY, spare_count=SPARES))
     slices: list[float] = []
     decision: Decision | None = None
     while decision is None:

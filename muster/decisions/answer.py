@@ -29,7 +29,7 @@ from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
 from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
 from muster.placement.reasons.errors import described
-from muster.placement.soundness import breaches
+from muster.placement.soundness import breach_steps
 from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -88,7 +88,7 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     try:
         ranked = with_vacant_ranks(snapshot, view)
         found = yield from plan_beside_spares(ranked, view, question)
-        return sound(ranked, question, found) if isinstance(found, Plan) else found
+        return (yield from sound(ranked, question, found)) if isinstance(found, Plan) else found
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 
@@ -103,12 +103,12 @@ def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait
     return Wait(gang, generation, WaitReason.PLANNER_FAILED, why)
 
 
-def sound(snapshot: Snapshot, question: Question, plan: Plan) -> Decision:
+def sound(snapshot: Snapshot, question: Question, plan: Plan) -> Steps[Decision]:
     """Return the plan, or a wait where it breaks a rule: such a plan is a fault and never held."""
     room = snapshot
     if len(plan.displaced):
         room = snapshot.overlay(without_pods=plan.displaced.tolist())
-    broken = breaches(room, plan, question.now)
+    broken = yield from breach_steps(room, plan, question.now)
     if not broken:
         return plan
     rows = zip(plan.pods[:_MOST_NAMED].tolist(), plan.nodes[:_MOST_NAMED].tolist(), strict=True)

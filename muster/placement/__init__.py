@@ -19,11 +19,13 @@ Phase 3, *the search* (``assignment`` chooses the way by what is asked for):
         that holds all; then, level by level, the fewest domains of the pool that hold them
         (``search.fewest``). Where a bound does not prove the result, the exact search looks for a
         better one (``exact``);
-    3c  slices: the same, with whole slices counted per domain (``search.slices``);
+    3c  slices: the same, with whole slices counted per domain (``search.slices``); of several
+        kinds, or with members that have a place, ``slicedgang`` and ``search.mixedslices``;
     3d  several groups: all kinds at once and exactly (``search.joint``), else one after the other
         in each candidate domain (``search.severalgroups``);
     3e  beside members that have a place already: the nearest places to them
-        (``search.nearplaced``, ``search.fewestnewdomains``).
+        (``search.nearplaced``, ``search.fewestnewdomains``);
+    3f  no fit for the first members as the minimum: others (``otherminima``).
 Phase 4, *the members* (``assignment``): amounts per node become one node per member, so that
     neighbours in rank are neighbours on the network (``ranks.ringorder``).
 Phase 5, *the spares*: nodes where a member may bind instead (``search.memberspares``).

@@ -23,7 +23,14 @@ from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint
 from muster.placement.search.nearplaced import near, near_whole, region_of
 from muster.placement.search.onegroup import FoundPlaces, chosen, place_single, slots
-from muster.placement.search.severalgroups import Mixed, add_near, lightest_first, place_anchored
+from muster.placement.search.severalgroups import (
+    Mixed,
+    add_near,
+    lightest_first,
+    place_anchored,
+    put,
+    settled,
+)
 from muster.placement.search.slices import partial_last
 from muster.placement.slicedgang import SlicedGang
 from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
@@ -147,7 +154,7 @@ def _groups(
     core = yield from place_anchored(task)
     if core is None:
         return None
-    found = yield from _with_the_others(task, request, core)
+    found = yield from _with_the_others(task, core)
     if not any(amounts.any() for amounts in found.amounts):
         return None
     if found is core and not len(placed.rows):
@@ -193,16 +200,17 @@ def _kind_by_kind(places: Sequence[Ints]) -> bool:
     return all(int(a.max()) < int(b.min()) for a, b in pairwise(filled))
 
 
-def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Joint]:
+def _with_the_others(task: Mixed, core: Joint) -> Steps[Joint]:
     """Members above the minimum: all at once where that costs no domain, else nearby."""
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
         return core
     whole = yield from place_anchored(replace(task, needs=totals))
     found, bar = core.amounts, _domains(task, core.amounts)[:-1]
-    if whole is not None and _domains(task, whole.amounts)[:-1] <= bar:
-        return Joint(whole.amounts, proven=False)
     fixed = task.anchors is not None and task.anchors.any()
+    # Beside members that have a place, all that wait are placed together: the gang is there.
+    if whole is not None and (fixed or _domains(task, whole.amounts)[:-1] <= bar):
+        return Joint(whole.amounts, proven=False)
     if task.wish.required != ROOT and not fixed:
         more = whole
         if more is None:
@@ -212,12 +220,33 @@ def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Jo
             there = yield from place_anchored(replace(task, region=inside))
             if there is not None and _domains(task, there.amounts)[:-1] <= bar:
                 found = there.amounts
-    others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
-    rest = Mixed(task.board, task.world, request.wish, task.groups, others)
+    grown = yield from _around_core(task, found, totals)
+    return Joint(grown, proven=False)
+
+
+def _around_core(task: Mixed, core: Sequence[Ints], totals: Sequence[int]) -> Steps[list[Ints]]:
+    """Add the members above the minimum around those that are placed: all, else as many as fit."""
+    others = tuple(t - int(f.sum()) for t, f in zip(totals, core, strict=True))
     anchors = np.zeros(task.board.tree.size, dtype=np.int64)
     around = anchors if task.anchors is None else task.anchors
-    grown = yield from add_near(rest, found, around)
-    return Joint(grown, proven=False)
+    near_all = around + np.sum(core, axis=0)
+    if near_all.any():
+        world = _all_put(task.world, task, core)
+        rest = yield from place_anchored(
+            replace(task, world=world, needs=others, anchors=near_all, region=None)
+        )
+        if rest is not None and settled(_all_put(world, task, rest.amounts)):
+            return [c + r for c, r in zip(core, rest.amounts, strict=True)]
+    rest_task = Mixed(task.board, task.world, task.wish, task.groups, others)
+    return (yield from add_near(rest_task, core, around))
+
+
+def _all_put(world: World, task: Mixed, found: Sequence[Ints]) -> World:
+    """Return the world with members of each group put down."""
+    for group, amounts in zip(task.groups, found, strict=True):
+        if amounts.any():
+            world = put(world, task.board, group, amounts)
+    return world
 
 
 def _most(task: Mixed, totals: Sequence[int]) -> Steps[Joint | None]:

@@ -71,27 +71,35 @@ def _kinds(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) ->
     """Return the kinds of units, in the order of the first of each."""
     group_of = {row: i for i, each in enumerate(arenas) for row in each.group.rows.tolist()}
     rooms = [int(each.counts()[each.wish.required].max(initial=0)) for each in arenas]
-    alike: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
-    for rows in _units(snapshot, request):
+    alike: dict[tuple[tuple[tuple[int, int], ...], int], list[Rows]] = {}
+    for rows, home in _units(snapshot, request):
         roles = snapshot.pods.role[rows].tolist()
         groups = [group_of.get(row, -1) for row in rows.tolist()]
         if -1 not in groups:
-            alike.setdefault(tuple(sorted(zip(groups, roles, strict=True))), []).append(rows)
+            look = tuple(sorted(zip(groups, roles, strict=True))), home
+            alike.setdefault(look, []).append(rows)
     kinds = []
-    for look, units in alike.items():
+    for (look, _), units in alike.items():
         asked = Counter(group for group, _ in look)
         most = min(rooms[group] // count for group, count in asked.items())
         kinds.append(_Kind(units, min(most, len(units)), Counter(role for _, role in look)))
     return kinds
 
 
-def _units(snapshot: Snapshot, request: GangRequest) -> list[Rows]:
-    """Return what goes together: single members, or the members of a slice."""
+def _units(snapshot: Snapshot, request: GangRequest) -> Iterator[tuple[Rows, int]]:
+    """Yield what goes together: single members, or those of a slice with the slice's number.
+
+    The number is -1 for slices of which no member has a place: these may go anywhere.
+    """
     if not request.wish.slice_size:
-        return [request.members[i : i + 1] for i in range(len(request.members))]
+        for i in range(len(request.members)):
+            yield request.members[i : i + 1], -1
+        return
     order = SliceOrder.of(snapshot, request, request.placed)
+    begun = set(order.numbers(request.placed)[0].tolist()) if len(request.placed) else set()
     numbers = order.numbers(request.members)[0]
-    return [request.members[numbers == each] for each in dict.fromkeys(numbers.tolist())]
+    for each in dict.fromkeys(numbers.tolist()):
+        yield request.members[numbers == each], each if each in begun else -1
 
 
 def _counts(request: GangRequest, kinds: Sequence[_Kind]) -> Iterator[tuple[int, ...]]:

@@ -132,7 +132,8 @@ class SlicedGang:
         kinds = np.searchsorted(used, kinds)
         places, whole = yield from place_slices_exactly(task, arenas, numbers, kinds, self._homes)
         if places is not None or whole:
-            return None if places is None else Assigned(rows, places, proven=whole)
+            proven = whole and self._anchors is None  # else the new domains are fewest, not all
+            return None if places is None else Assigned(rows, places, proven)
         units = self._order.units([group.rows for group in groups])
         found = yield from place_in_turn(task, units, self._homes)
         if found is None:

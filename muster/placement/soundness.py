@@ -18,7 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.cluster.columns.paged import distinct
 from muster.cluster.ids import NO_ROW
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView
@@ -37,6 +39,11 @@ class _Standing:
 
 
 def breaches(snapshot: Snapshot, plan: Plan, now: float) -> tuple[str, ...]:
+    """As ``breach_steps``, at once."""
+    return run(breach_steps(snapshot, plan, now))
+
+
+def breach_steps(snapshot: Snapshot, plan: Plan, now: float) -> Steps[tuple[str, ...]]:
     """Return what a plan breaks, in sentences; none for a sound one.
 
     ``snapshot``: the one it was made on, without the hot spares that it displaces. ``now``: in
@@ -45,50 +52,64 @@ def breaches(snapshot: Snapshot, plan: Plan, now: float) -> tuple[str, ...]:
     view = snapshot.gang(plan.gang)
     if view is None or view.spec is None:
         return (f"gang {plan.gang} is not known",)
-    return tuple(_members(snapshot, plan)) or (
-        *_capacity(snapshot, plan),
-        *_levels(snapshot, plan, view, view.spec, now),
-    )
+    found = tuple(_members(snapshot, plan))
+    if found:
+        return found
+    has_pauses = len(plan.pods) > FEW
+    if has_pauses:
+        yield
+    found = tuple(_capacity(snapshot, plan))
+    if has_pauses:
+        yield
+    return *found, *_levels(snapshot, plan, view, view.spec, now)
 
 
 def _members(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    if len(np.unique(plan.pods)) < len(plan.pods):
+    pods = np.sort(plan.pods)
+    if (pods[1:] == pods[:-1]).any():
         yield "a member occurs twice"
     if not snapshot.nodes.alive[plan.nodes].all():
         yield "a member is on a node that is not there"
 
 
 def _capacity(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Yield the nodes on which more is asked for than is free."""
-    rows, at = np.unique(plan.nodes, return_inverse=True)
-    classes, of = np.unique(snapshot.pods.pod_class[plan.pods], return_inverse=True)
-    asked: dict[str, Ints] = {}
-    for number, pod_class in enumerate(classes.tolist()):
-        amounts = np.bincount(at[of == number], minlength=len(rows))
-        for resource, amount in snapshot.classes[pod_class].requests:
-            asked[resource] = asked.get(resource, 0) + amount * amounts
-    for resource, wanted in asked.items():
-        over = wanted > np.maximum(snapshot.nodes.free(resource)[rows], 0)
-        for i in np.flatnonzero(over & (wanted > 0))[:1].tolist():
-            yield (
-                f"{int(wanted[i])} {resource} on node {snapshot.nodes.name(int(rows[i]))}, "
-                f"{int(snapshot.nodes.free(resource)[rows[i]])} are free"
-            )
+    """Yield the first node on which more of a resource is asked for than is free."""
+    classes = snapshot.pods.pod_class[plan.pods]
+    asked: dict[str, list[tuple[Rows, Ints]]] = {}
+    for number in distinct(classes).tolist():
+        rows, counts = np.unique(plan.nodes[classes == number], return_counts=True)
+        for resource, amount in snapshot.classes[number].requests:
+            if amount:
+                asked.setdefault(resource, []).append((rows, counts * amount))
+    for resource, parts in asked.items():
+        free = snapshot.nodes.free(resource)
+        (rows, wanted), *others = parts
+        if others:
+            every = np.concatenate([each for each, _ in parts])
+            rows, at = np.unique(every, return_inverse=True)
+            wanted = np.zeros(len(rows), dtype=np.int64)
+            np.add.at(wanted, at, np.concatenate([each for _, each in parts]))
+        over = wanted > np.maximum(free[rows], 0)
+        if over.any():
+            first = int(np.argmax(over))
+            node = snapshot.nodes.name(int(rows[first]))
+            yield f"{wanted[first]} {resource} on node {node}, {free[rows[first]]} are free"
 
 
 def _levels(
     snapshot: Snapshot, plan: Plan, view: GangView, spec: GangSpec, now: float
 ) -> Iterator[str]:
+    levels = [key for key in _required(spec, view, now) if key in snapshot.levels]
+    is_sliced = bool(spec.slice_size) and spec.slice_level in snapshot.levels
+    if not levels and not is_sliced:
+        return
     placed = _placed(snapshot, view, plan)
-    for key in _required(spec, view, now):
-        if key in snapshot.levels:
-            one = (
-                np.zeros(len(plan.pods), dtype=np.int64),
-                np.zeros(len(placed.pods), dtype=np.int64),
-            )
-            if _is_torn(snapshot, key, plan, placed, *one):
-                yield f"members are in several domains of {key}, one is required"
-    if spec.slice_size and spec.slice_level in snapshot.levels:
+    for key in levels:
+        one = np.zeros(len(plan.pods), dtype=np.int64)
+        theirs = np.zeros(len(placed.pods), dtype=np.int64)
+        if _is_torn(snapshot, key, plan, placed, one, theirs):
+            yield f"members are in several domains of {key}, one is required"
+    if is_sliced:
         yield from _slices(snapshot, plan, spec, placed)
 
 

@@ -23,7 +23,7 @@ from muster.placement.exact.slicekinds import Homes, pack
 from muster.placement.request import TopologyWish
 from muster.placement.search.arena import Arena
 from muster.placement.search.dealing import deal
-from muster.placement.search.joint import Joint, Task, search_joint
+from muster.placement.search.joint import Joint, Sought, Task, search_joint
 from muster.placement.search.nearplaced import circle, region_in, region_of
 from muster.placement.search.scopes import labelled_only
 from muster.placement.search.severalgroups import (
@@ -71,18 +71,34 @@ def place_slices_exactly(
     packing = pack(task.wish.slices, numbers, kinds, len(task.needs), homes)
     if packing is None:
         return None, False
-    candidates: list[tuple[int, int]] = []
+    tree, found = task.board.tree, Sought(None, exhausted=False)
     if task.anchors is None:
         candidates = yield from candidate_domains(task, arenas)
+        exact = Task(arenas, task.needs, task.wish, packing.layers)
+        found = yield from search_joint(exact, iter(candidates))
     else:
-        region = region_of(task.board.tree, task.wish.required, task.anchors)
-        arenas = [each.within(region) for each in arenas]
-    exact = Task(arenas, task.needs, task.wish, packing.layers, task.anchors)
-    sought = yield from search_joint(exact, iter(candidates))
-    if sought.joint is None:
-        return None, sought.exhausted
+        for level in range(ROOT, tree.host + 1):
+            here = _around(task, arenas, level, task.anchors)
+            exact = Task(here, task.needs, task.wish, packing.layers, task.anchors)
+            sought = yield from search_joint(exact, ())
+            found = sought if level == ROOT or sought.joint is not None else found
+            if found.joint is not None or found.exhausted:
+                break
+    if found.joint is None:
+        return None, found.exhausted
     yield
-    return deal(task.board.tree, packing, sought.joint.shares), sought.joint.proven
+    return deal(tree, packing, found.joint.shares), found.joint.proven
+
+
+def _around(task: Mixed, arenas: Sequence[Arena], level: int, anchors: Ints) -> list[Arena]:
+    """Confine arenas to the required domain, and there to the domains of a level that hold members.
+
+    What opens no domain of a level is as near as can be, so where the whole cluster is too large
+    for an exact search a smaller circle does.
+    """
+    tree = task.board.tree
+    inside = region_of(tree, task.wish.required, anchors) & circle(tree, level, anchors)
+    return [each.within(inside) for each in arenas]
 
 
 def place_in_turn(
@@ -172,8 +188,8 @@ def _place_unit(
         around = circle(tree, level, task.anchors) if task.anchors is not None else None
         if level > ROOT and (around is None or not around.any()):
             continue
-        confined = region if around is None or region is None else region & around
-        found = yield from place_mixed(replace(task, wish=wish, region=confined, anchors=None))
+        both = region if around is None or region is None else region & around
+        found = yield from place_mixed(replace(task, wish=wish, region=both, anchors=None))
         if found is not None:
             return found
     return None

@@ -5,9 +5,9 @@ here knows how the planner works: the rules of a gang are checked seat by seat.
 """
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from support.clusters.scene import BLOCK, HOST, RACK, pod_class, roles
 from support.clusters.standby import Standby
@@ -67,6 +67,13 @@ def random_case(seed: int) -> Case:
         case = _drawn(rng)
         if case is not None:
             return case
+
+
+def elastic(case: Case, seed: int) -> Case:
+    """Return the case with a smaller minimum, so that some or all of the lost are above it."""
+    rng = random.Random(seed)
+    least = max([case.leaders + 1, *(size + case.leaders for _, size in case.slices)])
+    return replace(case, minimum=rng.randint(min(least, len(case.asks)), len(case.asks)))
 
 
 def _drawn(rng: random.Random) -> Case | None:
@@ -214,6 +221,25 @@ def is_small(case: Case) -> bool:
     return ways <= _MOST_SEATINGS
 
 
+def some(case: Case) -> tuple[int, ...] | None:
+    """Return members that could make up the minimum, whole slices of them; ``None``: none could."""
+    need = case.minimum - len(case.seats)
+    for count in range(len(case.back), max(need, 1) - 1, -1):
+        for ranks in combinations(case.back, count):
+            if _are_whole(case, ranks) and next(seatings(replace(case, back=ranks)), None):
+                return ranks
+    return None
+
+
+def _are_whole(case: Case, ranks: Sequence[int]) -> bool:
+    """Return whether of every slice all or none of those who came back are among some."""
+    if not case.slices:
+        return True
+    size = case.slices[0][1]
+    out = {case.slice_of(rank, size) for rank in case.back if rank not in ranks} - {None}
+    return not any(case.slice_of(rank, size) in out for rank in ranks)
+
+
 # --- the planner's answer ---------------------------------------------------------------
 
 
@@ -235,7 +261,7 @@ def built(case: Case) -> tuple[Standby, GangKey]:
         spec |= {"slice_size": size, "slice_level": level, "slice_roles": case.roles}
         spec["wider_slices"] = tuple(wider)
     if case.roles:  # as workload readers have it; it tells what a lost member was
-        spec["roles"] = roles(l=case.leaders, w=len(case.asks) - case.leaders)
+        spec["roles"] = roles(l=case.leaders, w=case.minimum - case.leaders)
     levels = {"required_level": case.required, "preferred_level": case.preferred}
     key = scene.gang("g", len(case.asks), members=0, **levels, **spec)  # type: ignore[arg-type]
     for rank in sorted([*case.seats, *case.back]):
@@ -275,18 +301,16 @@ def faults(case: Case, found: Decision, scene: Standby) -> list[str]:
     if isinstance(found, Plan):
         seats = chosen(scene, case, found)
         wrong = broken(case, seats)
-        if len(seats) < len(case.seats) + len(case.back):
+        if best is not None and len(seats) < len(case.seats) + len(case.back):
             wrong.append(f"{len(found.pods)} of {len(case.back)} are placed")
         elif not wrong and best is not None and cost(case, seats) != best:
             wrong.append(f"new domains {cost(case, seats)}, as few as {best} would do")
         return wrong
     if not isinstance(found, Wait):
         return [f"rejected: {found.message}"]
-    if "Error" in found.explanation.remedy:
-        return [found.explanation.remedy]
-    return [] if best is None else [f"waits ({found.reason}), fits with new domains {best}"]
-
-
-def counted(answers: Sequence[str]) -> dict[str, int]:
-    """Return how often each word of an answer was given."""
-    return dict(Counter(answers))
+    if found.explanation.error or "Error" in found.explanation.remedy:
+        return [found.explanation.error or found.explanation.remedy]
+    if best is not None:
+        return [f"waits ({found.reason}), fits with new domains {best}"]
+    enough = some(case) if not case.roles else None  # roles have minima of their own
+    return [] if enough is None else [f"waits ({found.reason}), members {enough} would be enough"]
