@@ -117,9 +117,11 @@ class CallersConfig(_Section, frozen=True):
 
     ``client_ca_file``: PEM; callers show a certificate that it signed, of one of the names (common
     or DNS) in ``certificates``, any where that is empty. ``token_file``: or this bearer token. Both
-    files are read again when they change. Health and metrics stay open.
+    files are read again when they change. Health and metrics stay open. ``required``: false answers
+    everybody, and reserves room only for those who show one of the two.
     """
 
+    required: bool = True
     client_ca_file: Path | None = None
     certificates: tuple[str, ...] = ()
     token_file: Path | None = None
@@ -163,7 +165,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
     API server's limit, and the rest of the review). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
-    ``reservations``: without it every pod of Muster's is gated.
+    ``reservations``: without it, and without ``callers``, every pod of Muster's is gated.
     ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
@@ -185,6 +187,11 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     body_seconds: float = 5.0
     drain_seconds: float = 5.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def reserves(self) -> bool:
+        """Whether room is reserved: for callers that show who they are, and for no other."""
+        return self.reservations is not None and self.callers is not None
 
 
 def load(path: Path) -> WebhookConfig:

@@ -66,6 +66,10 @@ GC_THRESHOLDS: Final = (20_000, 20, 100)
 _BACKLOG: Final = 1024
 _LINGER_S: Final = 1.0  # for the rest of a body that is not read
 _RETRY_S: Final = 1.0  # between attempts to get the first certificate
+_ANYBODY: Final = (
+    "callers is missing, so anybody who reaches the port could hold room: name there what the API "
+    "server shows (docs/webhook.md#callers)"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -176,7 +180,7 @@ def policy_and_rules(config: WebhookConfig) -> tuple[ManagedPolicy, ValidationRu
         devices=policy.device_problems,
         plans=planned_by(policy),
         unread=policy.devices.unread,
-        reserves=config.reservations is not None,
+        reserves=config.reserves,
     )
 
 
@@ -270,7 +274,12 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
 
 def _reservations(config: WebhookConfig) -> ReservedPlaces | None:
     asked = config.reservations
-    return None if asked is None else ReservedPlaces(partial(ask, asked), time.monotonic)
+    if asked is None:
+        return None
+    if not config.reserves:
+        _log.warning("no reservations: all gangs are gated", extra={"problem": _ANYBODY})
+        return None
+    return ReservedPlaces(partial(ask, asked), time.monotonic)
 
 
 def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:

@@ -261,6 +261,16 @@ class Feed:
         self._drop_pending(uid)
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
+    def unread(self, pod: wire.Pod) -> None:
+        """Apply the room that a pod takes on its node, and nothing else of it.
+
+        For a pod that cannot be read as a whole. Raises where not even that can be read.
+        """
+        uid = translate.pod_uid(pod.metadata.uid)
+        self._leave(uid, None)
+        self._drop_pending(uid)
+        self._engine.apply(self._translator.pod_event(_bare(pod), volumes=self._volumes))
+
     def unmanaged_event(self, pod: wire.Pod) -> PodUpserted | None:
         """Return the event of a bound pod that is not managed and needs no report, else ``None``.
 
@@ -351,6 +361,10 @@ class Feed:
     def class_of(self, pod: wire.Pod) -> PodClass:
         """Return the requests and constraints of a pod."""
         return self._translator.pod_event(pod, managed=True, volumes=self._volumes).pod_class
+
+    def has(self, uid: str) -> bool:
+        """Return whether a pod is in the state."""
+        return self._engine.state.pod_row(translate.pod_uid(uid)) is not None
 
     def drop_expected(self, uid: PodUid, key: GangKey) -> None:
         """Forget the membership of an expected pod."""
@@ -467,3 +481,26 @@ class Feed:
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)
+
+
+def _bare(pod: wire.Pod) -> wire.Pod:
+    """Return a pod with its names, its node and its requests."""
+    meta, spec = pod.metadata, pod.spec
+    return wire.Pod(
+        metadata=wire.ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            creation_timestamp=meta.creation_timestamp,
+            deletion_timestamp=meta.deletion_timestamp,
+        ),
+        spec=wire.PodSpec(
+            node_name=spec.node_name,
+            containers=spec.containers,
+            init_containers=spec.init_containers,
+            overhead=spec.overhead,
+            resources=spec.resources,
+        ),
+        status=pod.status,
+    )

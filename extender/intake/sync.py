@@ -14,6 +14,7 @@ list of pods is applied no call is answered and no gang is planned.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, TypeVar, assert_never
@@ -26,12 +27,12 @@ from extender.timeslice import Pace
 from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import PodUid
-from muster.kube import resources, wire
+from muster.kube import names, resources, wire
 from muster.kube.changes import Change, NotServed, ObjectGone, Synced, Upserted
 from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
 from muster.kube.firstlist.decoders import LISTED_PODS
-from muster.kube.resources import KubeObject
+from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
     ListSink,
@@ -47,6 +48,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 RETRY_S: Final = 1.0  # on top of the client's own retries
+_METADATA: Final = Resource(
+    "", "v1", "pods", wire.PartialObject
+)  # an unreadable spec must not hide
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 FLUSH_STEP_S: Final = 0.01  # between checks of the writer's progress; only at a take-over
 CATCH_UP_STEP_S: Final = 0.1  # between checks of the watch's progress; only at a take-over
@@ -154,15 +158,32 @@ class Sync:
             log.info("cluster listed", extra={"events": self._inbox.total, "not_served": absent})
             self.synced.set()
 
-    async def caught_up(self) -> None:
-        """Wait until every change of pods is applied that the API server has stored by now.
+    async def caught_up(self, namespace: str, plans: AbstractSet[str]) -> None:
+        """Wait until the pods of a namespace that are stored with these plans are applied.
 
-        In a quiet cluster this waits for the next bookmark, a minute at most.
-        Raises ``KubeError``.
+        The namespace is listed: where there are none, nothing is waited for. Raises ``KubeError``.
         """
-        stored = await self._client.version(resources.PODS)
-        await _until(lambda: self._has_reached(stored), CATCH_UP_STEP_S)
-        await self.flushed()
+        version, unseen = await self._stored(namespace, plans)
+        while unseen and not self._has_reached(version):
+            unseen = {uid for uid in unseen if not self._feed.has(uid)}
+            if unseen:
+                await asyncio.sleep(CATCH_UP_STEP_S)
+        if unseen:  # they were deleted, or are on their way from the watch
+            await self.flushed()
+
+    async def _stored(self, namespace: str, plans: AbstractSet[str]) -> tuple[str, set[str]]:
+        """Return the version of the namespace's pods, and the UIDs of those with these plans."""
+        version, found = "", set[str]()
+        async for page in self._client.pages(_METADATA, namespace=namespace):
+            if page.anew:
+                found.clear()
+            version = page.meta.resource_version
+            found.update(
+                pod.metadata.uid
+                for pod in page.items
+                if pod.metadata.annotations.get(names.PLAN) in plans
+            )
+        return version, found
 
     def _has_reached(self, version: str) -> bool:
         return self._pods.watch is not None and self._pods.watch.has_reported(version)
@@ -274,7 +295,7 @@ class Sync:
         pods = page.pods
         if page.begins:
             self._listed.begin()
-        left = self._listed.take(pods)
+        left = self._taken(pods)
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
         for place in left:
             try:
@@ -285,6 +306,14 @@ class Sync:
         self._pages -= 1
         self._has_room.set()
 
+    def _taken(self, pods: Sequence[wire.Pod]) -> Sequence[int]:
+        """Return the places of the pods that are applied one by one; all where one raises."""
+        try:
+            return self._listed.take(pods)
+        except Exception as error:  # noqa: BLE001 - it is found out one by one which it is
+            self._unreadable(str(resources.PODS), f"a page of them: {type(error).__name__}")
+            return range(len(pods))
+
     async def _apply(self, source: WatchedKind[T], change: Change[T]) -> None:
         match change:
             case Upserted(object=found, listed=False) if (
@@ -293,13 +322,7 @@ class Sync:
                 return
             case Upserted(object=found):
                 source.applied += 1
-                try:
-                    source.upserted(found)
-                except (
-                    ValueError,
-                    RecursionError,
-                ) as error:  # one bad object must not end the watch
-                    self._unreadable(str(source.resource), str(error))
+                self._upserted(source, found)
             case ObjectGone(meta=meta):
                 source.applied += 1
                 source.gone(meta)
@@ -319,6 +342,23 @@ class Sync:
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _upserted(self, source: WatchedKind[T], found: T) -> None:
+        """Apply an object; one that cannot be read must not end the watch."""
+        try:
+            source.upserted(found)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are applied
+            self._unreadable(str(source.resource), f"{type(error).__name__}: {error}")
+            if isinstance(found, wire.Pod):
+                self._occupy(found)
+
+    def _occupy(self, pod: wire.Pod) -> None:
+        """Have a pod that cannot be read take the room that it has on its node."""
+        try:
+            self._feed.unread(pod)
+            self._listed.applied(pod)
+        except Exception as error:  # noqa: BLE001 - its requests cannot be read either
+            self._unreadable(str(resources.PODS), f"{error}; left out")
 
     async def _judge_again(self) -> None:
         """List the pending pods of namespaces that were opened or closed to Muster."""
@@ -340,8 +380,14 @@ class Sync:
         pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
         async for page in pages:
             for pod in page.items:
-                self._feed.judge_again(pod)
+                self._judge_one(pod)
                 await self._pace.breathe()
+
+    def _judge_one(self, pod: wire.Pod) -> None:
+        try:
+            self._feed.judge_again(pod)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are judged
+            self._unreadable(str(resources.PODS), f"{type(error).__name__}: {error}")
 
     async def _forget(self, gone: Iterable[PodUid]) -> None:
         """Drop pods from the state that a list does not have any more."""

@@ -10,8 +10,10 @@ They enter the state as rows without pods and are planned like any gang::
                                     rows removed, pods are gated
 
     the watch shows a member's pod ────────► its row is removed, its own event takes the room
-    no pod for KEEP_S, and every stored ───► the other rows are removed, no new reservation for a
-    pod was seen                             while: later pods of the gang are gated (docs/adr/0033)
+    its term is up, and every stored ──────► the other rows are removed, no new reservation in its
+    pod was seen                             namespace for a while: pods are gated (docs/adr/0033)
+
+Terms are those of ``muster.queueing.reservationterms``: only a stored pod renews one.
 
 If the members of a gang arrive slowly (``extender.reservations.arrivalrate``), it would run in part
 for long. Then it gets no places: it is gated, and starts when enough members exist (docs/adr/0046).
@@ -24,6 +26,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -45,7 +48,7 @@ from extender.reservations.eligibility import (
     pod_problem,
 )
 from extender.timeslice import Pace
-from muster.apiwire.reservation import Reserved, ReservedPlace, place
+from muster.apiwire.reservation import Reserved, ReservedPlace, annotation, place
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
@@ -55,6 +58,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
 from muster.kube.wire import Pod
+from muster.queueing.reservationterms import KEEP_S, ReservationTerms, Term
 from muster.workloads.registry import PodMembership
 from muster.workloads.registry import place as placed_by
 
@@ -62,7 +66,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0  # wait for the planner; the API server waits for the webhook meanwhile
 GIVEN_S: Final = 5.0  # how long the webhook may use the places; nodes change meanwhile
-KEEP_S: Final = 20.0  # how long room is held after the last request or pod
+STORE_S: Final = 5.0  # how long a pod with a place takes to be stored at most
 PERIOD_S: Final = 1.0  # between checks for late pods
 LOOK_S: Final = 0.05  # between checks whether the planner has parked the gang
 LATE_S: Final = 600.0  # how long a gang's pods are gated after a reservation in vain
@@ -79,8 +83,8 @@ class _Reservation:
     first: PodUid
     #: the rows of members that have not arrived, by number
     open: dict[int, PodUid]
-    #: when the remaining members are late (seconds of the engine's clock)
-    until: float
+    #: until when the remaining members are waited for (seconds of the engine's clock)
+    term: Term
     #: open rows without room yet
     unplanned: set[PodUid]
     #: set once ``unplanned`` is empty
@@ -124,8 +128,9 @@ class ReservationParts:
     set_aside: Callable[[GangKey], str | None]
     #: returns whether a gang has an isolated network, which a release writes into its pods
     is_isolated: Callable[[GangView], bool]
-    #: waits until every pod that is stored by now was applied; raises ``KubeError``
-    caught_up: Callable[[], Awaitable[None]]
+    #: waits until the pods of a namespace that are stored by now with one of these plans were
+    #: applied; raises ``KubeError``
+    caught_up: Callable[[str, AbstractSet[str]], Awaitable[None]]
     #: for how long a gang may run in part, in seconds: ``partialAfterSeconds``
     partial_s: float = 60.0
 
@@ -149,6 +154,7 @@ class Reservations:
         self._open: dict[GangKey, _Reservation] = {}
         self._expected, self._rows = rows, rows.reserved
         self._late: dict[GangKey, float] = {}  # until when they get no reservation
+        self._terms = ReservationTerms(KEEP_S + parts.partial_s)
         feed.listen(self.arrived)
 
     def uids(self) -> Uids:
@@ -202,10 +208,10 @@ class Reservations:
             await _within(found.planned, LOOK_S)
         await self._give(found)
         places = tuple(found.places[number] for number in found.open if number in found.places)
-        if not places:
+        left = found.term.until - self._engine.clock() - STORE_S
+        if not places or left <= 0:
             return Reserved(why="the gang is not expected any more")
-        found.until = self._engine.clock() + KEEP_S
-        return Reserved(places, GIVEN_S)
+        return Reserved(places, min(GIVEN_S, left))
 
     async def _give(self, found: _Reservation) -> None:
         """Mark the planned rows as released, so that their holds do not expire."""
@@ -225,6 +231,9 @@ class Reservations:
             return "the gang was expected before, and did not come as it was expected"
         if _has_members(self._engine.state.gang(key)):
             return "members of the gang are there"
+        why = self._terms.problem(pod.metadata.namespace, 1, self._engine.clock())
+        if why:
+            return why
         nonce = secrets.token_bytes(_NONCE_BYTES)
         first = _row(nonce, placed.member.rank)
         meta = msgspec.structs.replace(pod.metadata, uid=str(UUID(bytes=first)))
@@ -233,33 +242,38 @@ class Reservations:
         view = self._engine.state.gang(key)
         if view is not None and view.spec is not None:
             self._arrivals.expect(key, member_count(view.spec), self._engine.clock())
-        problem = self._problem(view, key, event)
+        problem = self._problem(view, key, event, pod.metadata.namespace)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
             self._feed.drop_expected(first, key)
             return problem
-        return await self._enter(key, numbers(view.spec), nonce, event)
+        members = numbers(view.spec)
+        term = self._terms.begin(pod.metadata.namespace, len(members), self._engine.clock())
+        return await self._enter(key, term, {each: _row(nonce, each) for each in members}, event)
 
-    def _problem(self, view: GangView | None, key: GangKey, event: PodUpserted) -> str:
+    def _problem(
+        self, view: GangView | None, key: GangKey, event: PodUpserted, namespace: str
+    ) -> str:
         if view is None or event.gang != key:
             return "the gang is a part of another one"
         if suffers_from_pin(event.pod_class):
             return "a pin could make the plan of such pods fail"
         if self._parts.is_isolated(view):
             return "the gang has a network of its own"
+        if view.spec is None:
+            return gang_problem(None, event.rank)
         return (
             gang_problem(view.spec, event.rank)
             or numbering_problem(view.spec, self._feed.jobs_of(view.key))
             or self._arrivals.slowness(view.spec, self._parts.partial_s)
+            or self._terms.problem(namespace, member_count(view.spec), self._engine.clock())
         )
 
     async def _enter(
-        self, key: GangKey, members: list[int], nonce: bytes, event: PodUpserted
+        self, key: GangKey, term: Term, rows: dict[int, PodUid], event: PodUpserted
     ) -> _Reservation:
         """Enter the other members as copies of the first."""
-        rows = {number: _row(nonce, number) for number in members}
-        until = self._engine.clock() + KEEP_S
-        found = _Reservation(key, event.pod_class, event.uid, rows, until, set(rows.values()))
+        found = _Reservation(key, event.pod_class, event.uid, rows, term, set(rows.values()))
         self._open[key] = found
         for number, uid in list(rows.items()):
             if number not in found.open:
@@ -296,8 +310,9 @@ class Reservations:
     def _make_way(self, found: _Reservation, uid: PodUid) -> None:
         self._engine.make_way(PodGone(uid))
         self._forget(found, uid)
-        found.until = self._engine.clock() + KEEP_S
+        found.term.stored(self._engine.clock())
         if not found.open:
+            self._terms.close(found.term)
             self._open.pop(found.key, None)
 
     async def run(self) -> None:
@@ -313,29 +328,46 @@ class Reservations:
         must not get its room.
         """
         now = self._engine.clock()
-        if any(each.until <= now for each in self._open.values()):
+        unsure: set[str] = set()
+        for namespace, plans in self._due(now).items():
             try:
-                await self._parts.caught_up()
+                await self._parts.caught_up(namespace, plans)
             except KubeError as error:
                 log.warning("room is held for pods that are late", extra={"problem": str(error)})
-                return
-        self.tidy(now)
+                unsure.add(namespace)
+        self.tidy(now, unsure)
 
-    def tidy(self, now: float) -> None:
-        """Give up reservations that ended by ``now``; such gangs are gated for a while."""
-        for found in [each for each in self._open.values() if each.until <= now]:
+    def _due(self, now: float) -> dict[str, set[str]]:
+        """Return the plans of members that are late, by namespace."""
+        due: dict[str, set[str]] = {}
+        for found in self._open.values():
+            if found.term.until <= now:
+                late = (found.places[number] for number in found.open if number in found.places)
+                due.setdefault(found.term.namespace, set()).update(map(annotation, late))
+        return due
+
+    def tidy(self, now: float, unsure: AbstractSet[str] = frozenset()) -> None:
+        """Give up reservations that ended by ``now``; such namespaces are gated for a while.
+
+        ``unsure``: namespaces of which it is not known whether the watch has shown all pods.
+        """
+        ended = [each for each in self._open.values() if each.term.until <= now]
+        for found in [each for each in ended if each.term.namespace not in unsure]:
             self._metrics.reservations.labels("late").inc()
             self._give_up(found)
+        self._terms.tidy(now)
         self._late = {key: until for key, until in self._late.items() if until > now}
         self._arrivals.tidy(now)
 
     def _give_up(self, found: _Reservation) -> None:
         """End a reservation of which pods did not arrive; later pods are gated for a while."""
+        self._terms.came_short(found.term, self._engine.clock())
         self._end(found)
         self._late[found.key] = self._engine.clock() + LATE_S
 
     def _end(self, found: _Reservation) -> None:
         """Remove the rows of pods that have not arrived; requests that still wait get no places."""
+        self._terms.close(found.term)
         if self._open.get(found.key) is found:
             del self._open[found.key]
         left = list(found.open.values())

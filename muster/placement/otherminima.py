@@ -79,10 +79,10 @@ def _kinds(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) ->
             look = tuple(sorted(zip(groups, roles, strict=True))), home
             alike.setdefault(look, []).append(rows)
     kinds = []
-    for (look, _), units in alike.items():
-        asked = Counter(group for group, _ in look)
+    for (pairs, _), units in alike.items():
+        asked = Counter(group for group, _ in pairs)
         most = min(rooms[group] // count for group, count in asked.items())
-        kinds.append(_Kind(units, min(most, len(units)), Counter(role for _, role in look)))
+        kinds.append(_Kind(units, min(most, len(units)), Counter(role for _, role in pairs)))
     return kinds
 
 

@@ -7,7 +7,7 @@ managed when it *asks* to be and its scheduler *can* do it:
 asks                                        does not ask
 ==========================================  =========================================
 asks for an accelerator, or a part of one   lives in an excluded namespace
-names a group (label of an explicit         belongs to a DaemonSet, or is a static
+names a group (label of an explicit         belongs to a DaemonSet (apps), or is a static
 dialect: gang, pod-group, JobSet)           pod's mirror: its node is not a choice
 ==========================================  =========================================
 
@@ -39,6 +39,12 @@ from muster.workloads.registry import names_a_group
 
 DEFAULT_PROFILE: Final = "default-scheduler"  # core/v1: the name of an unset schedulerName
 MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of a static pod's mirror
+DAEMONSET_CONTROLLERS: Final = frozenset(
+    {
+        "system:serviceaccount:kube-system:daemon-set-controller",
+        "system:kube-controller-manager",  # with --use-service-account-credentials=false
+    }
+)
 EXCLUDED_NAMESPACES: Final = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "muster-system"}
 )
@@ -181,7 +187,28 @@ def has_gate(pod: wire.Pod) -> bool:
 
 
 def is_bound_by_nature(pod: wire.Pod) -> bool:
-    """Return whether the pod's node was never a choice: DaemonSet and static pods."""
-    if MIRROR in pod.metadata.annotations:
+    """Return whether the pod's node was never a choice: DaemonSet and static pods.
+
+    The API server lets an empty mirror annotation stand on any pod (core/v1 validation).
+    """
+    if pod.metadata.annotations.get(MIRROR):
         return True
-    return any(o.controller and o.kind == "DaemonSet" for o in pod.metadata.owner_references)
+    return any(map(_is_daemonset, pod.metadata.owner_references))
+
+
+def created_by(pod: wire.Pod, user: str) -> wire.Pod:
+    """Return a new pod without owners that only another user than ``user`` gives to pods.
+
+    Anybody may write that a DaemonSet is a pod's owner; the pods of one are made by its controller.
+    """
+    owners = pod.metadata.owner_references
+    if user in DAEMONSET_CONTROLLERS or not any(map(_is_daemonset, owners)):
+        return pod
+    kept = tuple(each for each in owners if not _is_daemonset(each))
+    return msgspec.structs.replace(
+        pod, metadata=msgspec.structs.replace(pod.metadata, owner_references=kept)
+    )
+
+
+def _is_daemonset(owner: wire.OwnerReference) -> bool:
+    return owner.controller and owner.kind == "DaemonSet" and owner.api_version.startswith("apps/")

@@ -4,7 +4,9 @@ The API server shows a certificate or a token that its ``--admission-control-con
 for this webhook (kubeconfig of the plugin; apiserver, pkg/util/webhook/authentication.go). Either
 is enough here. Health and metrics are for kubelet and Prometheus and stay open.
 
-What is refused is a 401: a failed call to the API server, so the failurePolicy decides.
+What is refused is a 401: a failed call to the API server, so the failurePolicy decides. Where
+callers are not required to show anything (``callers.required: false``), everybody is answered,
+and only a caller that has shown who it is gets room reserved.
 """
 
 import hmac
@@ -31,8 +33,9 @@ class TokenCallers:
         self._clock = clock
         self._version: tuple[int, int] | None = None
         self._token = b""
+        self.required = config.required
         if self._token_file is not None:
-            self._read(self._token_file)
+            self._first(self._token_file)
 
     def problem(self, certificate: Mapping[str, Any] | None, authorization: str) -> str:
         """Return why a caller may not ask, empty where it may.
@@ -43,7 +46,8 @@ class TokenCallers:
             return ""
         if self._token_file is not None and authorization.startswith(_BEARER):
             shown = authorization.removeprefix(_BEARER).strip().encode()
-            known = hmac.compare_digest(shown, self._current(self._token_file))
+            token = self._current(self._token_file)
+            known = bool(token) and hmac.compare_digest(shown, token)
             return "" if known else "the bearer token is not the one of callers.tokenFile"
         if not self._asks_for_certificates:
             return "no bearer token: configure one for the API server (docs/webhook.md)"
@@ -59,6 +63,14 @@ class TokenCallers:
         if shown.until <= self._clock():
             return "the client certificate has expired since the connection was made"
         return ""
+
+    def _first(self, path: Path) -> None:
+        """Read the token at start; it may come later where callers need not show it."""
+        try:
+            self._read(path)
+        except WebhookError:
+            if self.required:
+                raise
 
     def _current(self, path: Path) -> bytes:
         """Return the token in the file; the last one while the file cannot be read."""

@@ -5,9 +5,10 @@
 review are plain text with a 4xx; the API server treats them as a failed call, and the
 failurePolicy decides.
 
-A defect of ours must not become an outage of the cluster: an exception in a mutation is
-logged with its traceback, counted and answered "allowed, unchanged" with a warning. In a
-validation it is a 500, because silence would let through what the rules exist to stop.
+A defect of ours must not become an outage of the cluster, nor a way past it: after an exception in
+a mutation, logged with its traceback, pods that ask for something of Muster's get the gate alone
+(``webhook.review.defectgate``), others pass with a warning. In a validation it is a 500, because
+silence would let through what the rules exist to stop.
 Neither objects nor patches are logged: pods carry secrets in their environment.
 """
 
@@ -34,13 +35,14 @@ from webhook.http.callers import TokenCallers
 from webhook.metrics import Metrics
 from webhook.registration.configurations import MUTATE_PATH, VALIDATE_PATH
 from webhook.review.admission import admit_mutating, admit_validating
+from webhook.review.defectgate import after_defect, is_new_pod
 from webhook.review.gate import NOTHING
 from webhook.review.injectionmode import Early, Mode
 from webhook.review.jobs import completes
 from webhook.review.reservedplaces import ReservedPlaces, carried, gives, taken_off
 from webhook.review.sharedanswers import Alike, Answer, Known, PodRequest, may_share, new_pod
 from webhook.review.validation import ValidationRules
-from webhook.review.wire import AdmissionRequest, Asked, Verdict, parse, respond
+from webhook.review.wire import AdmissionRequest, Asked, Verdict, denied, parse, respond
 
 _DEFECT: Final = "Muster's webhook failed on this object and left it unchanged; see its log"
 ANSWER_S: Final = 0.2  # kept of the caller's time for deciding and answering
@@ -51,7 +53,8 @@ _READING: Final = ("GET", "HEAD")
 Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
 Report = Callable[[AdmissionRequest, str], None]
 Decided = tuple[Asked, Verdict]
-Decide = Callable[[bytes, float], Awaitable[Decided]]
+Decide = Callable[[bytes, float, bool], Awaitable[Decided]]
+"""Of a body, its deadline, and whether the caller has shown who it is."""
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _NOWHERE: Final[Mapping[str, Handler]] = {}
 
@@ -147,25 +150,29 @@ class ReviewServer:
 
     async def _read(self, http: web.BaseRequest, decide: Decide, deadline: float) -> Decided:
         """Return the request and what was decided about it."""
-        if self._callers is not None:
-            self._admit(http, self._callers)
+        shown = self._callers is not None and self._admit(http, self._callers)
         body = self._bodies.arrived(http.content)
         if body is not None:
-            return await self._decided(decide, body, deadline)
+            return await self._decided(decide, body, deadline, shown=shown)
         async with self._bodies.body(http, deadline) as body:
-            return await self._decided(decide, body, deadline)
+            return await self._decided(decide, body, deadline, shown=shown)
 
-    def _admit(self, http: web.BaseRequest, callers: TokenCallers) -> None:
-        """Raise ``Shed`` for a caller that may not ask."""
+    def _admit(self, http: web.BaseRequest, callers: TokenCallers) -> bool:
+        """Return whether a caller has shown who it is; raise ``Shed`` where it must have."""
         transport = http.transport
         shown = transport.get_extra_info("peercert") if transport is not None else None
         problem = callers.problem(shown, http.headers.get("Authorization", ""))
+        if problem and not callers.required:
+            return False
         if problem:
             _log.warning("caller refused", extra={"peer": http.remote, "problem": problem})
             raise Shed("unauthorized", HTTPStatus.UNAUTHORIZED, problem)
         vouch(transport)
+        return True
 
-    async def _decided(self, decide: Decide, body: bytes, deadline: float) -> Decided:
+    async def _decided(
+        self, decide: Decide, body: bytes, deadline: float, *, shown: bool
+    ) -> Decided:
         """Return the verdict; raises ``Shed`` where it would come too late, or too many wait."""
         if asyncio.get_running_loop().time() >= deadline:
             raise Shed("late", HTTPStatus.GATEWAY_TIMEOUT, "the caller has stopped waiting")
@@ -174,16 +181,19 @@ class ReviewServer:
             raise Shed("overloaded", HTTPStatus.SERVICE_UNAVAILABLE, text)
         self._deciding += 1
         try:
-            return await decide(body, deadline)
+            return await decide(body, deadline, shown)
         finally:
             self._deciding -= 1
 
-    async def _mutate(self, body: bytes, deadline: float) -> Decided:
+    async def _mutate(self, body: bytes, deadline: float, shown: bool) -> Decided:  # noqa: FBT001
         try:
-            request, (verdict, done) = await self._mutated(body, deadline)
-        except MalformedReview:
-            raise
-        except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
+            request, (verdict, done) = await self._mutated(body, deadline, shown=shown)
+        except MalformedReview as error:
+            request = parse(body)
+            if not is_new_pod(request):
+                raise
+            return request, _logged(request, denied(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+        except Exception:  # noqa: BLE001 - whatever it is, no pod passes unread: see above
             return self._failed(parse(body))
         if done is not NOTHING:
             self._metrics.mutated(done)
@@ -193,11 +203,11 @@ class ReviewServer:
         return request, _logged(request, verdict)
 
     def _failed(self, request: AdmissionRequest) -> Decided:
-        """Return the answer where there is a defect in us: unchanged, and not in silence."""
+        """Return the answer where there is a defect in us: no pass, and not in silence."""
         _log.exception("mutation failed", extra={"uid": request.uid})
         if completes(request.resource):
             self._uncompleted(request, _DEFECT)
-        return request, Verdict(warnings=(_DEFECT,))
+        return request, _logged(request, after_defect(request, self._policy))
 
     def _uncompleted(self, request: Asked, why: str) -> None:
         """Report templates that were not completed, where they are going to be stored."""
@@ -206,7 +216,7 @@ class ReviewServer:
         if isinstance(request, AdmissionRequest):
             self._report(request, why)
 
-    async def _mutated(self, body: bytes, deadline: float) -> tuple[Asked, Answer]:
+    async def _mutated(self, body: bytes, deadline: float, *, shown: bool) -> tuple[Asked, Answer]:
         """Return the answer, that of a pod like it where nothing distinguishes the two.
 
         Only override policies ask for owners, and with them no answer is shared.
@@ -214,19 +224,24 @@ class ReviewServer:
         facts = None if self._facts is None else self._facts()
         pod = new_pod(body) if may_share(facts) else None
         if pod is not None:
-            return pod, await self._shared(pod, facts)
+            return pod, await self._shared(pod, facts, shown=shown)
         request = parse(body)
         if self._owners is not None and isinstance(facts, Facts):
             facts = await self._with_owners(request, self._owners, facts, deadline)
         return request, self._answer(request, facts)
 
-    async def _shared(self, request: PodRequest, facts: Known) -> Answer:
-        """Return the answer to pods like this one, with the place reserved for it, if there is."""
+    async def _shared(self, request: PodRequest, facts: Known, *, shown: bool) -> Answer:
+        """Return the answer to pods like this one, with the place reserved for it, if there is.
+
+        Nothing is reserved for a caller that has not ``shown`` who it is, and no plan is passed.
+        """
         if self._reservations is None:
             return self._alike.answer(request, facts)[1]
         bare, plan = carried(request.object)
         asked = msgspec.structs.replace(request, object=bare) if plan else request
         alike, shared = self._alike.answer(asked, facts)
+        if not shown:
+            return taken_off(request.object, shared) if plan else shared
         answer = await self._reservations.placed(asked, alike, shared, plan)
         if plan and not gives(answer, plan):
             self._reservations.forget(plan)
@@ -246,7 +261,7 @@ class ReviewServer:
     def _answer(self, request: AdmissionRequest, facts: Known) -> Answer:
         return admit_mutating(request, self._policy, self._rules, facts, self._mode)
 
-    async def _validate(self, body: bytes, _deadline: float) -> Decided:
+    async def _validate(self, body: bytes, _deadline: float, _shown: bool) -> Decided:  # noqa: FBT001
         request = parse(body)
         return request, _logged(request, admit_validating(request, self._rules))
 

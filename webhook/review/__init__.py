@@ -1,6 +1,7 @@
 """From an admission review to its answer.
 
 ``admission``        one admission request in, one verdict out: which resource goes to which rule
+``defectgate``  a new pod that a reader failed on: a gate or a refusal, never a pass
 ``gate``             what admission changes on a pod: pure, from pod to JSON Patch
 ``groupobjects``     PodGroups and Workloads: objects that describe gangs and hold no pods
 ``injectionmode``    injection as the server runs it: on, or in shadow, and what is counted of it

@@ -20,7 +20,7 @@ from muster.injection.run import Injection, inject, opted_out, overridden
 from muster.injection.subject import Facts, gang_as
 from muster.kube import wire
 from muster.workloads import gangproblems
-from muster.workloads.managedpods import ManagedPolicy, is_bound_by_nature
+from muster.workloads.managedpods import ManagedPolicy, created_by, is_bound_by_nature
 from muster.workloads.registry import PodMembership, place
 from webhook.errors import MalformedReview, cut
 from webhook.review import groupobjects, jobtemplates, namespaceoptout, templates
@@ -73,7 +73,7 @@ def admit_mutating(
         return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
-    pod = _pod(request.object, request)
+    pod = created_by(_pod(request.object, request), request.user_info.username)
     placed = place(pod)
     findings = check_new(pod, placed, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
@@ -136,7 +136,7 @@ def _decide(
     overrides = _overridden(request, pod, rules, facts)
     changed = overrides or Overridden(request.object)
     if changed.operations:
-        pod = _pod(changed.pod, request)
+        pod = created_by(_pod(changed.pod, request), request.user_info.username)
         placed = place(pod)
     done = mutate(pod, policy, explicit=_names_group(placed))
     if is_bound_by_nature(pod):

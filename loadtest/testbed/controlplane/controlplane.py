@@ -227,6 +227,7 @@ class ControlPlane(Parts):
             "--allow-privileged=true",
             "--profiling=false",
             _NO_ADMISSION,
+            f"--admission-control-config-file={made.admission}",
             *_UNTHROTTLED,
             *self._options.api_server_flags,
             *self._kubernetes_flags(port, self._options.bind_address),

@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from muster.cli.ops import admissioncalls
+
 NAMESPACE: Final = "muster-system"
 _VALID_FOR: Final = dt.timedelta(days=7)
 
@@ -86,6 +88,16 @@ class Credentials:
         """Who is who, for kube-apiserver --token-auth-file."""
         return self.directory / "tokens.csv"
 
+    @property
+    def webhook_token(self) -> Path:
+        """What the API server shows to webhooks."""
+        return self.directory / "webhook-token"
+
+    @property
+    def admission(self) -> Path:
+        """Where it gets that from, for kube-apiserver --admission-control-config-file."""
+        return self.directory / "admission.yaml"
+
     def write_kubeconfig(self, user: str, server: str) -> Path:
         """Write a kubeconfig file for `user` (a key of USERS) against `server`, and return it."""
         path = self.directory / f"{user}@{server.rpartition(':')[2]}.kubeconfig"
@@ -117,7 +129,18 @@ def create(directory: Path) -> Credentials:
     _write_key(made.service_account_key, ec.generate_private_key(ec.SECP256R1()))
     made.token_file.write_text("".join(_token_line(made, user) for user in USERS), encoding="utf-8")
     made.token_file.chmod(0o600)
+    made.webhook_token.write_text(secrets.token_urlsafe(24), encoding="utf-8")
+    _write_admission(made)
     return made
+
+
+def _write_admission(made: Credentials) -> None:
+    """Write the admission configuration and the kubeconfig that it names."""
+    for name, text in admissioncalls.files(
+        made.webhook_token.read_text(), user="*", directory=str(made.directory)
+    ):
+        (made.directory / name).write_text(text, encoding="utf-8")
+        (made.directory / name).chmod(0o600)
 
 
 def _token_line(made: Credentials, user: User) -> str:

@@ -97,7 +97,9 @@ class Muster:
 
     def reserve_at(self, url: str) -> None:
         """Have the webhook ask for reservations there; before it starts."""
-        self._write(WEBHOOK, self._admission | {"reservations": {"url": url}})
+        shown = {"required": False, "tokenFile": str(self._plane.credentials.webhook_token)}
+        asking = {"reservations": {"url": url}, "callers": shown}
+        self._write(WEBHOOK, asking | self._admission)
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far by each program that runs."""

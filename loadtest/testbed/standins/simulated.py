@@ -89,6 +89,7 @@ class SimulatedPlane(Parts):
         flags = [
             f"--port={port}",
             f"--token-auth-file={self.credentials.token_file}",
+            f"--webhook-token-file={self.credentials.webhook_token}",
             f"--bookmark-seconds={self._bookmark_s}",
             f"--seed={self._seed}",
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
+import secrets as randomness
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,9 +22,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from muster.cli.ops import admissioncalls
+
 _SECRET_MODE: Final = 0o600
 _PUBLIC_MODE: Final = 0o644
 _LONGEST_DAYS: Final = 3650
+_TOKEN_BYTES: Final = 32
+_APISERVER: Final = "/etc/kubernetes/muster"  # where kube-apiserver finds its files
 _CLOCKS: Final = timedelta(hours=1)  # certificates begin that much earlier: clocks differ
 _SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 
@@ -79,7 +84,9 @@ def write(
     extender = _issue(authority, "muster extender", names, both, life)
     caller: list[x509.GeneralName] = [x509.DNSName("kube-scheduler")]
     scheduler = _issue(authority, "kube-scheduler", caller, (_CLIENT,), life)
+    token = randomness.token_urlsafe(_TOKEN_BYTES)
     secrets = [
+        _callers(token, namespace),
         _secret("muster-extender-tls", namespace, extender, authority.chain),
         _secret("muster-scheduler-client", namespace, scheduler, authority.chain),
     ]
@@ -94,8 +101,28 @@ def write(
         ),
         ("scheduler.crt", scheduler.chain, _PUBLIC_MODE, "tlsConfig.certFile"),
         ("scheduler.key", scheduler.key_pem, _SECRET_MODE, "tlsConfig.keyFile"),
+        *_shown_by_the_api_server(token, namespace),
     )
     return _put_all(directory, files)
+
+
+def _callers(token: str, namespace: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": admissioncalls.SECRET, "namespace": namespace},
+        "stringData": {"token": token},
+    }
+
+
+def _shown_by_the_api_server(token: str, namespace: str) -> tuple[tuple[str, bytes, int, str], ...]:
+    host = f"muster-webhook.{namespace}.svc"
+    purposes = {
+        admissioncalls.ADMISSION: "--admission-control-config-file of kube-apiserver",
+        admissioncalls.KUBECONFIG: f"beside it, in {_APISERVER}",
+    }
+    made = admissioncalls.files(token, user=host, directory=_APISERVER)
+    return tuple((name, text.encode(), _SECRET_MODE, purposes[name]) for name, text in made)
 
 
 def _authority(name: str, life: _Life) -> _Pair:

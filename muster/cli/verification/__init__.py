@@ -7,6 +7,8 @@
 ``webhooks``      whether the webhook configurations are there, and reach a webhook they trust
 ``registration``  wanted and stored webhook configurations
 ``callers``       who may call the extender, and whether kube-scheduler is among them
+``webhookcallers``  whether the webhook reserves, for an API server that shows who it is
+``installedconfig``  the configuration file of an installed program
 ``rights``        whether the ServiceAccounts have the rights of the shipped RBAC
 ``leader``        whether a replica leads
 ``servingcert``   whether the extender's certificate exists, is valid, and has its names

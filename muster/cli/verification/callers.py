@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from cryptography.x509.oid import NameOID
 
+from muster.cli.verification import installedconfig
 from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
 from muster.cli.verification.x509files import load_bundle
 from muster.kube.errors import Forbidden, KubeError, NotFound
@@ -20,7 +21,6 @@ from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "callers"
 _NAME: Final = "muster-extender"
-_VOLUME: Final = "config"
 _KEY: Final = "extender.yaml"
 _CLIENT: Final = "muster-scheduler-client"
 _SEE: Final = "see callers in manifests/base/extender-config.yaml"
@@ -29,31 +29,6 @@ _LOOK: Final = "run this with credentials that may read it"
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Base of the objects that are read; the extender itself checks all fields when it starts."""
-
-
-class _ConfigMapRef(_Wire, frozen=True):
-    name: str = ""
-
-
-class _Volume(_Wire, frozen=True):
-    name: str
-    config_map: _ConfigMapRef = _ConfigMapRef()
-
-
-class _PodSpec(_Wire, frozen=True):
-    volumes: tuple[_Volume, ...] = ()
-
-
-class _Template(_Wire, frozen=True):
-    spec: _PodSpec = _PodSpec()
-
-
-class _DeploymentSpec(_Wire, frozen=True):
-    template: _Template = _Template()
-
-
-class _Deployment(_Wire, frozen=True):
-    spec: _DeploymentSpec = _DeploymentSpec()
 
 
 class _Data(_Wire, frozen=True):
@@ -163,13 +138,8 @@ def _readers(config: Configuration) -> CheckFinding:
 
 
 async def _configuration(transport: Transport, namespace: str) -> Configuration:
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{_NAME}"
-    raw = await transport.send(HttpRequest("GET", path))
-    volumes = msgspec.json.decode(raw, type=_Deployment).spec.template.spec.volumes
-    named = [volume.config_map.name for volume in volumes if volume.name == _VOLUME]
-    path = f"/api/v1/namespaces/{namespace}/configmaps/{named[0] if named else _NAME}"
-    data = msgspec.json.decode(await transport.send(HttpRequest("GET", path)), type=_Data).data
-    return msgspec.yaml.decode(data.get(_KEY, "{}"), type=Configuration)
+    text = await installedconfig.configuration(transport, namespace, _NAME, _KEY)
+    return msgspec.yaml.decode(text, type=Configuration)
 
 
 async def _scheduler(transport: Transport, namespace: str) -> str | None:

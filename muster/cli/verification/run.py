@@ -17,6 +17,7 @@ from muster.cli.verification import (
     rights,
     scheduler,
     servingcert,
+    webhookcallers,
     webhooks,
 )
 from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
@@ -69,6 +70,7 @@ async def verify(auth: Auth, settings: Settings) -> list[CheckFinding]:
             ),
             (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
             (callers.AREA, lambda: callers.check(transport, settings.namespace)),
+            (webhookcallers.AREA, lambda: webhookcallers.check(transport, settings.namespace)),
             (leader.AREA, lambda: leader.check(transport, settings.namespace, server_now)),
             (scheduler.AREA, lambda: _scheduler(transport, settings, now)),
         )

@@ -16,7 +16,7 @@ from muster.kube import names
 from muster.workloads.devices.accelerators import Accelerators
 from muster.workloads.dialects import spark
 from muster.workloads.keys.ranks import COMPLETION_INDEX
-from muster.workloads.managedpods import MIRROR, ManagedPolicy
+from muster.workloads.managedpods import DAEMONSET_CONTROLLERS, MIRROR, ManagedPolicy
 from muster.workloads.registry import markers
 
 Conditions = Iterator[tuple[str, str]]
@@ -223,6 +223,10 @@ def pinned(found: Block, facts: Facts) -> frozenset[str]:
 
 
 def _not_bound_by_nature() -> str:
-    made = 'o.?controller.orValue(false) && o.kind == "DaemonSet"'
+    made = (
+        'o.?controller.orValue(false) && o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/")'
+    )
     owned = f"{items(_META, 'ownerReferences')}.exists(o, {made})"
-    return f"!({text(MIRROR)} in {_NOTES}) && !{owned}"
+    by = f"request.userInfo.username in {literal([*sorted(DAEMONSET_CONTROLLERS)])}"
+    mirrored = f'{_META}.?annotations[?{text(MIRROR)}].orValue("") != ""'
+    return f"!({mirrored}) && !({owned} && {by})"

@@ -7,8 +7,13 @@
 """
 
 import asyncio
+import base64
+import contextlib
+import itertools
+import json
 from collections.abc import AsyncIterator, Sequence
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from support.extenders.realcluster import (
@@ -23,7 +28,7 @@ from support.extenders.realcluster import (
 from support.webhooks.otherhook import other_webhook
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.client.api import JSON
+from loadtest.testbed.client.api import JSON, ApiFailed
 from loadtest.testbed.client.nodes import GPU
 from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
 from muster.kube import names
@@ -65,6 +70,66 @@ async def test_a_gang_is_bound_on_one_rack_without_a_write_to_its_pods(fleet: Cl
     await fleet.bound(GANG)
     assert len(racks(await fleet.placement(GANG))) == 1
     assert are_as_they_were_made(await fleet.list_pods(GANG))
+
+
+async def ask_webhook(fleet: Cluster, pod: JSON) -> JSON:
+    """Ask it for a review as anybody may who reaches its port; returns the response."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster-webhook"
+    url = (await fleet.api.get(path))["webhooks"][0]["clientConfig"]["url"]
+    asked = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "dryRun": False,
+        "userInfo": {"username": "system:kube-controller-manager"},
+        "object": pod,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    async with aiohttp.ClientSession() as session, session.post(url, json=review, ssl=False) as it:
+        response: JSON = (await it.json())["response"]
+        return response
+
+
+async def test_nothing_is_held_for_somebody_who_only_reaches_the_webhook(fleet: Cluster) -> None:
+    big = pods.Gang("stranger", 32)
+    for pod in pods.members(big, pods.owner_reference(big, "11111111-2222-3333-4444-555555555555")):
+        response = await ask_webhook(fleet, pod)
+        patch = json.loads(base64.b64decode(response["patch"]))
+        assert not [each for each in patch if "plan" in each["path"]]
+    assert all(map(is_placed, await make(fleet, GANG)))
+    await fleet.bound(GANG)
+
+
+async def test_gangs_that_are_never_stored_do_not_keep_the_cluster_from_others(
+    fleet: Cluster,
+) -> None:
+    """Their pods pass mutation, and a field is refused by validation afterwards."""
+    theirs = pods.Gang("theirs", 32)
+    stopped = asyncio.Event()
+
+    async def attack() -> None:
+        for round_ in itertools.count():
+            gang = pods.Gang(f"attack-{round_}", 32)
+            pod = next(iter(pods.members(gang, await pods.create_owner(fleet.api, gang))))
+            pod["spec"]["containers"][0]["name"] = "No_Name"
+            pod["metadata"]["namespace"] = "attacker"
+            with pytest.raises(ApiFailed, match="No_Name"):
+                await fleet.api.create("/api/v1/namespaces/attacker/pods", pod)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await stopped.wait()
+            if stopped.is_set():
+                return
+
+    await fleet.api.ensure("/api/v1/namespaces", {"metadata": {"name": "attacker"}})
+    attacking = asyncio.create_task(attack())
+    await asyncio.sleep(1.0)
+    await make(fleet, theirs)
+    await fleet.bound(theirs)
+    stopped.set()
+    await attacking
 
 
 async def test_gangs_that_come_together_get_room_of_their_own(fleet: Cluster) -> None:

@@ -11,6 +11,7 @@ again; nodes go and return; time passes. Feed, planner and reservations are the 
 
 import asyncio
 import json
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -32,7 +33,7 @@ from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
-from extender.reservations.reservations import KEEP_S, ExpectedRows, ReservationParts, Reservations
+from extender.reservations.reservations import ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
@@ -43,6 +44,7 @@ from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.translation import translate
 from muster.kube.writing.events import EventRecorder
+from muster.queueing.reservationterms import KEEP_S
 
 GANGS = {"a": Gang("a", 3, required=names.RACK), "b": Gang("b", 4)}
 NODES = [f"n{number}" for number in range(6)]
@@ -50,7 +52,7 @@ _POD = msgspec.json.Decoder(wire.Pod)
 _NODE = msgspec.json.Decoder(wire.Node)
 
 
-async def nothing_is_behind() -> None:
+async def nothing_is_behind(_namespace: str, _plans: AbstractSet[str]) -> None:
     """Return: all that is stored was seen."""
 
 

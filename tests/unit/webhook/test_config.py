@@ -6,7 +6,7 @@ import pytest
 
 from muster.observability.configfile import ConfigError
 from webhook.config import DirectorySource, FilesSource, SecretSource, load, parse
-from webhook.process import built, policy_and_rules
+from webhook.process import _reservations, built, policy_and_rules
 
 LEAST = """
 apiVersion: muster.dev/v1alpha1
@@ -141,3 +141,22 @@ def test_the_groups_that_may_opt_out_are_rules_and_a_hook() -> None:
     text = LEAST + "trusted: {optOutGroups: [platform]}\n"
     _, validating = built(parse(text.encode(), source="x"), b"", "https://h:1")
     assert "namespaces.validate.muster.dev" in [hook.name for hook in validating.webhooks]
+
+
+RESERVING = LEAST + "reservations: {url: 'https://muster-extender'}\n"
+
+
+def test_without_callers_nothing_is_reserved_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = parse(RESERVING.encode(), source="x")
+    assert _reservations(config) is None
+    assert not policy_and_rules(config)[1].reserves
+    assert "no reservations" in caplog.text
+
+
+def test_with_callers_room_is_reserved() -> None:
+    text = RESERVING + "callers: {required: false, tokenFile: token}\n"
+    config = parse(text.encode(), source="x")
+    assert _reservations(config) is not None
+    assert policy_and_rules(config)[1].reserves

@@ -23,6 +23,7 @@ def main() -> None:
     )
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
     parser.add_argument("--token-auth-file", type=Path, help="CSV: token,user,uid,groups")
+    parser.add_argument("--webhook-token-file", type=Path, help="what webhooks are shown")
     parser.add_argument("--bookmark-seconds", type=float, default=60.0)
     parser.add_argument("--watch-buffer", type=int, default=Settings().watch_buffer)
     parser.add_argument("--seed", type=int, default=0)
@@ -30,6 +31,7 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = Settings(
         tokens=read_tokens(arguments.token_auth_file) if arguments.token_auth_file else {},
+        webhook_token=_text(arguments.webhook_token_file),
         bookmark_every=arguments.bookmark_seconds,
         watch_buffer=arguments.watch_buffer,
         seed=arguments.seed,
@@ -45,6 +47,10 @@ def read_tokens(path: Path) -> dict[str, User]:
             token: User(name, uid, (*_groups(columns), "system:authenticated"))
             for token, name, uid, *columns in csv.reader(file)
         }
+
+
+def _text(path: Path | None) -> str:
+    return "" if path is None else path.read_text().strip()
 
 
 def _groups(columns: list[str]) -> list[str]:

@@ -65,8 +65,11 @@ class Attempt:
 class Admission:
     """Calls the webhooks that match an attempt."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, token: str = "") -> None:
         self._store = store
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         self._hooks: dict[str, list[JsonObject]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -148,7 +151,7 @@ class Admission:
         async with self._session.post(
             _url(hook),
             data=orjson.dumps(review),
-            headers={"Content-Type": "application/json"},
+            headers=self._headers,
             ssl=self._context(text_at(hook, "clientConfig", "caBundle")),
             timeout=aiohttp.ClientTimeout(total=seconds),
         ) as reply:

@@ -48,9 +48,11 @@ class Settings:
     """How the simulated server behaves. Times in seconds.
 
     ``tokens`` maps bearer tokens to users; without any, everybody is the administrator.
+    ``webhook_token``: what webhooks are shown, "" for nothing.
     """
 
     tokens: Mapping[str, User] = field(default_factory=dict)
+    webhook_token: str = ""
     bookmark_every: float = 60.0
     watch_buffer: int = BUFFER_LIMIT
     history: int = HISTORY_LIMIT
@@ -65,7 +67,7 @@ class ApiServer:
         self.store = Store(self.settings.history)
         self.registry = Registry()
         self._objects = Objects(self.store, self.registry, time, self.settings.seed)
-        self._admission = Admission(self.store)
+        self._admission = Admission(self.store, self.settings.webhook_token)
         self._reader = Reader(self.store, self.settings.bookmark_every)
         self._writer = Writer(self._objects, self._admission)
         self._watchers: set[Watcher] = set()

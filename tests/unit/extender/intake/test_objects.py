@@ -11,11 +11,13 @@ import msgspec
 import pytest
 from support.extenders.extenders import PODS, World, eventually, plan_of, until, world
 
+from extender.intake import objects
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, pod
 from muster.cluster.ids import GangKey
 from muster.kube import names, wire
 from muster.kube.translation.translate import pod_uid
+from muster.workloads.registry import PodMembership, place
 
 
 @pytest.fixture
@@ -132,6 +134,25 @@ async def test_an_object_that_cannot_be_is_counted_and_the_rest_goes_on(cluster:
     assert "odd" not in placed.values()
     async with cluster.http.get("/metrics") as response:
         assert "muster_unreadable_objects_total" in await response.text()
+
+
+async def test_a_pod_that_cannot_be_read_takes_its_room_and_the_rest_goes_on(
+    cluster: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(pod: wire.Pod) -> PodMembership | None:
+        if "odd" in pod.metadata.labels:
+            raise TypeError("odd")
+        return place(pod)
+
+    monkeypatch.setattr(objects, "place", odd)
+    bound = pod("odd", gpus=8, labels={"odd": ""})
+    bound["spec"]["nodeName"] = "r1-0"
+    await cluster.api.create(PODS, bound)
+    await cluster.gang(Gang("g", 1))
+    placed = await cluster.released(["g-0"])
+    assert placed["g-0"] != "r1-0"
+    async with cluster.http.get("/metrics") as response:
+        assert 'muster_unreadable_objects_total{resource="pods"} 1.0' in await response.text()
 
 
 async def test_a_watch_that_is_cut_misses_nothing(cluster: World) -> None:

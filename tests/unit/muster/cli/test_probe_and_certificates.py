@@ -120,3 +120,20 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
     assert main(["certificates", "--output", str(tmp_path / "x"), *flags]) == 1
     assert says in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+def test_the_api_server_shows_the_webhook_the_token_of_its_secret(made: Path) -> None:
+    own = made / "made"
+    secrets = yaml.safe_load_all((own / "secrets.yaml").read_text())
+    [secret] = [s for s in secrets if s["metadata"]["name"] == "muster-webhook-callers"]
+    [user] = yaml.safe_load((own / "webhooks.kubeconfig").read_text())["users"]
+    assert user["name"] == "muster-webhook.muster-system.svc"
+    assert user["user"]["token"] == secret["stringData"]["token"]
+    plugins = yaml.safe_load((own / "admission.yaml").read_text())["plugins"]
+    assert [plugin["name"] for plugin in plugins] == [
+        "MutatingAdmissionWebhook",
+        "ValidatingAdmissionWebhook",
+    ]
+    for plugin in plugins:
+        assert plugin["configuration"]["kubeConfigFile"].endswith("/webhooks.kubeconfig")
+    assert stat.S_IMODE((own / "webhooks.kubeconfig").stat().st_mode) == 0o600

@@ -4,7 +4,7 @@ import pytest
 from support.pods.wirepods import pod
 
 from muster.workloads.devices.accelerators import load
-from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
+from muster.workloads.managedpods import ManagedConfig, ManagedPolicy, created_by
 
 POLICY = ManagedPolicy()
 GPU = {"nvidia.com/gpu": "8"}
@@ -82,6 +82,26 @@ def test_pods_whose_node_was_never_a_choice_are_left_alone() -> None:
     assert not POLICY.is_managed(pod(limits=GPU, owner=("apps/v1", "DaemonSet", "d")), {})
     mirror = {"kubernetes.io/config.mirror": "x"}
     assert not POLICY.is_managed(pod(limits=GPU, annotations=mirror), {})
+
+
+def test_a_daemonset_of_another_group_and_an_empty_mirror_annotation_are_no_excuse() -> None:
+    assert POLICY.is_managed(pod(limits=GPU, owner=("example.com/v1", "DaemonSet", "d")), {})
+    assert POLICY.is_managed(pod(limits=GPU, owner=("appsx/v1", "DaemonSet", "d")), {})
+    assert POLICY.is_managed(pod(limits=GPU, annotations={"kubernetes.io/config.mirror": ""}), {})
+
+
+@pytest.mark.parametrize(
+    ("user", "managed"),
+    [
+        ("system:serviceaccount:kube-system:daemon-set-controller", False),
+        ("system:kube-controller-manager", False),
+        ("system:serviceaccount:team-a:daemon-set-controller", True),
+        ("alice", True),
+    ],
+)
+def test_a_daemonset_owns_the_pods_that_its_controller_makes(user: str, *, managed: bool) -> None:
+    made = created_by(pod(limits=GPU, owner=("apps/v1", "DaemonSet", "d")), user)
+    assert POLICY.is_managed(made, {}) is managed
 
 
 def test_inject_false_switches_off_injection_and_not_scheduling() -> None:

@@ -6,12 +6,14 @@ import io
 import json
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiohttp.test_utils import RawTestServer, TestClient
 from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 
+from muster.kube import names
 from muster.observability.health import Health
 from muster.workloads.managedpods import ManagedPolicy
 from webhook.http import server as app
@@ -113,20 +115,54 @@ async def test_a_client_that_does_not_send_its_body_gets_408(client: Client) -> 
     assert (await client.post("/mutate", data=slow())).status == 408
 
 
-async def test_a_defect_in_a_mutation_lets_the_pod_through_with_a_warning(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(app, "admit_mutating", broken)
-    response = (await (await client.post("/mutate", data=review(GPU))).json())["response"]
+
+
+async def answer(client: Client, body: bytes) -> dict[str, Any]:
+    async with client.post("/mutate", data=body) as reply:
+        response: dict[str, Any] = (await reply.json())["response"]
+        return response
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_a_mutation_gates_a_pod_that_asks_for_an_accelerator(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = await answer(client, review(GPU))
+    assert response["allowed"]
+    patch = json.loads(base64.b64decode(response["patch"]))
+    assert "/spec/schedulingGates" in [operation["path"] for operation in patch]
+    assert "only gated it" in response["warnings"][0]
+    assert "mutation failed" in caplog.text
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_a_mutation_lets_a_pod_through_that_asks_for_nothing_of_ours(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = await answer(client, review({"metadata": {"name": "p"}, "spec": {}}))
     assert response["allowed"]
     assert "patch" not in response
-    assert response["warnings"] == [
-        "Muster's webhook failed on this object and left it unchanged; see its log"
-    ]
+    assert "left it unchanged" in response["warnings"][0]
     assert "mutation failed" in caplog.text
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_a_mutation_is_no_way_in_for_a_plan(client: Client) -> None:
+    forged = {**GPU, "metadata": {"name": "p", "annotations": {names.PLAN: "{}"}}}
+    assert not (await answer(client, review(forged)))["allowed"]
+
+
+async def test_a_pod_that_cannot_be_decoded_is_refused(client: Client) -> None:
+    odd = {"metadata": {"name": "p", "labels": {"a": 7}}, "spec": GPU["spec"]}
+    response = await answer(client, review(odd))
+    assert not response["allowed"]
+    assert "cannot be read" in response["status"]["message"]
 
 
 async def test_no_value_of_an_environment_variable_is_ever_logged(
@@ -137,7 +173,7 @@ async def test_no_value_of_an_environment_variable_is_ever_logged(
     for path, pod in (("/mutate", GPU), ("/validate", plan), ("/mutate", {"spec": [SECRET]})):
         await client.post(path, data=review(pod))
     ours = [record for record in caplog.records if record.name.startswith("webhook")]
-    assert [record.getMessage() for record in ours] == ["mutated", "refused"]
+    assert [record.getMessage() for record in ours] == ["mutated", "refused", "refused"]
     assert SECRET not in str([vars(record) for record in ours])
 
 

@@ -45,6 +45,7 @@ def admitted(
             "resource": {"version": "v1", "resource": "pods"},
             "operation": "CREATE",
             "namespace": namespace,
+            "userInfo": {"username": "system:kube-controller-manager"},
             "object": pod,
         },
     }

@@ -53,6 +53,7 @@ def admitted(pod: JSON, known: Facts) -> tuple[Verdict, Mutation]:
         "resource": {"group": "", "version": "v1", "resource": "pods"},
         "operation": "CREATE",
         "namespace": NAMESPACE,
+        "userInfo": {"username": "system:kube-controller-manager"},
         "object": pod,
     }
     review = msgspec.json.decode(json.dumps(request), type=AdmissionRequest)

@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jsonpatch
@@ -28,6 +29,8 @@ from muster.kube import names, wire
 from muster.kube.translation.selectors import host_ports
 from muster.observability.health import Health
 from muster.workloads.managedpods import ManagedPolicy
+from webhook.config import CallersConfig
+from webhook.http.callers import TokenCallers
 from webhook.http.server import Admittance, Reviewing, ReviewServer
 from webhook.metrics import Metrics
 from webhook.review.reservedplaces import REFUSED_S, SILENCE_S, ReservedPlaces
@@ -35,6 +38,7 @@ from webhook.review.validation import ValidationRules
 
 JSON = dict[str, Any]
 GANG = Gang("train", 3)
+TOKEN = "of-the-api-server"
 FORGED = {names.PLAN: '{"id":"p","node":"n9"}'}
 
 
@@ -72,6 +76,13 @@ def metrics() -> Metrics:
     return Metrics(CollectorRegistry())
 
 
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    return path
+
+
 Make = Callable[..., Awaitable[JSON]]
 
 
@@ -82,8 +93,13 @@ def known() -> Facts | None:
 
 
 @pytest.fixture
-async def make(extender: Extender, metrics: Metrics, known: Facts | None) -> AsyncIterator[Make]:
-    """Send a pod to the webhook; returns it as the API server would store it."""
+async def make(
+    extender: Extender, metrics: Metrics, known: Facts | None, token: Path
+) -> AsyncIterator[Make]:
+    """Send a pod to the webhook; returns it as the API server would store it.
+
+    ``shows``: the bearer token, that of the API server where nothing else is said.
+    """
     server = ReviewServer(
         Reviewing(
             ManagedPolicy(),
@@ -91,14 +107,20 @@ async def make(extender: Extender, metrics: Metrics, known: Facts | None) -> Asy
             lambda: known,
             reservations=ReservedPlaces(extender.ask, lambda: extender.now),
         ),
-        Admittance(body_limit_bytes=1 << 20, body_seconds=1.0),
+        Admittance(
+            body_limit_bytes=1 << 20,
+            body_seconds=1.0,
+            callers=TokenCallers(CallersConfig(required=False, token_file=token)),
+        ),
         metrics,
         Health(),
     )
     async with TestClient(RawTestServer(server.handle)) as client:
 
-        async def made(pod: JSON, **request: object) -> JSON:
-            async with client.post("/mutate", data=review(pod, **request)) as reply:
+        async def made(pod: JSON, shows: str = TOKEN, **request: object) -> JSON:
+            headers = {"Authorization": f"Bearer {shows}"} if shows else {}
+            asked = client.post("/mutate", data=review(pod, **request), headers=headers)
+            async with asked as reply:
                 response = (await reply.json())["response"]
             assert response["allowed"], response
             patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
@@ -147,6 +169,37 @@ async def test_each_pod_is_made_with_the_place_of_its_number_and_one_of_them_ask
     assert is_gated(asked)
     assert asked["metadata"]["labels"][INDEX] == "0"
     assert asked["metadata"]["namespace"] == "default"
+
+
+@pytest.mark.parametrize("shows", ["", "guessed"])
+async def test_nothing_is_reserved_for_a_caller_that_does_not_show_who_it_is(
+    make: Make, extender: Extender, shows: str
+) -> None:
+    assert all([is_gated(await make(pod, shows)) for pod in pods()])
+    assert not extender.asked
+
+
+@pytest.fixture
+def no_token(token: Path) -> None:
+    token.write_text("")
+
+
+@pytest.mark.usefixtures("no_token")
+async def test_nothing_is_reserved_while_there_is_no_token_to_show(
+    make: Make, extender: Extender
+) -> None:
+    assert is_gated(await make(pods()[0], ""))
+    assert not extender.asked
+
+
+async def test_a_stranger_is_given_no_place_that_others_got_and_takes_none_from_them(
+    make: Make,
+) -> None:
+    first = await make(pods()[0])
+    assert is_gated(await make(first, ""))
+    assert is_gated(await make(pods()[1], ""))
+    assert planned_node(await make(first)) == "n0"
+    assert planned_node(await make(pods()[1])) == "n1"
 
 
 async def test_pods_of_a_gang_wait_for_the_answer_to_the_first(
