@@ -223,7 +223,7 @@ def wanted(found: PodGroup, progress: GangProgress) -> Fields:
 
 
 def _is_placed(found: PodGroup, progress: GangProgress) -> bool:
-    return progress.placed >= max(found.spec.min_member, 1)
+    return progress.is_placed(found.spec.min_member)
 
 
 def _phase(found: PodGroup, progress: GangProgress) -> str:
