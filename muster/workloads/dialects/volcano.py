@@ -200,8 +200,8 @@ def _divided(
     if sliced is None:
         names = ", ".join(part.name for part in hard)
         problem = (
-            f"spec.subGroupPolicy: {names}: parts are of equal size, each in one domain, or nest: "
-            "give them sizes that are multiples, and disjoint tasks"
+            f"spec.subGroupPolicy: {names}: parts have a size, and one level or sizes that nest: "
+            "give them sizes that are multiples of each other, and disjoint tasks"
         )
         return replace(laid, problems=(*laid.problems, problem))
     innermost = min(hard, key=lambda part: part.sub_group_size or 0)
