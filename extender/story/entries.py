@@ -128,7 +128,9 @@ def _described(event: events.GangUpserted) -> Facts:
 
 
 def _numbered(event: events.MembersNumbered) -> Facts:
-    return _facts(WATCH, "members are numbered by {} roles", (len(event.roles),), (), (event.gang,))
+    return _facts(
+        WATCH, "members count in {} roles", (len(event.spec.numbered_roles),), (), (event.spec.key,)
+    )
 
 
 def _moved(event: events.MembersMoved) -> Facts:

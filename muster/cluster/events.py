@@ -259,10 +259,8 @@ class MembersNumbered:
     ``GangSpec.numbered_roles``; those that have such numbers already keep them.
     """
 
-    #: The gang.
-    gang: GangKey
-    #: Its roles in the order of their members' numbers.
-    roles: tuple[str, ...]
+    #: What the gang asks for.
+    spec: GangSpec
 
 
 @dataclass(frozen=True, slots=True)

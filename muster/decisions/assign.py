@@ -152,13 +152,19 @@ def _choose(
 
 
 def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
-    """Return the rank of each pod of ``plan``; pods without a rank get the vacant ones."""
+    """Return the rank of each pod of ``plan``; those without their own take the vacant ones.
+
+    Where a number comes twice (Jobs of one gang that count from 0 each) none is a rank: the pods
+    are counted through.
+    """
     numbers = snapshot.pods.rank[plan.pods]
     if gang is None or gang.spec is None:
         return [int(number) for number in numbers]
     own = ranks(gang.spec, numbers)
     unknown = own < 0
-    if unknown.any():
+    if len(np.unique(own[~unknown])) < np.count_nonzero(~unknown):
+        own = holding(gang) + np.arange(len(own), dtype=np.int64)
+    elif unknown.any():
         vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
         own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
     result: list[int] = own.tolist()

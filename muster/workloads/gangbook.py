@@ -30,8 +30,8 @@ from muster.cluster.events import (
     MembersNumbered,
 )
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec, RoleSpec
-from muster.workloads.dialect import NO_RANK, Member
+from muster.cluster.specs.gangspec import GangSpec, RoleSpec, number
+from muster.workloads.dialect import Member
 
 _JOIN: Final = "+"  # cannot occur in a name
 
@@ -44,7 +44,7 @@ class GangBook:
     _parts: dict[GangKey, GangSpec] = field(default_factory=dict)
     _whole: dict[GangKey, GangKey] = field(default_factory=dict)
     _units: dict[GangKey, tuple[GangKey, ...]] = field(default_factory=dict)
-    _numbered: dict[GangKey, tuple[str, ...]] = field(default_factory=dict)
+    _numbered: dict[GangKey, GangSpec] = field(default_factory=dict)
 
     # -- descriptions ------------------------------------------------------------------
 
@@ -60,10 +60,10 @@ class GangBook:
 
     def _number(self, spec: GangSpec) -> list[Event]:
         """Note how members are numbered; return the event for those that came before."""
-        roles, before = spec.numbered_roles, self._numbered.pop(spec.key, ())
-        if roles:
-            self._numbered[spec.key] = roles
-        return [MembersNumbered(spec.key, roles)] if roles and roles != before else []
+        before = self._numbered.pop(spec.key, None)
+        if spec.numbered_roles:
+            self._numbered[spec.key] = spec
+        return [MembersNumbered(spec)] if spec.numbered_roles and before is None else []
 
     def gone(self, key: GangKey) -> list[Event]:
         """Forget a description."""
@@ -78,8 +78,10 @@ class GangBook:
         whole = self._whole.get(member.key)
         if whole is not None:
             return Member(whole, role_of(member.key), member.rank)
-        roles = self._numbered.get(member.key)
-        return member if roles is None else _numbered(member, roles)
+        spec = self._numbered.get(member.key)
+        if spec is None:
+            return member
+        return replace(member, rank=number(spec, member.role, member.rank))
 
     def parts(self, key: GangKey) -> Iterable[GangKey]:
         """Return the keys that pods of the gang ``key`` may have named themselves."""
@@ -138,13 +140,6 @@ class GangBook:
         if not parts:
             del self._units[whole]
         return [GangGone(whole)]
-
-
-def _numbered(member: Member, roles: tuple[str, ...]) -> Member:
-    """Return a member with its number in the gang; one of another role has none."""
-    if not 0 <= member.rank < PODS_PER_JOB or member.role not in roles:
-        return replace(member, rank=NO_RANK)
-    return replace(member, rank=roles.index(member.role) * PODS_PER_JOB + member.rank)
 
 
 def unit_key(unit: tuple[GangKey, ...]) -> GangKey:

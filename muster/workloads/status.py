@@ -39,7 +39,8 @@ class Waits:
 class GangProgress:
     """How far a gang is, in members. ``placed`` are bound or have succeeded.
 
-    A member that is being deleted counts as bound for as long as it stands on its node.
+    A member that is being deleted counts as bound for as long as it stands on its node. ``needed``:
+    members that the gang asks for, less those that finished and are gone; None while unknown.
     ``waits``: why others wait, None where that has not been told to users. ``now``: seconds
     since the epoch. ``version``: of the API that the object was read in.
     """
@@ -48,6 +49,7 @@ class GangProgress:
     bound: int = 0
     succeeded: int = 0
     failed: int = 0
+    needed: int | None = None
     waits: Waits | None = None
     now: float = 0.0
     version: str = ""
@@ -56,6 +58,11 @@ class GangProgress:
     def placed(self) -> int:
         """Members that have their place, or are done with it."""
         return self.bound + self.succeeded
+
+    def is_placed(self, minimum: int) -> bool:
+        """Return whether enough members are placed; ``minimum``: what the object asks for."""
+        needed = minimum if self.needed is None else min(minimum, self.needed)
+        return self.placed >= max(needed, 1)
 
     @property
     def ended(self) -> bool:
@@ -99,6 +106,7 @@ def progress(
         bound=standing,
         succeeded=len(gang.done),
         failed=len(gang.finished) - len(gang.done),
+        needed=None if gang.spec is None else gang.spec.min_count,
         waits=waits,
         now=now,
         version=version,

@@ -16,7 +16,7 @@ from muster.cluster.events import (
 from muster.cluster.handlers import hotspares
 from muster.cluster.ids import check_gang_key
 from muster.cluster.model import Model
-from muster.cluster.specs.gangspec import PODS_PER_JOB
+from muster.cluster.specs.gangspec import PODS_PER_JOB, number
 from muster.cluster.tables.pods import PodState
 
 
@@ -70,20 +70,15 @@ def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: 
 
 
 def members_numbered(model: Model, event: MembersNumbered, out: EventOutcome) -> None:
-    """Put the members' numbers in their roles behind those of the roles before."""
-    row = model.gangs.keys.find(event.gang)
-    pods, before = model.pods, {pod: model.pods.rank[pod] for pod in _members(model, row)}
-    for place, name in enumerate(event.roles):
-        role = pods.roles.find(name)
-        for pod, rank in before.items():
-            if role is not None and pods.role[pod] == role and 0 <= rank < PODS_PER_JOB:
-                pods.rank[pod] = place * PODS_PER_JOB + rank
-    if any(pods.rank[pod] != rank for pod, rank in before.items()):
-        out.effects.append(GangChanged(event.gang))
-
-
-def _members(model: Model, row: int | None) -> list[int]:
-    return [] if row is None else model.gangs.rows(row)
+    """Make numbers of the gang from the members' indices in their roles."""
+    row, pods = model.gangs.keys.find(event.spec.key), model.pods
+    members = [] if row is None else model.gangs.rows(row)
+    for pod in members:
+        rank = pods.rank[pod]
+        if rank < PODS_PER_JOB and pods.state[pod] != PodState.STANDBY:
+            pods.rank[pod] = number(event.spec, pods.roles[pods.role[pod]], rank)
+    if members:
+        out.effects.append(GangChanged(event.spec.key))
 
 
 def namespace_upserted(model: Model, event: NamespaceUpserted, out: EventOutcome) -> None:

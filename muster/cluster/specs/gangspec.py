@@ -109,9 +109,10 @@ class GangSpec:
     #: ``PODS_PER_JOB`` plus index; it only orders the members, and ``ranks`` derives the ranks.
     #: Without runs, the number of a member is its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
-    #: Roles whose members count from 0 each, in the order of ``rank_runs``, one run each: a member
-    #: gets a number of its role's place here and its own index (``muster.workloads.gangbook``).
-    numbered_roles: tuple[str, ...] = ()
+    #: (role, members of one of its parts), where members count from 0 in each role; in the order of
+    #: ``rank_runs``, one run each. A member gets a number of its role's place and its own index
+    #: (``number``). A part smaller than a slice gets a slice for itself; 0: the role has no parts.
+    numbered_roles: tuple[tuple[str, int], ...] = ()
     #: Hot spares: room held for members it may lose, in each slice if there are slices.
     standby: int = 0
     #: At this level a hot spare shares a domain with a member; ``None``: at the required one only.
@@ -133,6 +134,28 @@ def hot_spares_wanted(spec: GangSpec) -> int:
     if not spec.slice_size:
         return spec.standby
     return spec.standby * (max(spec.size or 0, spec.min_count) // spec.slice_size)
+
+
+def number(spec: GangSpec, role: str, index: int) -> int:
+    """Return the number of the ``index``-th member of a role, -1: there is no such role.
+
+    ::
+
+        parts of 2 and of 3 in slices of 3     role a  0 1   2 3      role b  0 1 2
+                                               number  0 1 · 3 4 ·            0 1 2  + 16384
+
+    Members beyond those that a role is known to have are counted with the last ones, and those
+    without an index (-1) with the first: then numbers come twice.
+    """
+    names = [name for name, _ in spec.numbered_roles]
+    if role not in names:
+        return -1
+    place = names.index(role)
+    size, most = spec.numbered_roles[place][1], spec.rank_runs[place][1]
+    width = (spec.slice_size or size) if size else most
+    part = min(max(index, 0) // (size or most or 1), max(most // max(width, 1) - 1, 0))
+    within = min(max(index, 0) - part * size, max(width - 1, 0))
+    return place * PODS_PER_JOB + min(part * width + within, PODS_PER_JOB - 1)
 
 
 def ranks(spec: GangSpec, numbers: NDArray[np.int32]) -> NDArray[np.int64]:

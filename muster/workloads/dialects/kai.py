@@ -9,8 +9,8 @@ grouped by their owners' dialects instead, and only PodGroups made by hand remai
 of the children will do) cannot be said: all of them are demanded, which never places less
 than was asked for. A level that a sub-group's members must share, while others may be elsewhere,
 is slices of its leaves (``muster.workloads.keys.gangparts``), as many members as it needs; that of
-a sub-group with all leaves is the gang's. Sub-groups of different sizes with levels of their own
-are a problem, unless they nest.
+a sub-group with all leaves is the gang's. Sub-groups of different levels are a problem, unless they
+nest. Members beyond what a leaf needs share its slice.
 
 **Status.** A group that waits has the scheduling condition that KAI's scheduler gives it, until
 it is placed (pkg/scheduler/cache/status_updater).
@@ -154,15 +154,19 @@ def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
     if sliced is None:
         names = ", ".join(part.name for part in bound)
         problem = (
-            f"spec.subGroups: {names}: parts with a required level are of equal size, or nest: "
-            "give them minima that are multiples of each other"
+            f"spec.subGroups: {names}: parts with a required level have the same level, or nest: "
+            "give them one level, or minima that are multiples of each other"
         )
         return replace(laid, problems=(*laid.problems, problem))
-    in_turn = _in_turn(parts)
+    those = frozenset[str]().union(*(part.roles for part in apart))
+    alone = {name for part in apart if len(part.roles) == 1 for name in part.roles}
+    in_turn = _in_turn(parts, those)
+    width = sliced.slice_size or 0
     return replace(
         sliced,
-        rank_runs=tuple((1, sizes[name]) for name in in_turn),
-        numbered_roles=in_turn,
+        slice_roles=tuple(sorted(those)),
+        rank_runs=tuple((1, width if name in alone else sizes[name]) for name in in_turn),
+        numbered_roles=tuple((name, sizes[name] if name in alone else 0) for name in in_turn),
         written=(("slice_level", field), ("slice_size", "spec.subGroups"), *laid.written),
     )
 
@@ -182,8 +186,11 @@ def _lineage(leaf: SubGroup, parts: tuple[SubGroup, ...]) -> list[str]:
     return found
 
 
-def _in_turn(parts: tuple[SubGroup, ...]) -> tuple[str, ...]:
-    """Return the names of the leaves in their order, those of one parent beside each other."""
+def _in_turn(parts: tuple[SubGroup, ...], sliced: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of the leaves in their order, those of one parent beside each other.
+
+    Those in no slice come last, so that slices are counted from 0.
+    """
     first: dict[str, int] = {}
     for number, leaf in enumerate(_leaves(parts)):
         for name in _lineage(leaf, parts):
@@ -192,7 +199,7 @@ def _in_turn(parts: tuple[SubGroup, ...]) -> tuple[str, ...]:
         leaf.name: [first[name] for name in reversed(_lineage(leaf, parts))]
         for leaf in _leaves(parts)
     }
-    return tuple(sorted(turn, key=lambda name: turn[name]))
+    return tuple(sorted(turn, key=lambda name: (name not in sliced, turn[name])))
 
 
 def wanted(found: PodGroup, progress: GangProgress) -> Fields:

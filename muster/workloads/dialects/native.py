@@ -151,7 +151,7 @@ def wanted(found: PodGroup, progress: GangProgress) -> Fields:
     before, waits = found.status.conditions, progress.waits
     kind = _SCHEDULED.get(progress.version, "PodGroupInitiallyScheduled")
     now = next((entry.status for entry in before if entry.type == kind), "")
-    is_placed = progress.placed >= found.spec.scheduling_policy.minimum
+    is_placed = progress.is_placed(found.spec.scheduling_policy.minimum)
     if is_placed and now == "False":
         told = with_condition(
             before, kind, status="True", reason="Scheduled", message="", at=progress.now

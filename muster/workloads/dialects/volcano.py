@@ -200,8 +200,8 @@ def _divided(
     if sliced is None:
         names = ", ".join(part.name for part in hard)
         problem = (
-            f"spec.subGroupPolicy: {names}: parts are of equal size, each in one domain, or nest: "
-            "give them sizes that are multiples, and disjoint tasks"
+            f"spec.subGroupPolicy: {names}: parts have a size, and one level or sizes that nest: "
+            "give them sizes that are multiples of each other, and disjoint tasks"
         )
         return replace(laid, problems=(*laid.problems, problem))
     innermost = min(hard, key=lambda part: part.sub_group_size or 0)
@@ -223,7 +223,7 @@ def wanted(found: PodGroup, progress: GangProgress) -> Fields:
 
 
 def _is_placed(found: PodGroup, progress: GangProgress) -> bool:
-    return progress.placed >= max(found.spec.min_member, 1)
+    return progress.is_placed(found.spec.min_member)
 
 
 def _phase(found: PodGroup, progress: GangProgress) -> str:

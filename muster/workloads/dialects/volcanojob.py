@@ -12,6 +12,7 @@ admission/jobs/mutate/mutate_job.go; pkg/controllers, job/job_controller_actions
 not waited for.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
@@ -111,14 +112,12 @@ def spec(job: Job) -> GangSpec | None:
         submitted_at=created(meta),
         problems=(*count_problem(asked or 1, _MINIMUM), *over_size(asked, size, _MINIMUM)),
         written=(("min_count", _MINIMUM),),
-        rank_runs=_runs(tasks),
-        numbered_roles=tuple(task.name for task in tasks) if _runs(tasks) else (),
     )
     laid = with_topology(
         plain, job.spec.network_topology, _parts(tasks), _PART_SIZE,
         tasks=frozenset(task.name for task in tasks),
     )  # fmt: skip
-    return overlay(laid, read(meta.labels, meta.annotations))
+    return overlay(_numbered(laid, tasks), read(meta.labels, meta.annotations))
 
 
 def pods(job: Job) -> tuple[MadePods, ...]:
@@ -129,12 +128,29 @@ def pods(job: Job) -> tuple[MadePods, ...]:
     )
 
 
-def _runs(tasks: tuple[Task, ...]) -> tuple[tuple[int, int], ...]:
-    """Return how many members come in each task, which all count from 0; () for a single task."""
+def _numbered(laid: GangSpec, tasks: tuple[Task, ...]) -> GangSpec:
+    """Return the gang with how its members are numbered: each task counts from 0."""
     names = {task.name for task in tasks}
     if len(tasks) < 2 or len(names) < len(tasks):  # noqa: PLR2004 - of one, numbers are ranks
-        return ()
-    return tuple((1, max(task.replicas, 0)) for task in tasks)
+        return laid
+    parts = {part.name: part for part in _parts(tasks) if part.level() is not None}
+    sizes = [(parts[task.name].sub_group_size or 0) if task.name in parts else 0 for task in tasks]
+    width = laid.slice_size
+    return replace(
+        laid,
+        numbered_roles=tuple(
+            (task.name, size if width else 0) for task, size in zip(tasks, sizes, strict=True)
+        ),
+        rank_runs=tuple(
+            (
+                1,
+                -(-max(task.replicas, 0) // size) * width
+                if size and width
+                else max(task.replicas, 0),
+            )
+            for task, size in zip(tasks, sizes, strict=True)
+        ),
+    )
 
 
 def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:

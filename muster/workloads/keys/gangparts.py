@@ -2,11 +2,14 @@
 
 Other schedulers name such parts one by one: a sub-group with a level of its own, a division of a
 task into parts of equal size. A gang has slices of one size, in layers, of all its members or of
-those of some roles. The parts are slices where they nest::
+those of some roles. The parts are slices where they nest, or are all of one level::
 
     part "a" of role a, 4 in a rack     ─┐
     part "b" of role b, 4 in a rack     ─┤►  slices of 4 in a rack, of the roles a and b,
     part "both" of a and b, 8 in a block ┘   inside slices of 8 in a block
+
+    part "a" of role a, 2 in a rack     ─┬►  slices of 4 in a rack, of the roles a and b; in the
+    part "b" of role b, 4 in a rack     ─┘   first one two members never come
 
 Members of slices are counted through in the order of their numbers, so they must be numbered role
 by role (``GangSpec.numbered_roles``), or the parts be of one role.
@@ -35,18 +38,23 @@ def as_slices(laid: GangSpec, parts: Sequence[GangPart], roles: frozenset[str]) 
 
     ``roles``: all that the gang has, as far as that is known.
     """
+    if any(part.size < 1 for part in parts):
+        return None
     shapes = sorted({(part.size, part.level) for part in parts}, reverse=True)
     layers = [
         [part.roles or roles for part in parts if (part.size, part.level) == shape]
         for shape in shapes
     ]
     sliced = {frozenset[str]().union(*layer) for layer in layers}
-    if len(sliced) != 1 or any(size < 1 for size, _ in shapes):
-        return None
-    if any(wide % narrow or wide == narrow for (wide, _), (narrow, _) in pairwise(shapes)):
-        return None
-    if not all(map(_are_apart, layers)) or not all(map(_is_inside, layers, layers[1:])):
-        return None
+    nested = len(sliced) == 1 and not any(
+        wide % narrow or wide == narrow for (wide, _), (narrow, _) in pairwise(shapes)
+    )
+    if (
+        not nested
+        or not all(map(_are_apart, layers))
+        or not all(map(_is_inside, layers, layers[1:]))
+    ):
+        return _side_by_side(laid, parts)
     (those,) = sliced
     *wider, (size, level) = shapes
     return replace(
@@ -55,6 +63,19 @@ def as_slices(laid: GangSpec, parts: Sequence[GangPart], roles: frozenset[str]) 
         slice_level=level,
         wider_slices=tuple((of, members) for members, of in wider),
         slice_roles=() if those >= roles else tuple(sorted(those)),
+    )
+
+
+def _side_by_side(laid: GangSpec, parts: Sequence[GangPart]) -> GangSpec | None:
+    """Return the gang in slices of the largest part, for parts of one level and one role each."""
+    levels, roles = {part.level for part in parts}, [part.roles for part in parts]
+    if len(levels) > 1 or any(len(role) != 1 for role in roles) or not _are_apart(roles):
+        return None
+    return replace(
+        laid,
+        slice_size=max(part.size for part in parts),
+        slice_level=parts[0].level,
+        slice_roles=tuple(sorted(frozenset[str]().union(*roles))),
     )
 
 

@@ -39,7 +39,7 @@ from muster.cluster.events import (
     Tick,
 )
 from muster.cluster.ids import PodUid
-from muster.cluster.specs.gangspec import PODS_PER_JOB
+from muster.cluster.specs.gangspec import PODS_PER_JOB, number
 from muster.cluster.specs.podconstraints import Operator, PodClass, Requirement
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import HoldState
@@ -219,12 +219,14 @@ class Cluster(NaiveDevices):
 
     @rule(of=st.sampled_from(GANGS), roles=st.permutations(("", "moved")))
     def members_are_numbered(self, of: str, roles: list[str]) -> None:
-        gang = gang_key(of)
+        runs = ((1, 3), (1, 2))  # and ranks up to 3: some number comes twice
+        counted = tuple((role, 0) for role in roles)
+        spec = gang_spec(of, 1, size=None, numbered_roles=counted, rank_runs=runs)
         for known in self.pods.values():
-            if known.managed and known.gang == gang and 0 <= known.rank < PODS_PER_JOB:
-                rank = roles.index(known.role) * PODS_PER_JOB + known.rank
+            if known.managed and known.gang == spec.key and known.rank < PODS_PER_JOB:
+                rank = number(spec, known.role, known.rank)
                 self.pods[known.uid] = replace(known, rank=rank)
-        self.apply(MembersNumbered(gang, tuple(roles)))
+        self.apply(MembersNumbered(spec))
 
     @rule(name=names, where=node_names, kind=kinds)
     def foreign_pod_is_bound(self, name: str, where: str, kind: PodClass) -> None:

@@ -47,6 +47,16 @@ def test_members_on_nodes_count_as_placed_whether_they_are_being_deleted_or_not(
     assert coscheduling.wanted(older, found)["scheduled"] == on_nodes + found.succeeded
 
 
+def test_members_that_finished_and_are_gone_are_not_missed() -> None:
+    #  a PodGroup of four, made of a Job: three are done and deleted, one runs
+    group = volcano.PodGroup(spec=volcano.PodGroupSpec(min_member=4))
+    cluster = state(node("n"))
+    apply(cluster, GangUpserted(gang_spec("g", 1, size=4, min_is_remaining=True)))
+    apply(cluster, replace(pod("g-3", gang="g"), node="n", gates=frozenset()))
+    (key,) = cluster.gangs()
+    assert volcano.wanted(group, progress(cluster.gang(key), now=1.0))["phase"] == "Running"
+
+
 def test_a_group_that_is_not_placed_any_more_is_not_called_scheduled() -> None:
     group = volcano.PodGroup(spec=volcano.PodGroupSpec(min_member=2))
     cluster = state(node("n"))

@@ -9,7 +9,7 @@ import msgspec
 from support.clusters.scene import BLOCK, RACK, Scene, pod_class
 
 from muster.cluster.events import GangUpserted
-from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.specs.gangspec import GangSpec, number
 from muster.placement.decision import Decision, Plan
 from muster.workloads.dialects import kai, volcanojob
 from muster.workloads.keys.levels import resolve
@@ -26,6 +26,17 @@ def planned(drawing: str, spec: GangSpec, *parts: tuple[str, int]) -> tuple[Scen
     for role, count in parts:
         scene.members(spec.key, range(rank, rank + count), WORKER, role=role)
         rank += count
+    return scene, scene.decide(spec.key)
+
+
+def numbered(drawing: str, spec: GangSpec, *parts: tuple[str, int]) -> tuple[Scene, Decision]:
+    """Plan a gang with so many members of each role, each with the number that it gets."""
+    scene = Scene(drawing)
+    laid = resolve(spec, scene.state.snapshot().levels)
+    scene.state.apply(GangUpserted(laid), now=0.0)
+    for role, count in parts:
+        numbers = [number(laid, role, index) for index in range(count)]
+        scene.members(spec.key, numbers, WORKER, role=role)
     return scene, scene.decide(spec.key)
 
 
@@ -151,3 +162,41 @@ def test_a_leader_beside_partitions_is_in_none_of_them() -> None:
     racks = scene.racks_of(plan)
     assert racks[0] == "a/r3"
     assert len({*racks[1:4]}) == len({*racks[4:]}) == 1
+
+
+def test_parts_of_different_sizes_share_a_domain_each() -> None:
+    #  two and four members; in turn they would be cut after the fourth
+    scene, plan = numbered(
+        """
+        a/r1  n1 n2 n3 n4
+        a/r2  n5 n6
+        """,
+        kai_group(part("prefill", 2, RACK), part("decode", 4, RACK)),
+        ("prefill", 2),
+        ("decode", 4),
+    )
+    assert isinstance(plan, Plan)
+    homes = {
+        scene.snapshot.pods.roles[scene.snapshot.pods.role[row]]: rack
+        for row, rack in zip(plan.pods.tolist(), scene.racks_of(plan), strict=True)
+    }
+    assert homes == {"prefill": "a/r2", "decode": "a/r1"}
+
+
+def test_more_members_of_a_part_than_it_needs_share_its_domain() -> None:
+    #  the part needs two of its three members: all three in one rack, or the third waits
+    scene, plan = numbered(
+        """
+        a/r1  n1 n2
+        a/r2  n3 n4 n5
+        """,
+        kai_group(part("router", 1), part("workers", 2, RACK)),
+        ("workers", 3),
+        ("router", 1),
+    )
+    assert isinstance(plan, Plan)
+    racks = dict(zip(plan.pods.tolist(), scene.racks_of(plan), strict=True))
+    pods = scene.snapshot.pods
+    assert (
+        len({rack for row, rack in racks.items() if pods.roles[pods.role[row]] == "workers"}) == 1
+    )

@@ -3,10 +3,11 @@
 Manifests after KAI-Scheduler's docs (batch, topology) and pkg/apis/scheduling/v2alpha2.
 """
 
+import numpy as np
 from support.pods.manifest import read
 from support.pods.wirepods import pod
 
-from muster.cluster.specs.gangspec import GangSpec, RoleSpec
+from muster.cluster.specs.gangspec import GangSpec, RoleSpec, number, ranks
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, RACK
 from muster.workloads import registry
 from muster.workloads.dialect import Member
@@ -64,7 +65,8 @@ def test_a_required_level_of_a_part_is_slices_of_its_members() -> None:
     spec = spec_of(POD_GROUP.replace("minMember: 4,", f"minMember: 4, {RACKED},"))
     assert (spec.slice_size, spec.slice_level, spec.slice_roles) == (4, RACK, ("followers",))
     assert (spec.required_level, spec.problems) == (BLOCK, ())
-    assert (spec.numbered_roles, spec.rank_runs) == (("leader", "followers"), ((1, 1), (1, 4)))
+    assert spec.numbered_roles == (("followers", 4), ("leader", 0))
+    assert spec.rank_runs == ((1, 4), (1, 1))
 
 
 def parts(*rows: tuple[str, int | None, str, str]) -> GangSpec:
@@ -98,8 +100,8 @@ def test_parts_of_parts_are_slices_of_slices_and_stand_beside_each_other() -> No
         ("c", 2, "one", "rack"), ("d", 2, "two", "rack"),
     )  # fmt: skip
     assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 4),), 2, RACK)
-    assert (spec.slice_roles, spec.problems) == ((), ())
-    assert spec.numbered_roles == ("a", "c", "b", "d")
+    assert (spec.slice_roles, spec.problems) == (("a", "b", "c", "d"), ())
+    assert [name for name, _ in spec.numbered_roles] == ["a", "c", "b", "d"]
 
 
 def test_a_level_of_a_part_with_all_members_is_the_gangs() -> None:
@@ -107,8 +109,15 @@ def test_a_level_of_a_part_with_all_members_is_the_gangs() -> None:
     assert (spec.required_level, spec.slice_size, spec.problems) == (RACK, None, ())
 
 
+def test_parts_of_one_level_may_be_of_different_sizes() -> None:
+    spec = parts(("a", 2, "", "rack"), ("b", 3, "", "rack"))
+    assert (spec.slice_size, spec.slice_level, spec.slice_roles) == (3, RACK, ("a", "b"))
+    numbers = np.array([number(spec, role, n) for role in "ab" for n in range(4)], dtype=np.int32)
+    assert (ranks(spec, numbers) // 3).tolist() == [0] * 4 + [1] * 4
+
+
 def test_parts_that_do_not_nest_are_a_problem_and_not_forgotten() -> None:
-    (problem,) = parts(("a", 2, "", "rack"), ("b", 3, "", "rack")).problems
+    (problem,) = parts(("a", 2, "", "rack"), ("b", 3, "", "block")).problems
     assert problem.startswith("spec.subGroups: a, b: ")
 
 

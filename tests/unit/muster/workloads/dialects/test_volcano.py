@@ -196,7 +196,8 @@ def test_a_division_of_one_task_of_a_job_leaves_the_others_alone() -> None:
     leader = "  - {name: leader, replicas: 1, template: {spec: {containers: [{name: main}]}}}\n"
     spec = job_spec(PARTITIONED.replace("  tasks:\n", f"  tasks:\n{leader}"))
     assert (spec.slice_size, spec.slice_roles, spec.min_count) == (3, ("worker",), 7)
-    assert (spec.numbered_roles, spec.rank_runs) == (("leader", "worker"), ((1, 1), (1, 12)))
+    assert spec.numbered_roles == (("leader", 0), ("worker", 3))
+    assert spec.rank_runs == ((1, 1), (1, 12))
 
 
 def test_a_task_that_depends_on_another_is_not_waited_for() -> None:
