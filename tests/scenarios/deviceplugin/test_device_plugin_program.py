@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.devices.served import eventually
-from support.kubelets.fakekubelet import AdmissionError, FakeKubelet, asking
+from support.kubelets.fakekubelet import AdmissionError, Container, FakeKubelet, Pod, asking
 from support.kubelets.pluginprocess import plugin
 from support.machine.shortpath import short_folder
 
@@ -128,6 +128,54 @@ async def test_a_kubelet_s_restart_costs_no_pod_its_devices() -> None:
         await kubelet.until_allocatable(GPU, 8)
         assert [kubelet.ids(pod, GPU) for pod in pods] == before
         await kubelet.run(asking("last", {GPU: 2}))
+        assert await it.end() == 0
+
+
+async def test_a_restarted_container_has_the_same_devices_also_over_a_kubelet_s_restart() -> None:
+    async with node() as kubelet, plugin(kubelet.root) as it:
+        await kubelet.until_allocatable(GPU, 8)
+        pod = asking("a", {GPU: 2})
+        before = await kubelet.run(pod)
+        assert await kubelet.start_container(pod) == before
+        await kubelet.restart()
+        await kubelet.until_allocatable(GPU, 8)
+        assert await kubelet.start_container(pod) == before
+        assert await it.end() == 0
+
+
+async def test_a_pod_that_ends_or_goes_while_the_kubelet_is_down_leaves_its_devices_to_others() -> (
+    None
+):
+    async with node() as kubelet, plugin(kubelet.root) as it:
+        await kubelet.until_allocatable(GPU, 8)
+        done, gone = asking("done", {GPU: 3}), asking("gone", {GPU: 3})
+        for pod in (done, gone):
+            await kubelet.run(pod)
+        kubelet.end(done)
+        await kubelet.stop()
+        kubelet.remove(gone)
+        await kubelet.start()
+        await kubelet.until_allocatable(GPU, 8)
+        await kubelet.run(asking("next", {GPU: 8}))
+        assert kubelet.failed == {}  # the one that has ended stays as it was
+        assert await it.end() == 0
+
+
+async def test_a_side_car_keeps_its_devices_and_a_plain_init_container_passes_them_on() -> None:
+    async with node() as kubelet, plugin(kubelet.root) as it:
+        await kubelet.until_allocatable(GPU, 8)
+        pod = Pod(
+            "a",
+            (Container("main", {GPU: 4}),),
+            init=(Container("first", {GPU: 2}), Container("side", {GPU: 2}, restartable=True)),
+        )
+        await kubelet.admit(pod)
+        assert kubelet.failed == {}
+        main, first, side = (kubelet.ids(pod, GPU, name) for name in ("main", "first", "side"))
+        assert (len(main), len(first), len(side)) == (4, 2, 2)
+        assert not main & side
+        assert first <= main | side
+        await kubelet.run(asking("rest", {GPU: 2}))
         assert await it.end() == 0
 
 
