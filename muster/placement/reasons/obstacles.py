@@ -21,7 +21,7 @@ from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.request import GangRequest
 from muster.placement.rules import interpodaffinity, topologyspread
-from muster.placement.rules.capacity import capacity_steps
+from muster.placement.rules.capacity import UNLIMITED, capacity_steps
 from muster.placement.rules.feasibility import (
     ANTI_AFFINITY,
     BETWEEN_PODS,
@@ -42,7 +42,9 @@ from muster.placement.rules.taints import taint_mask
 from muster.placement.search.arena import Arena, search
 from muster.placement.search.grouplimits import limits_of
 from muster.placement.search.scopes import holding, labelled_only
+from muster.placement.tree import Ints
 
+_NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 _UNBOUND: Final[dict[str, dict[str, tuple[()]]]] = {
     PORTS: {"host_ports": ()},
     SPREAD: {"spread": ()},
@@ -98,8 +100,9 @@ class _TriedRule:
 def obstacles(request: GangRequest, arena: Arena, need: int) -> Steps[tuple[Obstacle, ...]]:
     """Return the rules each of which decides alone, in the order in which they are applied."""
     rules = list(_rules(arena))
-    nodes = arena.world.snapshot.nodes
-    tried = [each for each in rules if each.binds or _removes(each, nodes.alive)]
+    alone = _removed_alone(arena, rules)
+    yield
+    tried = [each for each in rules if each.binds or _may_decide(arena, alone[each.name], need)]
     if not tried:
         return ()
     yield
@@ -107,11 +110,78 @@ def obstacles(request: GangRequest, arena: Arena, need: int) -> Steps[tuple[Obst
         return ()  # alone it would go: the other kinds of members are in its way
     found = []
     for each in tried:
-        without = yield from _without(each, rules, request, arena)
+        if each.binds:
+            without = yield from _without(each, rules, request, arena)
+        else:
+            without = _with_nodes(arena, alone[each.name])
         yield
         if (yield from _is_placed(without, need)):
             found.append(Obstacle(each.name, each.detail))
     return tuple(found)
+
+
+class _Opened(NamedTuple):
+    """Nodes that one rule alone removes."""
+
+    #: int64[k], their rows
+    rows: Ints
+    #: int64[k], members that each would take
+    room: Ints
+
+
+def _removed_alone(arena: Arena, rules: list[_TriedRule]) -> dict[str, _Opened]:
+    """Return what each rule alone removes."""
+    alive = arena.world.snapshot.nodes.alive
+    fails = np.zeros(len(alive), dtype=np.uint8)
+    for rule in rules:
+        if rule.passing is not None:
+            fails += ~rule.passing
+    once = alive & (fails == 1)
+    found = {}
+    for rule in rules:
+        rows = np.flatnonzero(once & ~rule.passing) if rule.passing is not None else _NONE
+        found[rule.name] = _Opened(rows, _room(arena, rows))
+    return found
+
+
+def _room(arena: Arena, rows: Ints) -> Ints:
+    """Return int64[k], the members that nodes could take by their resources and devices."""
+    if not len(rows):
+        return _NONE
+    world, devices = arena.world, arena.feasibility.devices
+    free = world.free if world.placed else world.snapshot.nodes.free
+    room = np.full(len(rows), UNLIMITED if devices is None else 0, dtype=np.int64)
+    if devices is not None:
+        room += devices[rows]
+    for resource, amount in arena.group.pod_class.requests:
+        if amount:
+            room = np.minimum(room, free(resource)[rows] // amount)
+    return np.maximum(room, 0)
+
+
+def _may_decide(arena: Arena, opened: _Opened, need: int) -> bool:
+    """Return whether a rule may decide at all, by the room on the nodes that it alone removes."""
+    more = int(opened.room.sum())
+    if not more:
+        return False
+    most = int(arena.counts()[arena.wish.required].max(initial=0))
+    return bool(arena.limits.spreads) or most + more >= need
+
+
+def _with_nodes(arena: Arena, opened: _Opened) -> Arena:
+    """Return the arena with some nodes more."""
+    order = arena.board.topology.order
+    more = arena.board.rows(np.arange(len(order)), arena.world.snapshot.nodes.count)[opened.rows]
+    leaf = arena.leaf.copy()
+    leaf[more] = arena.limits.clip(_at(len(leaf), more, opened.room))[more]
+    made = replace(arena, leaf=leaf, quiet=None)
+    return made if arena.region is None else made.within(arena.region)
+
+
+def _at(count: int, positions: Ints, values: Ints) -> Ints:
+    found = np.zeros(count, dtype=np.int64)
+    found[positions] = values
+    return found
 
 
 def nodes_for(arena: Arena) -> Mask:
@@ -121,10 +191,6 @@ def nodes_for(arena: Arena) -> Mask:
         if passing is not None and name != KEPT:
             mask &= passing
     return mask
-
-
-def _removes(rule: _TriedRule, alive: Mask) -> bool:
-    return rule.passing is not None and bool((alive & ~rule.passing).any())
 
 
 def _is_placed(arena: Arena, need: int) -> Steps[bool]:
