@@ -227,6 +227,6 @@ def _not_bound_by_nature() -> str:
         'o.?controller.orValue(false) && o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/")'
     )
     owned = f"{items(_META, 'ownerReferences')}.exists(o, {made})"
-    by = f"request.userInfo.username in {literal(sorted(DAEMONSET_CONTROLLERS))}"
+    by = f"request.userInfo.username in {literal([*sorted(DAEMONSET_CONTROLLERS)])}"
     mirrored = f'{_META}.?annotations[?{text(MIRROR)}].orValue("") != ""'
     return f"!({mirrored}) && !({owned} && {by})"
