@@ -163,7 +163,8 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     ``cluster``: name in logs and metrics, and of its ClusterProfile. ``levels``: node label
     keys, widest first.
     ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
-    API server's limit, and the rest of the review). ``body_seconds``: time a client has
+    API server's limit, six times as long where each character is escaped, and the rest of the
+    review: a longer one than can come would be a way past us). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
     ``reservations``: without it, and without ``callers``, every pod of Muster's is gated.
     ``drain_seconds``: how long requests are still served after SIGTERM,
@@ -183,7 +184,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     callers: CallersConfig | None = None
     reservations: ReservationsConfig | None = None
     limits: ClientLimits = ClientLimits()
-    body_limit_bytes: int = 7 * MIB
+    body_limit_bytes: int = 37 * MIB
     body_seconds: float = 5.0
     drain_seconds: float = 5.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"

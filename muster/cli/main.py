@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from muster.cli import certificates, probe, shells, sourcetree, ungate, verify
+from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify
 from muster.cli.ask import client, story, whatif
 from muster.cli.inject import inject
 from muster.cli.networks import networks
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except Failure as failure:
-        print(f"muster: {failure}", file=sys.stderr)
+        output.say(f"muster: {failure}", to=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as a shell reports it

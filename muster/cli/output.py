@@ -7,7 +7,9 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from muster.observability.printable import printable
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  no public name
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 class Failure(Exception):
     """A command failed; the message is the reason and what to do."""
+
+
+def say(text: str, *, to: TextIO | None = None) -> None:
+    """Print text that may hold names and messages of others, to standard output by default."""
+    print(printable(text), file=to)
 
 
 def width() -> int | None:

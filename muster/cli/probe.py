@@ -13,7 +13,7 @@ import urllib.error
 from typing import TYPE_CHECKING, Final
 
 from muster.cli.ask import connection
-from muster.cli.output import Failure
+from muster.cli.output import Failure, say
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -34,7 +34,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         connection.get(arguments.url, arguments, arguments.timeout, _SHOWN)
     except urllib.error.HTTPError as refused:
-        print(refused.read(_SHOWN).decode(errors="replace"), file=sys.stderr)
+        say(refused.read(_SHOWN).decode(errors="replace"), to=sys.stderr)
         return 1
     except OSError as error:
         raise Failure(f"{arguments.url}: {error}") from error

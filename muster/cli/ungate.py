@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from muster.cli.cluster import add_cluster_flags, run_against
-from muster.cli.output import Failure, add_json_flag, show
+from muster.cli.output import Failure, add_json_flag, say, show
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -37,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
     choice = PodChoice(tuple(arguments.pods), arguments.namespace, dry_run=arguments.dry_run)
     done = run_against(arguments, lambda auth: ungate(auth, choice))
     for line in done.refusals:
-        print(f"muster: {line}", file=sys.stderr)
+        say(f"muster: {line}", to=sys.stderr)
     if done.webhook_gates and arguments.all:
         print(_STILL_GATES, file=sys.stderr)
     show("ungate", done.figures(), as_json=arguments.json)

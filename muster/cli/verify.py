@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.cluster import add_cluster_flags, run_against
 from muster.cli.output import add_json_flag
+from muster.observability.printable import printable
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -72,6 +73,6 @@ def _lines(findings: list[CheckFinding]) -> None:
     for finding in findings:
         level = finding.level.value
         line = Text(f"{level:8}", style=colours[level])
-        console.print(line.append(f" {finding.area:13} {finding.text}", style="default"))
+        console.print(line.append(f" {finding.area:13} {printable(finding.text)}", style="default"))
         if finding.remedy:
             console.print(Text(f"{'':22} → {finding.remedy}"))

@@ -10,5 +10,6 @@
 ``memory``       Python's cycle collector and malloc's heap, tuned for a large model
 ``metrics``      what every shell's metrics share: the registry, buckets, and the event loop's lag
 ``pages``        the health page that every process serves
+``printable``     text of others on a terminal: what it would obey is shown
 ``servingcert``  the serving certificate from files, read again when they change
 """

@@ -12,6 +12,8 @@ from typing import Final, TextIO
 
 import orjson
 
+from muster.observability.printable import printable
+
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -29,7 +31,8 @@ class JsonFormatter(logging.Formatter):
         line.update((key, value) for key, value in vars(record).items() if key not in _OWN)
         if record.exc_info is not None:
             line["error"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        text = orjson.dumps(line, default=str, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        return printable(text)
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:

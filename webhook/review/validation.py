@@ -19,6 +19,7 @@ A pod stays in the gang that its label named at creation: the other members were
 with it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -29,6 +30,7 @@ from muster.workloads import registry
 from muster.workloads.gangproblems import of_placed
 from muster.workloads.keys.labels import FieldError, read
 from muster.workloads.keys.unknownkeys import unknown
+from muster.workloads.keys.userkeys import shorten
 from muster.workloads.managedpods import ManagedPolicy, has_gate
 from muster.workloads.registry import PodMembership
 from webhook.review.templates import ReviewedTemplate
@@ -36,6 +38,9 @@ from webhook.review.wire import UserInfo
 
 MUSTER_USERS: Final = frozenset(names.SERVICE_ACCOUNTS)
 ADMINISTRATORS: Final = frozenset({"system:masters"})  # group of the cluster's own administrators
+
+# Names of objects, and values of labels; with what dialects put between the parts of one.
+_GROUP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,299}")
 
 
 def _no_problems(_pod: wire.Pod) -> tuple[str, ...]:
@@ -127,7 +132,8 @@ def check_pod(
         placed = registry.place(new)
         found = check_new(new, placed, user, rules)
         dialect = "" if placed is None else placed.dialect.name
-        if rules.reserves and rules.plans(new, dialect):
+        # Nobody mutates a pod that names its node.
+        if rules.reserves and not new.spec.node_name and rules.plans(new, dialect):
             return replace(found, forbidden=())  # mutation gave it its plan, or took it off
         return found
     invalid = _added(lambda pod: _pod_errors(pod, rules), new, old)
@@ -161,8 +167,18 @@ def _errors_as(
 ) -> list[FieldError | str]:
     errors = registry.errors_as(pod, placed, rules.levels)
     dialect = "" if placed is None else placed.dialect.name
-    gang = [] if errors or not rules.plans(pod, dialect) else of_placed(pod, placed, rules.levels)
+    planned = not errors and rules.plans(pod, dialect)
+    gang = [*_name(placed), *of_placed(pod, placed, rules.levels)] if planned else []
     return [*errors, *gang, *rules.devices(pod)]
+
+
+def _name(placed: PodMembership | None) -> Iterator[str]:
+    name = "" if placed is None else placed.member.key.split("/", 2)[2]
+    if placed is not None and not _GROUP_NAME.fullmatch(name):
+        yield (
+            f'the group\'s name "{shorten(name)}" ({placed.dialect.name}): no object can have it: '
+            "use letters, digits, - and ."
+        )
 
 
 def is_planned(template: ReviewedTemplate, rules: ValidationRules) -> bool:

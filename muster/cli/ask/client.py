@@ -67,7 +67,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace, path: str, view: Callable[[bytes], str]) -> int:
     raw = ask(arguments, path, _TIMEOUT_S)
-    print(raw.decode() if arguments.json else view(raw))
+    output.say(raw.decode() if arguments.json else view(raw))
     return 0
 
 

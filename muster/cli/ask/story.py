@@ -38,7 +38,7 @@ def _run(arguments: argparse.Namespace) -> int:
     path = f"{wire.PATH}/{kind}/{namespace}/{name}?limit={arguments.limit}"
     raw = client.ask(arguments, path, _TIMEOUT_S)
     as_json = arguments.json or arguments.output == "json"
-    print(raw.decode() if as_json else storyviews.story(raw, output.width()))
+    output.say(raw.decode() if as_json else storyviews.story(raw, output.width()))
     return 0
 
 

@@ -71,14 +71,14 @@ def register(commands: Subparsers) -> None:
 def _whatif(arguments: argparse.Namespace) -> int:
     body = msgspec.json.encode(_question(arguments))
     raw = client.ask(arguments, wire.PATH, _TIMEOUT_S, body)
-    print(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
+    output.say(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
     return 0 if whatifviews.fits(raw) else _NOT_FITTING
 
 
 def _defrag(arguments: argparse.Namespace) -> int:
     name = _qualified(arguments.gang, arguments.namespace, "gang")
     raw = client.ask(arguments, f"{defragwire.PATH}/{name}", _TIMEOUT_S)
-    print(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
+    output.say(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
     return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
 
 

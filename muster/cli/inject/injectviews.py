@@ -13,6 +13,7 @@ from muster.cli.inject.injectdiff import YamlDumper, difference
 from muster.cli.inject.injecting import InjectedDocument
 from muster.injection.patching.pointers import Json
 from muster.injection.templates.completion import Completed
+from muster.observability.printable import printable
 
 _WIDTH = 96  # columns; the text before them fits on a terminal of 100
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -40,7 +41,8 @@ def warned(outcomes: Sequence[InjectedDocument], *, color: str) -> None:
     for outcome in outcomes:
         for kind, text in (*outcome.messages(), *_skipped(outcome, outcomes)):
             where = f"{outcome.where} ({outcome.name}): "
-            console.print(Text.assemble(where, (f"{kind}: ", _MESSAGES[kind]), text))
+            said = printable(where), (f"{kind}: ", _MESSAGES[kind]), printable(text)
+            console.print(Text.assemble(*said))
 
 
 def _skipped(

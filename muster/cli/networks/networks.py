@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from muster.cli.cluster import add_cluster_flags, run_against
-from muster.cli.output import add_json_flag
+from muster.cli.output import add_json_flag, say
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -30,10 +30,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     found = run_against(arguments, read)
     if arguments.which is None:
-        print(networkviews.as_json(found) if arguments.json else networkviews.table(found, _now()))
+        say(networkviews.as_json(found) if arguments.json else networkviews.table(found, _now()))
         return 0
     mine = named(found, arguments.which)
-    print(networkviews.as_json(mine) if arguments.json else networkviews.detail(mine, _now()))
+    say(networkviews.as_json(mine) if arguments.json else networkviews.detail(mine, _now()))
     return 0
 
 

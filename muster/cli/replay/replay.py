@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from muster.cli.output import Failure
+from muster.cli.output import Failure, say
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
         recording = _read(arguments.dump)
         return _replay(recording, arguments)
     except ValueError as error:
-        print(f"muster: {arguments.dump}: {error}{_remedy(str(error))}", file=sys.stderr)
+        say(f"muster: {arguments.dump}: {error}{_remedy(str(error))}", to=sys.stderr)
         return UNREADABLE
 
 
@@ -84,15 +84,15 @@ def _replay(recording: Recording, arguments: argparse.Namespace) -> int:
         key = _named(snapshot, arguments.gang)
         chosen = [each for each in chosen if each.entry.question.gang == key]
         if not chosen:
-            print(replaygang.placed(recording.source, snapshot, key, as_json=arguments.json))
+            say(replaygang.placed(recording.source, snapshot, key, as_json=arguments.json))
             return 0
     reruns = [_rerun(recording, each) for each in chosen]
     if arguments.json:
         print(json.dumps(replayjson.replayed(recording.source, snapshot, reruns)))
     elif arguments.gang:
-        print(replaygang.in_full(recording.source, reruns))
+        say(replaygang.in_full(recording.source, reruns))
     else:
-        print(replayviews.summary(arguments.dump.name, recording.source, snapshot, reruns))
+        say(replayviews.summary(arguments.dump.name, recording.source, snapshot, reruns))
     return DIFFERENT if any(each.verdict is ReplayVerdict.DIFFERENT for each in reruns) else 0
 
 
@@ -131,4 +131,4 @@ def _what_if(recording: Recording, snapshot: Snapshot, arguments: argparse.Names
     if arguments.json:
         print(json.dumps(replayjson.supposed(found)))
     else:
-        print(replaygang.supposed(found))
+        say(replaygang.supposed(found))

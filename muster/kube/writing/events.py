@@ -21,6 +21,7 @@ from typing import Final, NoReturn, Protocol
 from muster.kube import wire
 from muster.kube.errors import KubeError, NotFound
 from muster.kube.resources import Resource
+from muster.observability.printable import printable
 
 SERIES_S: Final = 30.0  # between two writes of one series
 PACE_S: Final = 1.0  # between two rounds of writing
@@ -173,7 +174,7 @@ class EventRecorder:
         self._waiting[key] = series
         self._waiting.move_to_end(key)
         series.count += 1
-        series.note = note[:_NOTE_LIMIT]
+        series.note = printable(note)[:_NOTE_LIMIT]
         series.last = self._clock()
 
     async def run(self) -> NoReturn:

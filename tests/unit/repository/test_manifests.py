@@ -17,9 +17,11 @@ from muster.cli.ops import issuing
 from muster.cli.verification import scheduler
 from muster.cli.verification.finding import CheckLevel
 from muster.cli.verification.x509files import load_bundle
+from muster.injection.policies.cel import literal
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
 from muster.vniagent import config as agent_config
+from muster.workloads.managedpods import EXCLUDED_NAMESPACES
 from webhook import config as webhook_config
 from webhook.process import built
 from webhook.registration.configurations import to_json
@@ -223,3 +225,30 @@ def test_a_static_pod_calls_the_address_that_the_service_has() -> None:
     ]
     assert extender["urlPrefix"] == f"https://{service['spec']['clusterIP']}/v1/extender"
     assert extender["tlsConfig"]["serverName"] == "muster-extender.muster-system.svc"
+
+
+def test_the_policy_about_plans_covers_what_the_webhook_is_not_asked_about() -> None:
+    """``manifests/base/admission.yaml`` names what others are configured by, in CEL."""
+    spec = documents(MANIFESTS / "base" / "admission.yaml")[0]["spec"]
+    stated = {each["name"]: each["expression"] for each in spec["variables"]}
+    assert literal([*sorted(EXCLUDED_NAMESPACES)]) in stated["excluded"]
+    users = next(c for c in spec["matchConditions"] if c["name"] == "is-not-by-muster")
+    assert literal([*names.SERVICE_ACCOUNTS]) in users["expression"]
+
+
+@pytest.mark.parametrize("path", WEBHOOKS, ids=by_name)
+def test_room_is_reserved_as_shipped_only_for_callers_who_show_the_token_that_is_mounted(
+    path: Path,
+) -> None:
+    config = webhook_config.load(path)
+    if config.reservations is None:
+        return
+    assert config.reserves
+    assert config.callers is not None
+    assert not config.callers.required
+    [deployment] = [d for d in deployments() if d["metadata"]["name"] == "muster-webhook"]
+    pod = deployment["spec"]["template"]["spec"]
+    [mount] = [m for m in pod["containers"][0]["volumeMounts"] if m["name"] == "callers"]
+    assert str(config.callers.token_file) == f"{mount['mountPath']}/token"
+    [volume] = [v for v in pod["volumes"] if v["name"] == "callers"]
+    assert volume["secret"] == {"secretName": "muster-webhook-callers", "optional": True}

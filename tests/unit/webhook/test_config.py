@@ -128,7 +128,7 @@ def test_a_file_of_injection_that_is_no_text_is_refused_by_its_name() -> None:
         ("limits: {connections: 1}", "limits.connections: 1 is out of range; allowed is 16 to"),
         (
             "limits: {largeBytes: 1000}",
-            "limits.largeBytes: 1000 is less than bodyLimitBytes (7340032)",
+            "limits.largeBytes: 1000 is less than bodyLimitBytes (38797312)",
         ),
         ("injection: {beforeSynced: guess}", "injection.beforeSynced: Invalid enum value 'guess'"),
     ],

@@ -1,6 +1,7 @@
 """What is refused, from whom, and what is told to the user."""
 
 import json
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -11,7 +12,7 @@ from muster.workloads.managedpods import ManagedPolicy
 from webhook.errors import MalformedReview
 from webhook.review.admission import admit_mutating, admit_validating
 from webhook.review.gate import NOTHING
-from webhook.review.validation import ValidationRules
+from webhook.review.validation import ValidationRules, planned_by
 from webhook.review.wire import AdmissionRequest, Verdict, parse
 
 RULES = ValidationRules()
@@ -261,3 +262,22 @@ def test_a_new_pod_is_refused_by_mutation_already_and_nothing_is_patched() -> No
     assert answer.message == verdict(asked).message
     assert answer.operations == ()
     assert done is NOTHING
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jtrain", "a b", "train\u202e", "a/b", "-x", "x" * 400])
+def test_a_group_whose_name_no_object_can_have_is_refused(name: str) -> None:
+    planning = replace(RULES, plans=planned_by(ManagedPolicy()))
+    member = pod(annotations={"scheduling.k8s.io/group-name": name})
+    found = admit_validating(request(member), planning)
+    assert "no object can have it" in found.message
+    assert found.message.isprintable()
+    member = pod(annotations={"scheduling.k8s.io/group-name": "train-1.a"})
+    assert admit_validating(request(member), planning).allowed
+
+
+def test_a_plan_on_a_pod_that_names_its_node_is_refused_where_pods_are_made_with_plans() -> None:
+    reserving = replace(RULES, reserves=True, plans=planned_by(ManagedPolicy()))
+    bound = pod(GANG, PLAN)
+    assert admit_validating(request(bound), reserving).allowed
+    bound["spec"]["nodeName"] = "n1"
+    assert not admit_validating(request(bound), reserving).allowed

@@ -95,6 +95,12 @@ async def test_the_first_occurrence_is_written_whole(bench: Bench) -> None:
     assert "series" not in body
 
 
+async def test_what_a_terminal_would_obey_is_escaped(bench: Bench) -> None:
+    bench.say("gang \x1b[2Jteam/\u202etrain")
+    await bench.recorder.flush()
+    assert bench.client.created[0]["note"] == "gang \\u001b[2Jteam/\\u202etrain"
+
+
 async def test_repetitions_raise_the_count_at_their_pace(bench: Bench) -> None:
     for _ in range(10):
         bench.say()
