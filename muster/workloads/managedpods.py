@@ -189,9 +189,9 @@ def has_gate(pod: wire.Pod) -> bool:
 def is_bound_by_nature(pod: wire.Pod) -> bool:
     """Return whether the pod's node was never a choice: DaemonSet and static pods.
 
-    The API server lets an empty mirror annotation stand on any pod (core/v1 validation).
+    The API server refuses the mirror annotation on a pod that names no node (core/v1 validation).
     """
-    if pod.metadata.annotations.get(MIRROR):
+    if MIRROR in pod.metadata.annotations:
         return True
     return any(map(_is_daemonset, pod.metadata.owner_references))
 

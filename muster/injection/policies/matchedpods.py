@@ -228,5 +228,4 @@ def _not_bound_by_nature() -> str:
     )
     owned = f"{items(_META, 'ownerReferences')}.exists(o, {made})"
     by = f"request.userInfo.username in {literal([*sorted(DAEMONSET_CONTROLLERS)])}"
-    mirrored = f'{_META}.?annotations[?{text(MIRROR)}].orValue("") != ""'
-    return f"!({mirrored}) && !({owned} && {by})"
+    return f"!({text(MIRROR)} in {_NOTES}) && !({owned} && {by})"

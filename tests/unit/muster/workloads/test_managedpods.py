@@ -84,10 +84,9 @@ def test_pods_whose_node_was_never_a_choice_are_left_alone() -> None:
     assert not POLICY.is_managed(pod(limits=GPU, annotations=mirror), {})
 
 
-def test_a_daemonset_of_another_group_and_an_empty_mirror_annotation_are_no_excuse() -> None:
+def test_a_daemonset_of_another_group_is_no_excuse() -> None:
     assert POLICY.is_managed(pod(limits=GPU, owner=("example.com/v1", "DaemonSet", "d")), {})
     assert POLICY.is_managed(pod(limits=GPU, owner=("appsx/v1", "DaemonSet", "d")), {})
-    assert POLICY.is_managed(pod(limits=GPU, annotations={"kubernetes.io/config.mirror": ""}), {})
 
 
 @pytest.mark.parametrize(
