@@ -20,6 +20,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.placement.request import GangRequest, Rows, with_minimum
 from muster.placement.search.arena import Arena
 from muster.placement.search.sliceorder import SliceOrder
+from muster.placement.tree import Ints
 
 _MOST_TRIED: Final = 16
 """Minima tried for one gang; each is a search like the first."""
@@ -32,8 +33,8 @@ _MOST_LOOKED_AT: Final = 4096
 class _Kind:
     """Members, or slices of members, that are alike."""
 
-    #: int32 pod rows of each, in rank order.
-    units: list[Rows]
+    #: int32[units, members of one], pod rows in rank order.
+    units: Rows
     #: How many of them may fit, as far as one look at the nodes tells.
     most: int
     #: Members of each role that one unit has.
@@ -42,7 +43,7 @@ class _Kind:
     @property
     def size(self) -> int:
         """Members of one unit."""
-        return len(self.units[0])
+        return int(self.units.shape[1])
 
 
 def other_minima(
@@ -52,9 +53,11 @@ def other_minima(
     if request.mandatory == len(request.members) or not request.mandatory:
         return
     kinds = _kinds(snapshot, request, arenas)
+    if len(kinds) == 1 and kinds[0].size == 1:
+        return
     tried = {frozenset(_mandatory(request))}
     for number, counts in enumerate(_counts(request, kinds)):
-        chosen = [row for kind, n in zip(kinds, counts, strict=True) for row in kind.units[:n]]
+        chosen = [kind.units[:n].reshape(-1) for kind, n in zip(kinds, counts, strict=True)]
         rows = np.concatenate(chosen)
         if frozenset(rows.tolist()) not in tried:
             tried.add(frozenset(rows.tolist()))
@@ -69,37 +72,43 @@ def _mandatory(request: GangRequest) -> list[int]:
 
 def _kinds(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> list[_Kind]:
     """Return the kinds of units, in the order of the first of each."""
-    group_of = {row: i for i, each in enumerate(arenas) for row in each.group.rows.tolist()}
     rooms = [int(each.counts()[each.wish.required].max(initial=0)) for each in arenas]
-    alike: dict[tuple[tuple[tuple[int, int], ...], int], list[Rows]] = {}
-    for rows, home in _units(snapshot, request):
-        roles = snapshot.pods.role[rows].tolist()
-        groups = [group_of.get(row, -1) for row in rows.tolist()]
-        if -1 not in groups:
-            look = tuple(sorted(zip(groups, roles, strict=True))), home
-            alike.setdefault(look, []).append(rows)
+    group_of = np.full(len(request.members), -1, dtype=np.int64)
+    for number, each in enumerate(arenas):
+        group_of[np.isin(request.members, each.group.rows)] = number
+    roles = snapshot.pods.role[request.members].astype(np.int64)
     kinds = []
-    for (pairs, _), units in alike.items():
-        asked = Counter(group for group, _ in pairs)
-        most = min(rooms[group] // count for group, count in asked.items())
-        kinds.append(_Kind(units, min(most, len(units)), Counter(role for _, role in pairs)))
+    for units in _alike(snapshot, request, np.stack([group_of, roles], axis=1)):
+        groups = Counter(group_of[units[0]].tolist())
+        if -1 not in groups:
+            most = min(rooms[group] // count for group, count in groups.items())
+            of_role = Counter(roles[units[0]].tolist())
+            kinds.append(_Kind(request.members[units], min(most, len(units)), of_role))
     return kinds
 
 
-def _units(snapshot: Snapshot, request: GangRequest) -> Iterator[tuple[Rows, int]]:
-    """Yield what goes together: single members, or those of a slice with the slice's number.
+def _alike(snapshot: Snapshot, request: GangRequest, looks: Ints) -> list[Ints]:
+    """Return, per kind, int64[units, members of one]: places among the members, in rank order.
 
-    The number is -1 for slices of which no member has a place: these may go anywhere.
+    ``looks``: int64[members, 2], what tells members apart.
     """
+    members = np.arange(len(request.members))
     if not request.wish.slice_size:
-        for i in range(len(request.members)):
-            yield request.members[i : i + 1], -1
-        return
+        _, firsts, kind = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+        kind = kind.reshape(-1)
+        return [members[kind == each][:, None] for each in np.argsort(firsts).tolist()]
     order = SliceOrder.of(snapshot, request, request.placed)
     begun = set(order.numbers(request.placed)[0].tolist()) if len(request.placed) else set()
     numbers = order.numbers(request.members)[0]
-    for each in dict.fromkeys(numbers.tolist()):
-        yield request.members[numbers == each], each if each in begun else -1
+    by_slice = np.argsort(numbers, kind="stable")
+    cuts = np.flatnonzero(np.diff(numbers[by_slice])) + 1
+    found: dict[tuple[object, ...], list[Ints]] = {}
+    for unit in sorted(np.split(by_slice, cuts), key=lambda unit: int(unit[0])):
+        number = int(numbers[unit[0]])
+        # Slices of which a member has a place are bound to it, each to its own.
+        look = number if number in begun else -1, *sorted(map(tuple, looks[unit].tolist()))
+        found.setdefault(look, []).append(unit)
+    return [np.stack(units) for units in found.values()]
 
 
 def _counts(request: GangRequest, kinds: Sequence[_Kind]) -> Iterator[tuple[int, ...]]:

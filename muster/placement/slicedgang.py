@@ -24,6 +24,9 @@ from muster.placement.search.severalgroups import Mixed, scarcity
 from muster.placement.search.sliceorder import SliceOrder
 from muster.placement.tree import Flags, Ints
 
+_GREEDY_TRIES: Final = 3
+"""Numbers of slices of one kind that are tried where the gang is too large for an exact search."""
+
 _MOST_LOOKS: Final = 8
 """Kinds of slices beyond the minimum that are tried one after the other."""
 
@@ -40,6 +43,8 @@ class SlicedGang:
     ) -> None:
         """``arenas``: one per group of the request, in one world."""
         self._arenas, self._request = arenas, request
+        #: Whether the last search was exact: one slice after the other takes far longer.
+        self._was_exact = True
         groups = [each.group for each in arenas]
         #: int32, pod rows in rank order.
         self._members = request.members[np.isin(request.members, _rows(groups))]
@@ -96,8 +101,9 @@ class SlicedGang:
         """Add as many of ``more`` to the chosen members as fit, the first ones; bisecting."""
         best: tuple[Assigned | None, Flags] = None, chosen
         low, high = 0, len(more)
-        trial = high
-        while low < high:
+        trial, tries = high, 0
+        while low < high and (self._was_exact or tries < _GREEDY_TRIES):
+            tries += 1
             flags = chosen | np.logical_or.reduce(more[:trial])
             found = yield from self._attempt(flags)
             if found is None:
@@ -131,7 +137,8 @@ class SlicedGang:
         numbers = self._order.numbers(rows)
         kinds = np.searchsorted(used, kinds)
         places, whole = yield from place_slices_exactly(task, arenas, numbers, kinds, self._homes)
-        if places is not None or whole:
+        self._was_exact = places is not None or whole
+        if self._was_exact:
             proven = whole and self._anchors is None  # else the new domains are fewest, not all
             return None if places is None else Assigned(rows, places, proven)
         units = self._order.units([group.rows for group in groups])

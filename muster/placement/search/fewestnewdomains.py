@@ -80,7 +80,7 @@ def _sought(
     before: tuple[int, ...] = ()
     if found is not None:
         before = in_order(wish, new_domains(tree, np.sum(found, axis=0), anchors))
-        if max(before) < (2 if len(arenas) == 1 else 1):
+        if max(before) < (2 if np.count_nonzero(needs) == 1 else 1):
             return None
     if not _is_plain(arenas, needs):
         return None
@@ -136,6 +136,7 @@ class _Program:
     """int64[states, states]: the number of the state that is left, -1 where none is."""
     profiles: list[Ints] = field(default_factory=list)
     numbers: dict[bytes, int] = field(default_factory=dict)
+    free: dict[str, Ints] = field(default_factory=dict)
     folds: dict[tuple[int, ...], tuple[Ints, tuple[Ints, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -179,11 +180,17 @@ class _Program:
             kinds = [arena.group.pod_class for arena in self.arenas]
             for name in {name for kind in kinds for name, _ in kind.requests}:
                 asks = np.array([kind.request(name) for kind in kinds], dtype=np.int64)
-                fits = fits & (self.states @ asks <= int(first.world.free(name)[row]))
+                fits = fits & (self.states @ asks <= int(self._free(name)[row]))
         new = 0 if self.anchors[position] else self._weight(first.board.tree.host)
         cost = np.where(fits, new, _NEVER)
         cost[0] = 0  # to place no member costs nothing
         return _Domain(self._number(cost), position=position)
+
+    def _free(self, resource: str) -> Ints:
+        """Return what is free on every node row, added up once."""
+        if resource not in self.free:
+            self.free[resource] = self.arenas[0].world.free(resource)
+        return self.free[resource]
 
     def _number(self, profile: Ints) -> int:
         key = profile.tobytes()

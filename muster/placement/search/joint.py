@@ -131,11 +131,11 @@ def search_joint(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sou
 def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
     """Search in a range of positions; ``None``: too many hosts, or the budget is used up."""
     leaves = np.stack([arena.leaf[low:high] for arena in task.arenas])
+    if (leaves.sum(axis=1) < np.array(task.needs)).any():
+        return Sought(None, exhausted=True)
     few = np.count_nonzero(leaves.any(axis=0)) <= MOST_HOSTS
     if not few or mixes(leaves, task.needs) > MOST_MIXES:
         return None
-    if (leaves.sum(axis=1) < np.array(task.needs)).any():
-        return Sought(None, exhausted=True)
     stock = yield from _stock(task, leaves, low, high)
     yield
     quest = Quest(task.tree, stock, task.needs, task.order, task.layers, task.anchors)

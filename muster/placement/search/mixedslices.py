@@ -28,6 +28,7 @@ from muster.placement.search.nearplaced import circle, region_in, region_of
 from muster.placement.search.scopes import labelled_only
 from muster.placement.search.severalgroups import (
     Mixed,
+    arenas_in,
     candidate_domains,
     enough_in_all,
     place_anchored,
@@ -154,7 +155,9 @@ def _fill(
     world = task.world
     for unit in units:
         needs = tuple(map(len, unit.members))
-        part = replace(task, world=world, needs=needs, anchors=near, exact=False)
+        # A gang that is placed anew has no place yet that a free slice should be near.
+        around = near if task.anchors is not None or unit.is_loose else None
+        part = replace(task, world=world, needs=needs, anchors=around, exact=False)
         found = yield from _place_unit(part, unit, known)
         if found is None:
             return None
@@ -184,12 +187,18 @@ def _place_unit(
     if not is_free:
         return (yield from place_anchored(anywhere))
     wish = TopologyWish(required=task.wish.slice_level)
+    free = replace(task, wish=wish, region=region, anchors=None)
+    if task.anchors is None:
+        return (yield from place_mixed(free))
+    arenas = yield from arenas_in(free)
     for level in range(tree.host, ROOT - 1, -1):
-        around = circle(tree, level, task.anchors) if task.anchors is not None else None
-        if level > ROOT and (around is None or not around.any()):
-            continue
-        both = region if around is None or region is None else region & around
-        found = yield from place_mixed(replace(task, wish=wish, region=both, anchors=None))
+        around = circle(tree, level, task.anchors)
+        here = [each.within(around) for each in arenas]
+        found = yield from place_mixed(free, here) if around.any() else _nothing()
         if found is not None:
             return found
     return None
+
+
+def _nothing() -> Steps[None]:
+    yield from ()

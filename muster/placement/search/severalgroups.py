@@ -58,12 +58,19 @@ class Mixed:
     exact: bool = True
 
 
-def place_mixed(task: Mixed) -> Steps[Joint | None]:
-    """Return every group placed whole, or ``None``."""
+def arenas_in(task: Mixed) -> Steps[list[Arena]]:
+    """Return the groups' arenas, confined to where they may go."""
     arenas = []
     for group in task.groups:
         made = yield from _arena(task.world, task, group)
         arenas.append(made)
+    return arenas
+
+
+def place_mixed(task: Mixed, arenas: Sequence[Arena] | None = None) -> Steps[Joint | None]:
+    """Return every group placed whole, or ``None``. ``arenas``: of all groups, where known."""
+    if arenas is None:
+        arenas = yield from arenas_in(task)
     active = [i for i, need in enumerate(task.needs) if need]
     if not active:
         return Joint([np.zeros(task.board.tree.size, dtype=np.int64) for _ in arenas], proven=True)
@@ -146,8 +153,9 @@ def _attempt(
     world = task.world
     for i in order:
         here = arenas[i]
-        if world.placed:
-            here = yield from _arena(world, task, task.groups[i])
+        if world is not task.world:
+            made = yield from _arena(world, task, task.groups[i])
+            here = made if here.region is None else made.within(here.region)
         here = here.within(region)
         yield
         if anchors.any():
