@@ -49,8 +49,8 @@ class Surroundings:
     """From GPU minor, GPU instance and compute instance to the device files of the MIG device."""
     machine: str = ""
     gpu_files: tuple[str, ...] = ()
-    vgpu: Callable[[str], VgpuHost | None] = lambda _address: None
-    """From a PCI address to the host of the vGPU there."""
+    vgpu: Callable[[str], VgpuHost | None] | None = None
+    """From a PCI address to the host of the vGPU there; ``None``: the machine cannot tell."""
 
 
 def with_known(
@@ -100,7 +100,7 @@ def _gpu(gpu: GpuFacts, around: Surroundings) -> Gpu:
         memory_mib=gpu.memory_bytes // _MIB,
         place=around.place(pci_address(gpu.pci)),
         pci_class=around.pci_class(pci_address(gpu.pci)),
-        vgpu=around.vgpu(pci_address(gpu.pci)),
+        vgpu=None if around.vgpu is None else around.vgpu(pci_address(gpu.pci)),
         index=gpu.index,
         minor=gpu.minor,
         compute=gpu.compute,

@@ -231,7 +231,7 @@ async def test_a_leader_that_does_not_renew_leads_no_more(good: Installation) ->
         await good.api.delete(f"{LEASES}/muster-extender")
         await good.api.create(LEASES, lease())
     assert finding.text.startswith("muster-extender-0 renewed its Lease 7")
-    assert "nobody plans" in finding.text
+    assert "no replica plans" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ async def test_a_serving_certificate_that_cannot_work_is_named(
             "its certificate is of kube-scheduler, and callers.schedule names system:kube-sch",
         ),
         ({"callers": {"anybody": True}, "tls": None}, "everybody may call bind"),
-        ({"callers": {}, "tls": None}, "nobody is asked who they are"),
+        ({"callers": {}, "tls": None}, "no credentials are needed"),
     ],
     ids=["no-schedule", "other-name", "anybody", "nobody-asked"],
 )

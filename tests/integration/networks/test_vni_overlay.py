@@ -186,10 +186,10 @@ async def test_pods_on_two_nodes_exchange_packets_over_one_vni_and_not_over_two(
         await it.network(1000, 1, 2)
         await it.network(1001, 1, 2)
         first, second = await it.pod(1, 1000, 1), await it.pod(2, 1000, 2)
-        other, second = await it.pod(1, 1001, 3), await it.pod(2, 1001, 1)
+        other, same = await it.pod(1, 1001, 3), await it.pod(2, 1001, 1)
         assert await first.reaches(second) == "answered"
         assert await second.reaches(first) == "answered"
-        assert await other.reaches(second) == "answered"
+        assert await other.reaches(same) == "answered"
         assert await first.reaches(other, tries=2) in ("silent", "No route to host")
         assert await other.reaches(second, tries=2) in ("silent", "No route to host")
 

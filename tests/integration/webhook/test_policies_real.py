@@ -219,7 +219,10 @@ async def test_policies_and_webhook_make_the_same_of_a_pod(plane: Plane, case: s
 
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
-OF_A_JOB = {"batch.kubernetes.io/job-completion-index": "1", "batch.kubernetes.io/job-name": "j"}
+OF_A_JOB = {
+    "batch.kubernetes.io/job-completion-index": "1",
+    "batch.kubernetes.io/job-name": "llama",
+}
 NAMED: dict[str, tuple[JSON, str]] = {
     "stated-amounts": (
         member(
