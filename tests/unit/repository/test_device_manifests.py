@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from deviceplugin import config
+from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC
 from deviceplugin.exporter.config import DCGM_PORT
 from deviceplugin.health.reports import CONDITION
@@ -44,6 +45,7 @@ def test_the_pod_mounts_what_the_program_reads_and_writes_and_nothing_else() -> 
         str(kubelet.plugins_registry),
         str(kubelet.pod_resources.parent),
         "/var/run/cdi",
+        AllocationSettings().device_info_folder,
         str(STATIC),
     }
     [container] = pod()["containers"]
