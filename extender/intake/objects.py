@@ -199,7 +199,9 @@ class Feed:
         for event in events:
             if isinstance(event, GangUpserted):
                 spec = resolve(event.spec, self._levels)
-                self._apply(self._book.told(self._jobs.remaining(spec)))
+                if spec.key in self._jobs.gangs or spec.key in self._jobs.specs:
+                    spec = self._jobs.remaining(spec)
+                self._apply(self._book.told(spec))
             elif isinstance(event, GangGone):
                 self._jobs.gone(event.key)
                 self._apply(self._book.gone(event.key))

@@ -15,7 +15,7 @@ import numpy as np
 from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import ranks
-from muster.placement.places import Assigned, PlacedMembers, joined, placed_members
+from muster.placement.places import Assigned, PlacedMembers, joined
 from muster.placement.ranks.ringorder import ring_steps
 from muster.placement.request import GangRequest, Rows
 from muster.placement.search.arena import Arena, SearchBoard
@@ -38,11 +38,13 @@ from muster.placement.world import World
 
 
 def assign(
-    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena], placed: PlacedMembers
 ) -> Steps[Assigned | None]:
-    """Return a place for at least the mandatory members of a gang; ``None``: they do not fit."""
+    """Return a place for at least the mandatory members of a gang; ``None``: they do not fit.
+
+    ``placed``: the members that have a place already.
+    """
     board, world = arenas[0].board, arenas[0].world
-    placed = placed_members(snapshot, board, request)
     if request.wish.slice_size and not is_cut_in_turn(snapshot, request):
         return (yield from SlicedGang(snapshot, arenas, request, placed).assign())
     if len(request.groups) == 1:

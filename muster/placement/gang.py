@@ -28,7 +28,7 @@ from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import assign, is_cut_in_turn
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.otherminima import other_minima
-from muster.placement.places import Assigned
+from muster.placement.places import Assigned, placed_members
 from muster.placement.preferences import preferred_first
 from muster.placement.question import Question
 from muster.placement.reasons.errors import described
@@ -59,12 +59,14 @@ def plan(
     yield
     if not isinstance(request, GangRequest):
         return request
+    prefers = _prefers(snapshot, request)
     fitting = _within_nodes(snapshot, request)
     if isinstance(fitting, Reject):
         return fitting
     request = fitting
     topology = yield from snapshot.topology_steps()
-    topology = yield from preferred_first(snapshot, topology, request.groups)
+    if prefers:
+        topology = yield from preferred_first(snapshot, topology, request.groups)
     tree = tree_of(topology)
     yield
     too_large = _slice_too_large(snapshot, topology, tree, request)
@@ -89,16 +91,24 @@ def _assign(
     snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
 ) -> Steps[Assigned | None]:
     """Place the first members as the minimum, or others where these do not fit."""
-    found = yield from assign(snapshot, request, arenas)
+    placed = placed_members(snapshot, arenas[0].board, request)
+    found = yield from assign(snapshot, request, arenas, placed)
     if found is not None or (request.wish.slice_size and is_cut_in_turn(snapshot, request)):
         return found
     for other in other_minima(snapshot, request, arenas):
         yield
         here = [replace(a, group=g) for a, g in zip(arenas, other.groups, strict=True)]
-        found = yield from assign(snapshot, other, here)
+        found = yield from assign(snapshot, other, here, placed)
         if found is not None:
             return found
     return None
+
+
+def _prefers(snapshot: Snapshot, request: GangRequest) -> bool:
+    """Return whether some nodes may be better than others for a member, all else being equal."""
+    if any(group.pod_class.preferred_nodes for group in request.groups):
+        return True
+    return any(snapshot.nodes.taint_sets)
 
 
 def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None) -> Decision:

@@ -99,8 +99,8 @@ def _scaled(values: Ints, among: NDArray[np.bool_]) -> Ints:
 
 def _avoided(nodes: NodeView, pod_class: PodClass) -> list[int]:
     """Return, per taint set, how many taints the pod would rather not meet."""
-    sets = [() if taints is None else taints for taints in nodes.taint_sets]
-    return [len(avoided(pod_class.tolerations, taints)) for taints in sets]
+    sets = list(nodes.taint_sets)
+    return [len(avoided(pod_class.tolerations, taints)) if taints else 0 for taints in sets]
 
 
 def _avoids(nodes: NodeView, pod_class: PodClass) -> bool:

@@ -61,11 +61,13 @@ def members(job: Job) -> JobMembers | None:
 
 @dataclass(slots=True)
 class MemberJobs:
-    """The Jobs of gangs, and what these gangs asked for before any member succeeded."""
+    """The Jobs of gangs."""
 
     _jobs: dict[str, JobMembers] = field(default_factory=dict)
-    _gangs: dict[GangKey, dict[str, JobMembers]] = field(default_factory=dict)
-    _stated: dict[GangKey, GangSpec] = field(default_factory=dict)
+    #: Jobs by UID, of each gang.
+    gangs: dict[GangKey, dict[str, JobMembers]] = field(default_factory=dict)
+    #: What these gangs asked for before any member succeeded.
+    specs: dict[GangKey, GangSpec] = field(default_factory=dict)
 
     def seen(self, uid: str, now: JobMembers | None) -> tuple[GangKey, ...]:
         """Take a Job over (``None``: it is in no gang, or gone); return the gangs that change."""
@@ -74,35 +76,35 @@ class MemberJobs:
             return ()
         if before is not None:
             del self._jobs[uid]
-            jobs = self._gangs[before.gang]
+            jobs = self.gangs[before.gang]
             del jobs[uid]
             if not jobs:
-                del self._gangs[before.gang]
+                del self.gangs[before.gang]
         if now is not None:
             self._jobs[uid] = now
-            self._gangs.setdefault(now.gang, {})[uid] = now
+            self.gangs.setdefault(now.gang, {})[uid] = now
         return tuple(dict.fromkeys(each.gang for each in (before, now) if each is not None))
 
     def of(self, key: GangKey) -> list[JobMembers]:
         """Return the Jobs of a gang that are known."""
-        return list(self._gangs.get(key, {}).values())
+        return list(self.gangs.get(key, {}).values())
 
     def remaining(self, stated: GangSpec) -> GangSpec:
         """Return what a gang asks for now; ``stated``: with all its members."""
-        jobs = self._gangs.get(stated.key)
+        jobs = self.gangs.get(stated.key)
         if jobs is None:
-            self._stated.pop(stated.key, None)
+            self.specs.pop(stated.key, None)
             return stated
-        self._stated[stated.key] = stated
+        self.specs[stated.key] = stated
         return _remaining(stated, list(jobs.values()))
 
     def stated(self, key: GangKey, told: GangSpec | None) -> GangSpec | None:
         """Return what a gang asks for with all its members; ``told``: what it asks for now."""
-        return self._stated.get(key, told)
+        return self.specs.get(key, told)
 
     def gone(self, key: GangKey) -> None:
         """Forget what a gang asked for."""
-        self._stated.pop(key, None)
+        self.specs.pop(key, None)
 
 
 def _remaining(stated: GangSpec, jobs: list[JobMembers]) -> GangSpec:

@@ -81,7 +81,7 @@ class Site:
             return any(
                 each["regarding"]["kind"] == "Node"
                 and each["reason"] == reason
-                and text in each["note"]
+                and text in each.get("note", "")
                 for each in found
             )
 

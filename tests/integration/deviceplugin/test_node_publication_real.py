@@ -280,6 +280,7 @@ def event(**fields: object) -> JSON:
         "eventTime": "2026-01-01T00:00:00.000000Z",
         "action": "Look",
         "reason": "DeviceUnhealthy",
+        "note": "looked at",
         "type": "Warning",
         "reportingController": "muster.dev/device-plugin",
         "reportingInstance": "n1",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.extenders.realcluster import Cluster, cluster, told, until
+from support.extenders.realcluster import Cluster, cluster, reported, until
 from support.pods.webhookpods import dry_run, gates, pod
 
 from loadtest.testbed.client.nodes import HOST_RESOURCES, create_all, node
@@ -45,7 +45,7 @@ async def test_a_gang_that_came_while_the_webhook_was_down_is_placed_and_reporte
         await fleet.muster.start(fleet.muster.webhook)
 
         await fleet.bound(late)
-        await until(lambda: told(fleet, "SlippedPastWebhook"))
+        await until(lambda: reported(fleet, "SlippedPastWebhook"))
         await until(lambda: is_counted(fleet, 2))
         for one in await fleet.list_pods(late):  # nothing was done to them
             assert "env" not in one["spec"]["containers"][0]

@@ -185,7 +185,7 @@ async def created(api: Api, path: str, wanted: JSON) -> None:
 async def told(api: Api, text: str) -> None:
     """Wait for the Event that tells what is wrong with the profile."""
     async with asyncio.timeout(60):
-        while not any(text in event["note"] for event in (await api.get(EVENTS))["items"]):  # noqa: ASYNC110 - nothing to wait on
+        while not any(text in event.get("note", "") for event in (await api.get(EVENTS))["items"]):  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.2)
 
 

@@ -18,7 +18,7 @@ from support.extenders.realcluster import (
     is_released,
     racks,
     refused,
-    told,
+    reported,
     until,
 )
 
@@ -35,7 +35,7 @@ async def test_a_gang_waits_for_the_first_nodes_of_a_cluster(real_plane: Control
     async with cluster(real_plane) as fleet:
         gang = pods.Gang("train", 4, required=names.RACK)
         await fleet.submit(gang)
-        await until(lambda: told(fleet, "GangWaiting"))
+        await until(lambda: reported(fleet, "GangWaiting"))
         await fleet.add_racks([0], hosts=4)
         await fleet.bound(gang)
 
@@ -110,7 +110,7 @@ async def test_a_provisioning_request_brings_the_nodes_of_a_whole_gang(scaled: C
     }
     assert not any(map(is_released, await scaled.list_pods(gang)))
     await say(scaled.api, request["metadata"]["name"], "Provisioned", "CapacityIsFound")
-    await until(lambda: told(scaled, "GangProvisioningProvisioned"))
+    await until(lambda: reported(scaled, "GangProvisioningProvisioned"))
     await scaled.add_racks([1], hosts=4)
     await scaled.bound(gang)
     await until(is_cleared)

@@ -17,7 +17,7 @@ from support.extenders.realcluster import (
     is_released,
     racks,
     recreate,
-    told,
+    reported,
     until,
 )
 
@@ -142,7 +142,7 @@ async def test_a_gang_that_cannot_be_completed_is_rolled_back_and_goes_whole_els
         fleet.plane.program(SCHEDULER).resume()
         await explained(fleet, lambda: absent(fleet, "train-2"))
         await recreate(fleet, gang, 2)
-        await until(lambda: told(fleet, "GangPartial"))
+        await until(lambda: reported(fleet, "GangPartial"))
         await until(lambda: absent(fleet, "train-0", "train-1"))
         await recreate(fleet, gang, 0, 1)
         await fleet.bound(gang)

@@ -81,7 +81,9 @@ async def test_more_than_any_node_has_waits_for_a_node_that_has_it(
 
         async def is_told() -> bool:
             events = (await fleet.api.get(EVENTS))["items"]
-            return any("the largest node has 8: ask for less, or" in e["note"] for e in events)
+            return any(
+                "the largest node has 8: ask for less, or" in e.get("note", "") for e in events
+            )
 
         async def is_bound() -> bool:
             return bool((await fleet.api.get(f"{PODS}/big"))["spec"].get("nodeName"))

@@ -144,7 +144,7 @@ async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
             await fleet.api.create(PODS, pod)
 
 
-async def told(fleet: Cluster, reason: str) -> bool:
+async def reported(fleet: Cluster, reason: str) -> bool:
     """Whether there is an Event of that reason."""
     found = await fleet.api.get(EVENTS)
     return any(event["reason"] == reason for event in found["items"])
