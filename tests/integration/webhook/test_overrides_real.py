@@ -183,4 +183,4 @@ async def test_a_broken_policy_is_told_in_an_event_and_blocks_nobody(api: Api) -
 
 async def events(api: Api, name: str) -> list[JSON]:
     found: list[JSON] = (await api.get(EVENTS))["items"]
-    return [event for event in found if event["regarding"]["name"] == name]
+    return [event for event in found if event["regarding"].get("name") == name]
