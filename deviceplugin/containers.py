@@ -35,7 +35,7 @@ class Containers:
     """``writer``: None where devices do not reach containers by CDI.
 
     ``files``: whether containers get device files by our word, not by NVIDIA's runtime.
-    ``infos``: None where Multus is told nothing of PCI functions.
+    ``infos``: None where nothing is written about PCI functions for Multus.
     """
 
     def __init__(

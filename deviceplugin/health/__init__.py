@@ -11,6 +11,6 @@
 ``reports``      reports of devices' health: changes of state, Events, the node's condition
 ``states``       the state of one device, and when it changes
 ``temperature``  temperature against the limit, with hysteresis
-``variables``    the variables by which NVIDIA's plugin is told which Xids to ignore
+``variables``    the environment variables of NVIDIA's plugin that name Xids to ignore
 ``xids``         what an Xid error of the NVIDIA driver means for the device, as data: ``xids.yaml``
 """

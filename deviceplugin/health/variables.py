@@ -1,4 +1,4 @@
-"""The variables by which NVIDIA's plugin is told which Xids to ignore.
+"""The environment variables of NVIDIA's plugin that name Xids to ignore.
 
 Source: NVIDIA/k8s-device-plugin internal/rm/health.go, ``getDisabledHealthCheckXids``. Each is a
 list of codes with commas, or ``all`` (``xids`` means the same):

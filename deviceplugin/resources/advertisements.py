@@ -87,7 +87,7 @@ class Advertised:
     unit_mib: int = 0
     #: whether a sharing rule has given it another name
     renamed: bool = False
-    #: what containers are told of PCI functions; None where ids are no PCI addresses
+    #: the variables of PCI functions that containers get; None where ids are no PCI addresses
     functions: "PciFunctions | None" = None
 
     @cached_property

@@ -64,13 +64,14 @@ def _wanted(snapshot: Snapshot, groups: Sequence[MemberGroup]) -> _Wanted | None
     nodes = snapshot.nodes
     room, members, score = (np.zeros(nodes.count, dtype=np.int64) for _ in range(3))
     for group in groups:
-        if group.pod_class.preferred_nodes or _avoids(nodes, group.pod_class):
+        avoided_taints = _avoided(nodes, group.pod_class)
+        if group.pod_class.preferred_nodes or any(avoided_taints):
             count = len(group.rows)
             free = np.minimum(capacity(nodes.free, group.pod_class, nodes.alive), count)
             fits = free > 0
             room += free
             members += count * fits
-            score += count * fits * scores(nodes, group.pod_class, fits)
+            score += count * fits * _scores(nodes, group.pod_class, avoided_taints, fits)
     with_room = room > 0
     if not with_room.any():
         return None
@@ -78,17 +79,18 @@ def _wanted(snapshot: Snapshot, groups: Sequence[MemberGroup]) -> _Wanted | None
     return None if np.ptp(means[with_room]) == 0 else _Wanted(room, means)
 
 
-def scores(nodes: NodeView, pod_class: PodClass, among: NDArray[np.bool_]) -> Ints:
+def _scores(
+    nodes: NodeView, pod_class: PodClass, avoided_taints: Sequence[int], among: NDArray[np.bool_]
+) -> Ints:
     """Return int64[nodes], 0 to 500, the higher the better.
 
-    ``among``: the nodes that set the scale.
+    ``avoided_taints``: per taint set. ``among``: the nodes that set the scale.
     """
     affinity = np.zeros(nodes.count, dtype=np.int64)
     for one in pod_class.preferred_nodes:
         affinity += one.weight * term_mask(nodes, one.term)
-    counts = np.array([*_avoided(nodes, pod_class), 0], dtype=np.int64)
-    taints = counts[nodes.taint_set]
-    shunned = _scaled(taints, among) if taints[among].any() else np.zeros_like(taints)
+    counts = np.array([*avoided_taints, 0], dtype=np.int64)  # the last of nodes without a set
+    shunned = _scaled(counts[nodes.taint_set], among)
     return _AFFINITY * _scaled(affinity, among) + _TAINTS * (_BEST - shunned)
 
 
@@ -101,10 +103,6 @@ def _avoided(nodes: NodeView, pod_class: PodClass) -> list[int]:
     """Return, per taint set, how many taints the pod would rather not meet."""
     sets = list(nodes.taint_sets)
     return [len(avoided(pod_class.tolerations, taints)) if taints else 0 for taints in sets]
-
-
-def _avoids(nodes: NodeView, pod_class: PodClass) -> bool:
-    return any(_avoided(nodes, pod_class))
 
 
 def _sorted(topology: Topology, wanted: _Wanted) -> Steps[Topology]:

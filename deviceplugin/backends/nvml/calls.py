@@ -58,7 +58,7 @@ class Calls:
         finally:
             self._beat()
 
-    def told(self, call: Callable[..., T], *args: object) -> T | None:
+    def answer(self, call: Callable[..., T], *args: object) -> T | None:
         """Return what NVML answers, None where there is no such thing. Raises ``NVMLError``."""
         try:
             return self.ask(call, *args)

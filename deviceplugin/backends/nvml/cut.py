@@ -28,7 +28,7 @@ class CutError(Exception):
 def switch(calls: Calls, uuid: str, *, enabled: bool) -> None:
     """Switch MIG mode. Raises ``CutError``, ``NVMLError``."""
     handle = calls.ask(pynvml.nvmlDeviceGetHandleByUUID, uuid)
-    mode = calls.told(pynvml.nvmlDeviceGetMigMode, handle)
+    mode = calls.answer(pynvml.nvmlDeviceGetMigMode, handle)
     if mode is None:
         raise CutError(f"{uuid}: this GPU cannot be cut: NVML knows no MIG mode of it")
     if bool(mode[0]) != enabled or bool(mode[1]) != enabled:
@@ -134,8 +134,8 @@ def _whole_compute_profile(calls: Calls, handle: Any, within: Any, profile: int)
 def _compute_profile(calls: Calls, within: Any, kind: int) -> Any:
     ask = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
     shared = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
-    info = calls.told(ask, within, kind, shared)
-    return calls.told(ask, within, kind, shared, 1) if info is None else info
+    info = calls.answer(ask, within, kind, shared)
+    return calls.answer(ask, within, kind, shared, 1) if info is None else info
 
 
 def _sweep_half_made(calls: Calls, handle: Any) -> None:
@@ -144,7 +144,7 @@ def _sweep_half_made(calls: Calls, handle: Any) -> None:
         room = (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
         count = c_uint(_MOST_INSTANCES)
         listed = pynvml.nvmlDeviceGetGpuInstances
-        if calls.told(listed, handle, profile.id, room, byref(count)) is None:
+        if calls.answer(listed, handle, profile.id, room, byref(count)) is None:
             continue
         for within in room[: count.value]:
             if not _compute_instances(calls, within):
@@ -159,7 +159,7 @@ def _compute_instances(calls: Calls, within: Any) -> list[Any]:
             continue
         room = (pynvml.c_nvmlComputeInstance_t * _MOST_INSTANCES)()
         count = c_uint(_MOST_INSTANCES)
-        calls.told(pynvml.nvmlGpuInstanceGetComputeInstances, within, info.id, room, byref(count))
+        calls.answer(pynvml.nvmlGpuInstanceGetComputeInstances, within, info.id, room, byref(count))
         found += room[: count.value]
     return found
 

@@ -63,8 +63,8 @@ class Events:
     def _begin(self) -> None:
         """Make a set of the GPUs that answer: a wait on one that is lost tells of no other."""
         if self._set is not None:
-            self._calls.told(pynvml.nvmlEventSetFree, self._set)
-        self._set = self._calls.told(pynvml.nvmlEventSetCreate)
+            self._calls.answer(pynvml.nvmlEventSetFree, self._set)
+        self._set = self._calls.answer(pynvml.nvmlEventSetCreate)
         registered = {
             uuid: self._set is not None and self._register(handle)
             for uuid, handle in self._handles.items()
@@ -75,7 +75,7 @@ class Events:
     def _register(self, handle: Any) -> bool:
         """Register one GPU; a lost one is told, and the others are registered all the same."""
         try:
-            known = self._calls.told(pynvml.nvmlDeviceGetSupportedEventTypes, handle)
+            known = self._calls.answer(pynvml.nvmlDeviceGetSupportedEventTypes, handle)
             types = _WANTED & int(known or 0)
             if not types:
                 return False
@@ -107,15 +107,15 @@ class Events:
 
     def _silence(self, uuid: str) -> str:
         try:
-            self._calls.told(pynvml.nvmlDeviceGetPciInfo, self._handles[uuid])
-            self._calls.told(pynvml.nvmlDeviceGetMemoryInfo, self._handles[uuid])
+            self._calls.answer(pynvml.nvmlDeviceGetPciInfo, self._handles[uuid])
+            self._calls.answer(pynvml.nvmlDeviceGetMemoryInfo, self._handles[uuid])
         except pynvml.NVMLError as error:
             return nvmlcalls.said(error)
         return ""
 
     def _told(self, data: Any) -> list[Event]:
         uuid = self._by_address.get(_address(data.device)) or str(
-            self._calls.told(pynvml.nvmlDeviceGetUUID, data.device) or ""
+            self._calls.answer(pynvml.nvmlDeviceGetUUID, data.device) or ""
         )
         if data.eventType == pynvml.nvmlEventTypeGpuUnavailableError:
             return [GpuGone(uuid, "the driver says that it is unavailable")]
@@ -133,7 +133,7 @@ class Events:
     def _system_set(self) -> Any:
         """Return the set of system events, None in drivers before 580, which have none."""
         version = pynvml.nvmlSystemEventSetCreateRequest_v1
-        made = self._calls.told(pynvml.nvmlSystemEventSetCreate, version)
+        made = self._calls.answer(pynvml.nvmlSystemEventSetCreate, version)
         if made is None:
             return None
         kinds = sum(_SYSTEM_EVENTS)
@@ -153,7 +153,7 @@ class Events:
         room = (pynvml.c_nvmlSystemEventData_v1_t * _MOST_SYSTEM_EVENTS)()
         version = pynvml.nvmlSystemEventSetWaitRequest_v1
         wait = pynvml.nvmlSystemEventSetWait
-        told = self._calls.told(wait, version, self._system, 0, room, _MOST_SYSTEM_EVENTS)
+        told = self._calls.answer(wait, version, self._system, 0, room, _MOST_SYSTEM_EVENTS)
         return [
             DriverMoved(_SYSTEM_EVENTS.get(t["eventType"], "the driver moved")) for t in told or ()
         ]

@@ -16,8 +16,8 @@ def look(calls: Calls, request: int) -> Looked:
     count = int(calls.ask(pynvml.nvmlDeviceGetCount))
     return Looked(
         id=request,
-        driver=str(calls.told(pynvml.nvmlSystemGetDriverVersion) or ""),
-        cuda=int(calls.told(pynvml.nvmlSystemGetCudaDriverVersion_v2) or 0),
+        driver=str(calls.answer(pynvml.nvmlSystemGetDriverVersion) or ""),
+        cuda=int(calls.answer(pynvml.nvmlSystemGetCudaDriverVersion_v2) or 0),
         gpus=tuple(_gpu_or_why_not(calls, index) for index in range(count)),
     )
 
@@ -35,13 +35,13 @@ def _gpu_or_why_not(calls: Calls, index: int) -> GpuFacts:
 def _gpu(calls: Calls, index: int) -> GpuFacts:
     handle = calls.ask(pynvml.nvmlDeviceGetHandleByIndex, index)
     pci = calls.ask(pynvml.nvmlDeviceGetPciInfo, handle)
-    minor = calls.told(pynvml.nvmlDeviceGetMinorNumber, handle)
-    memory = calls.told(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    major_minor = calls.told(pynvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
+    minor = calls.answer(pynvml.nvmlDeviceGetMinorNumber, handle)
+    memory = calls.answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    major_minor = calls.answer(pynvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
     return GpuFacts(
         index=index,
         uuid=str(calls.ask(pynvml.nvmlDeviceGetUUID, handle)),
-        name=str(calls.told(pynvml.nvmlDeviceGetName, handle) or ""),
+        name=str(calls.answer(pynvml.nvmlDeviceGetName, handle) or ""),
         pci=str(pci.busId),
         device_id=int(pci.pciDeviceId),
         memory_bytes=int(memory.total) if memory else 0,
@@ -60,13 +60,13 @@ def _links(calls: Calls, handle: Any) -> tuple[LinkFacts, ...]:
 
 def _link(calls: Calls, handle: Any, link: int) -> LinkFacts | None:
     """Return one link, None where the GPU has none of that number."""
-    active = calls.told(pynvml.nvmlDeviceGetNvLinkState, handle, link)
+    active = calls.answer(pynvml.nvmlDeviceGetNvLinkState, handle, link)
     if active is None:
         return None
     if not active:
         return LinkFacts(link=link, active=False)
-    remote = calls.told(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
-    pci = calls.told(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
+    remote = calls.answer(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+    pci = calls.answer(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
     return LinkFacts(
         link=link,
         active=True,
@@ -78,7 +78,7 @@ def _link(calls: Calls, handle: Any, link: int) -> LinkFacts | None:
 def links_up(calls: Calls, handle: Any) -> int | None:
     """Return how many NVLinks are active, None for a GPU that has none."""
     states = [
-        calls.told(pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        calls.answer(pynvml.nvmlDeviceGetNvLinkState, handle, link)
         for link in range(pynvml.NVML_NVLINK_MAX_LINKS)
     ]
     there = [bool(state) for state in states if state is not None]
@@ -89,7 +89,7 @@ def _fabric(calls: Calls, handle: Any) -> FabricFacts | None:
     """Return the fabric, asked in the newest form that this driver speaks."""
     for form in (pynvml.c_nvmlGpuFabricInfo_v3_t, pynvml.c_nvmlGpuFabricInfo_v2_t):
         asked = form()
-        if calls.told(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, byref(asked)) is not None:
+        if calls.answer(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, byref(asked)) is not None:
             return FabricFacts(
                 state=int(asked.state) & 0xFF,  # nvml.h: unsigned char; pynvml: four bytes
                 status=int(asked.status),

@@ -36,10 +36,10 @@ def measure(calls: Calls, handles: Mapping[str, Any], request: int) -> Measured:
 
 
 def _reading(calls: Calls, uuid: str, handle: Any) -> GpuReading:
-    temperature = calls.told(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)
+    temperature = calls.answer(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)
     used, free, reserved = _memory(calls, handle)
-    rows = calls.told(pynvml.nvmlDeviceGetRemappedRows, handle)
-    utilisation = calls.told(pynvml.nvmlDeviceGetUtilizationRates, handle)
+    rows = calls.answer(pynvml.nvmlDeviceGetRemappedRows, handle)
+    utilisation = calls.answer(pynvml.nvmlDeviceGetUtilizationRates, handle)
     return GpuReading(
         uuid=uuid,
         temperature=temperature,
@@ -50,7 +50,7 @@ def _reading(calls: Calls, uuid: str, handle: Any) -> GpuReading:
         memory_reserved=reserved,
         power=_watts(calls, pynvml.nvmlDeviceGetPowerUsage, handle),
         power_limit=_watts(calls, pynvml.nvmlDeviceGetEnforcedPowerLimit, handle),
-        sm_clock=calls.told(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+        sm_clock=calls.answer(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
         ecc_corrected=_ecc(calls, handle, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
         ecc_uncorrected=_ecc(calls, handle, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
         rows_remapped_uncorrectable=None if rows is None else int(rows[1]),
@@ -66,14 +66,14 @@ def _slowdown(calls: Calls, handle: Any, temperature: int | None) -> int | None:
     Blackwell reports no threshold, but how far it is below its highest operating temperature,
     and where it slows down relative to that: -2 on an H200, which reports both forms.
     """
-    at = calls.told(
+    at = calls.answer(
         pynvml.nvmlDeviceGetTemperatureThreshold,
         handle,
         pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN,
     )
     if at is not None:
         return int(at)
-    margin = calls.told(pynvml.nvmlDeviceGetMarginTemperature, handle)
+    margin = calls.answer(pynvml.nvmlDeviceGetMarginTemperature, handle)
     if margin is None or temperature is None:
         return None
     beyond = _field(calls, handle, pynvml.NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT)
@@ -82,15 +82,15 @@ def _slowdown(calls: Calls, handle: Any, temperature: int | None) -> int | None:
 
 def _memory(calls: Calls, handle: Any) -> tuple[int | None, int | None, int | None]:
     """Return used, free and reserved MiB; before version 2, reserved was part of used."""
-    told = calls.told(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    told = calls.answer(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if told is not None:
         return int(told.used) // _MIB, int(told.free) // _MIB, int(told.reserved) // _MIB
-    told = calls.told(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    told = calls.answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
     return (None, None, None) if told is None else (told.used // _MIB, told.free // _MIB, None)
 
 
 def _watts(calls: Calls, call: Any, handle: Any) -> float | None:
-    told = calls.told(call, handle)
+    told = calls.answer(call, handle)
     return None if told is None else int(told) / _MILLIWATTS
 
 
@@ -98,7 +98,7 @@ def _ecc(calls: Calls, handle: Any, kind: int) -> int | None:
     """Return corrected errors over the GPU's life, uncorrected ones since the driver's start."""
     corrected = kind == pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED
     span = pynvml.NVML_AGGREGATE_ECC if corrected else pynvml.NVML_VOLATILE_ECC
-    return calls.told(pynvml.nvmlDeviceGetTotalEccErrors, handle, kind, span)
+    return calls.answer(pynvml.nvmlDeviceGetTotalEccErrors, handle, kind, span)
 
 
 def _recovery(calls: Calls, handle: Any) -> int | None:
@@ -108,7 +108,7 @@ def _recovery(calls: Calls, handle: Any) -> int | None:
 
 def _field(calls: Calls, handle: Any, number: int) -> Any:
     """Return a field's nvmlValue_t, None where this GPU or driver does not have the field."""
-    fields = calls.told(pynvml.nvmlDeviceGetFieldValues, handle, [number])
+    fields = calls.answer(pynvml.nvmlDeviceGetFieldValues, handle, [number])
     if fields is None or fields[0].nvmlReturn != pynvml.NVML_SUCCESS:
         return None
     return fields[0].value

@@ -14,7 +14,7 @@ _KINDS = range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT + 8)
 
 def mig_of(calls: Calls, handle: Any) -> MigFacts | None:
     """Return how the GPU is cut, None where it cannot be."""
-    mode = calls.told(pynvml.nvmlDeviceGetMigMode, handle)
+    mode = calls.answer(pynvml.nvmlDeviceGetMigMode, handle)
     if mode is None:
         return None
     enabled = bool(mode[0])
@@ -33,9 +33,9 @@ def profiles_of(calls: Calls, handle: Any) -> tuple[ProfileFacts, ...]:
 
 
 def _profile(calls: Calls, handle: Any, kind: int) -> ProfileFacts | None:
-    info = calls.told(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, kind)
+    info = calls.answer(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, kind)
     if info is None:  # drivers before 510 have only the older form
-        info = calls.told(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, kind, 1)
+        info = calls.answer(pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, kind, 1)
     if info is None:
         return None
     starts, size = _places(calls, handle, int(info.id))
@@ -65,18 +65,20 @@ def _places(calls: Calls, handle: Any, profile: int) -> tuple[tuple[int, ...], i
 
 def _placed(calls: Calls, handle: Any, profile: int, room: Any, count: c_uint) -> bool:
     ask = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
-    return calls.told(ask, handle, profile, room, byref(count)) is not None
+    return calls.answer(ask, handle, profile, room, byref(count)) is not None
 
 
 def _instances(calls: Calls, handle: Any) -> tuple[InstanceFacts, ...]:
-    most = int(calls.told(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0)
-    found = (calls.told(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, i) for i in range(most))
+    most = int(calls.answer(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0)
+    found = (
+        calls.answer(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, i) for i in range(most)
+    )
     return tuple(_instance(calls, handle, device) for device in found if device is not None)
 
 
 def _instance(calls: Calls, handle: Any, device: Any) -> InstanceFacts:
     within = int(calls.ask(pynvml.nvmlDeviceGetGpuInstanceId, device))
-    attributes = calls.told(pynvml.nvmlDeviceGetAttributes, device)
+    attributes = calls.answer(pynvml.nvmlDeviceGetAttributes, device)
     profile, start, size = _standing(calls, handle, within)
     facts = InstanceFacts(
         uuid=str(calls.ask(pynvml.nvmlDeviceGetUUID, device)),
@@ -91,8 +93,8 @@ def _instance(calls: Calls, handle: Any, device: Any) -> InstanceFacts:
 
 def _standing(calls: Calls, handle: Any, gpu_instance: int) -> tuple[int, int, int]:
     """Return (profile id, start, size) of a GPU instance, -1 where we may not ask."""
-    within = calls.told(pynvml.nvmlDeviceGetGpuInstanceById, handle, gpu_instance)
-    info = None if within is None else calls.told(pynvml.nvmlGpuInstanceGetInfo, within)
+    within = calls.answer(pynvml.nvmlDeviceGetGpuInstanceById, handle, gpu_instance)
+    info = None if within is None else calls.answer(pynvml.nvmlGpuInstanceGetInfo, within)
     if info is None:
         return -1, -1, 0
     return int(info.profileId), int(info.placement.start), int(info.placement.size)

@@ -23,6 +23,7 @@ from muster.kube.wire import (
 )
 
 NODE_NAME_FIELD: Final = "metadata.name"  # the one field node affinity can match
+PREFERENCE_WEIGHT: Final = 100  # the largest that core/v1 allows
 
 
 class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -148,14 +149,9 @@ def preferred_terms(
     preferred = affinity.node_affinity.preferred
     if note is None:
         return preferred
-    return tuple(term for term in preferred if not _is_pin(term.preference, note.node))
-
-
-def _is_pin(term: NodeSelectorTerm, node: str) -> bool:
-    fields = term.match_fields
-    if term.match_expressions or len(fields) != 1:
-        return False
-    return is_node_name(fields[0]) and fields[0].values[0] == node
+    pin = NodeSelectorTerm(match_fields=(node_field(note.node),))
+    ours = PreferredSchedulingTerm(weight=PREFERENCE_WEIGHT, preference=pin)
+    return tuple(term for term in preferred if term != ours)
 
 
 def without_pin(
@@ -185,6 +181,11 @@ def _strip(term: NodeSelectorTerm, nodes: tuple[str, ...]) -> NodeSelectorTerm |
             rest = term.match_fields[:position] + term.match_fields[position + 1 :]
             return NodeSelectorTerm(match_expressions=term.match_expressions, match_fields=rest)
     return None
+
+
+def node_field(node: str) -> LabelSelectorRequirement:
+    """Return the field requirement that names one node."""
+    return LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
 
 
 def is_node_name(field: LabelSelectorRequirement) -> bool:

@@ -35,13 +35,15 @@ from muster.cluster.events import PlanNote
 from muster.kube.names import DEVICES_HEALTHY, PLAN, PLAN_GATE
 from muster.kube.translation.planannotation import (
     NODE_NAME_FIELD,
+    PREFERENCE_WEIGHT,
     encode_plan,
+    node_field,
     plan_note,
+    preferred_terms,
     required_terms,
     without_pin,
 )
 from muster.kube.wire import (
-    LabelSelectorRequirement,
     NodeSelectorTerm,
     Pod,
     PreferredSchedulingTerm,
@@ -49,7 +51,6 @@ from muster.kube.wire import (
 
 POD_SCHEDULED: Final = "PodScheduled"  # core/v1: the type of a pod's condition
 GATED: Final = "SchedulingGated"  # core/v1: its reason while a gate holds the pod
-PREFERENCE_WEIGHT: Final = 100  # the largest that core/v1 allows
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 _GATE_OFF: Final = b'"schedulingGates":[{"$patch":"delete","name":' + _ENCODE(PLAN_GATE) + b"}]"
@@ -111,7 +112,7 @@ def affinity_body(
         )
     else:
         required = _ENCODE([_tightened(term, note.node) for term in own])
-    theirs = _own_preferences(pod, note.node) if note.spares and pod is not None else ()
+    theirs = preferred_terms(pod.spec.affinity, note) if note.spares and pod is not None else ()
     if pod is not None and (own or theirs):
         extra = replace(extra, version=pod.metadata.resource_version)
     affinity = _NODE_AFFINITY % (required, _preferred(note.node, note.spares, theirs))
@@ -205,22 +206,8 @@ def _preferred(node: str, spares: Sequence[str], own: tuple[PreferredSchedulingT
     return _PREFERRED % b",".join([ours, *map(_ENCODE, own)])
 
 
-def _own_preferences(pod: Pod, node: str) -> tuple[PreferredSchedulingTerm, ...]:
-    """Return the pod's preferences, without one that an earlier release put there."""
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return ()
-    ours = PreferredSchedulingTerm(
-        weight=PREFERENCE_WEIGHT, preference=NodeSelectorTerm(match_fields=(_field(node),))
-    )
-    return tuple(term for term in affinity.node_affinity.preferred if term != ours)
-
-
 def _tightened(term: NodeSelectorTerm, node: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(
-        match_expressions=term.match_expressions, match_fields=(*term.match_fields, _field(node))
+        match_expressions=term.match_expressions,
+        match_fields=(*term.match_fields, node_field(node)),
     )
-
-
-def _field(node: str) -> LabelSelectorRequirement:
-    return LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
