@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
+from support.apiservers.boundtokens import bound_token
 from support.devices.gpunodes import gpu, node
 from support.extenders.realcluster import JSON, until
 
@@ -75,14 +76,7 @@ async def refuses(own: Api, path: str) -> bool:
 @asynccontextmanager
 async def token_of(api: Api, plane: ControlPlane, name: str) -> AsyncIterator[tuple[Api, str]]:
     """Give a client with a token as a pod on node ``name`` has it ("" for none), and the token."""
-    spec: JSON = {}
-    if name:
-        made = await api.get(f"{NODES}/{name}")
-        uid = made["metadata"]["uid"]
-        spec = {"boundObjectRef": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}}
-    path = "/api/v1/namespaces/muster-nodes/serviceaccounts/muster-device-plugin/token"
-    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec}
-    token = (await api.create(path, asked))["status"]["token"]
+    token = await bound_token(api, "muster-nodes", "muster-device-plugin", name)
     async with Api(plane.url, token=token, ca=plane.credentials.ca) as own:
         yield own, token
 

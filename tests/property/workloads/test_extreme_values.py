@@ -1,4 +1,4 @@
-"""Values as nobody writes them, under every key that Muster reads: no reader ever raises.
+"""Extreme values under every key that Muster reads: no reader ever raises.
 
 The keys are found in the source, so a new one is tried without being listed here. A pod that cannot
 be read is refused, gated or left alone; the same pod on a node takes its room all the same.

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import aiohttp
 import yaml
+from support.apiservers.boundtokens import bound_token
 from support.kubelets.realnode import RealNode
 
 from loadtest.testbed.controlplane.controlplane import collection
@@ -55,13 +56,9 @@ async def kubeconfig(node: RealNode) -> Path:
     for file in files:
         for obj in yaml.safe_load_all((COMPONENT / file).read_text()):
             await node.api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
-    meta = (await node.node())["metadata"]
-    bound = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": meta["uid"]}
-    path = "/api/v1/namespaces/muster-nodes/serviceaccounts/muster-device-plugin/token"
-    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
-    made = await node.api.create(path, asked | {"spec": {"boundObjectRef": bound}})
+    token = await bound_token(node.api, "muster-nodes", "muster-device-plugin", node.name)
     config = yaml.safe_load(node.plane.kubeconfig("observer").read_text())
-    config["users"][0]["user"] = {"token": made["status"]["token"]}
+    config["users"][0]["user"] = {"token": token}
     written = node.directory / "plugin.kubeconfig"
     written.write_text(yaml.safe_dump(config))
     return written

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 from support.apiservers.apifaults import api_server
+from support.apiservers.kubeconfigs import kubeconfig
 from support.extenders.authorities import Authority, Pair
 
 WITHIN_S = 60
@@ -67,20 +68,9 @@ async def program(folder: Path) -> AsyncIterator[Program]:
     files = {"cert": own.certificate, "key": own.key, "ca": ours.ca}
     config.write_text(CONFIG.format(most=MOST_OPEN, head=HEAD_S, **files))
     async with api_server() as (_, url):
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(
-            json.dumps(
-                {
-                    "current-context": "c",
-                    "clusters": [{"name": "c", "cluster": {"server": url}}],
-                    "users": [{"name": "c", "user": {}}],
-                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-                }
-            )
-        )
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "extender", "--config", str(config),
-            "--kubeconfig", str(kubeconfig),
+            "--kubeconfig", str(kubeconfig(folder, url)),
             stdout=asyncio.subprocess.PIPE, stderr=None,
         )  # fmt: skip
         assert process.stdout is not None

@@ -10,26 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 from support.apiservers.apifaults import api_server
+from support.apiservers.kubeconfigs import kubeconfig
 
 WITHIN_S = 60
 ALONE = "leaderElection: {leaderElect: false}\n"
-
-
-def kubeconfig(folder: Path, server: str) -> Path:
-    path = folder / "kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "c",
-                "clusters": [{"name": "c", "cluster": {"server": server}}],
-                "users": [{"name": "c", "user": {}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-            }
-        )
-    )
-    return path
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
