@@ -8,6 +8,7 @@
 ``hostile``           the phase of `muster bench webhook` with slow and broken clients
 ``model``             what the model of a cluster costs in memory and in time
 ``openb``             GPUs allocated on the openb trace by one rule, and how fast
+``order``             who is next among many queues and gangs, and a queue that changes
 ``plan``              how long the decision about one gang takes, and how long its slices
 ``reviews``           admission reviews of a training job, as the API server sends them
 ``rotating``          the phase of `muster bench webhook` in which authorities change

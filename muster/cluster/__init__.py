@@ -16,6 +16,7 @@ anything.
 ``effects``     everything that follows from an event
 ``columns/``    how a million rows are stored
 ``specs/``      what pods and gangs ask for, as immutable values
+``quota/``      queues: what each is entitled to, what it uses, and what it may take now
 ``errors``      the exceptions that the pure core raises
 ``ids``         row numbers and names
 ``resumable``   long computations in slices

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadtest.cli.bench import coldstart, device_plugin, gate, sustained, webhook
+from loadtest.cli.bench import coldstart, device_plugin, gate, order, sustained, webhook
 from loadtest.cli.bench import trace as bench_trace
 from muster.cli.output import Failure, add_json_flag, show
 
@@ -29,6 +29,7 @@ def register(commands: Subparsers) -> None:
     _register_openb(kinds)
     _register_topology(kinds)
     bench_trace.register(kinds)
+    order.register(kinds)
     webhook.register(kinds)
     device_plugin.register(kinds)
     sustained.register(kinds)

@@ -1,0 +1,44 @@
+"""The numbers of a tree, computed from the facts up and compared. For tests and for debugging."""
+
+from collections.abc import Iterable, Mapping
+
+from muster.cluster.errors import InvariantViolation
+from muster.cluster.quota.cells import Cell, capped
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import QuotaTree
+
+#: What gangs of each queue take, from the pods themselves.
+Charged = Mapping[QueueName, Mapping[Cell, int]]
+
+
+def audit(tree: QuotaTree, charged: Charged) -> None:
+    """Compare every sum of the tree; raises ``InvariantViolation`` for the first that is wrong."""
+    for node in tree.nodes():
+        own = charged.get(node.spec.name, {})
+        for cell in node.cells() | set(own) | _below(node.children.values()):
+            _check(node, cell, own.get(cell, 0))
+
+
+def _check(node: QueueNode, cell: Cell, own: int) -> None:
+    children = list(node.children.values())
+    lent = node.lent_by_children.get(cell)
+    wanted = capped(sum(child.lent(cell) for child in children))
+    _require(node, cell, "lent by its children", 0 if lent is None else lent.total, wanted)
+    used = own + sum(child.over(cell) for child in children)
+    _require(node, cell, "used", node.used(cell), used)
+    for child in children:
+        if child.parent is not node:
+            raise InvariantViolation(f"queue {child.spec.name} is below two queues")
+
+
+def _below(children: Iterable[QueueNode]) -> set[Cell]:
+    return {cell for child in children for cell in child.cells()}
+
+
+def _require(node: QueueNode, cell: Cell, what: str, found: int, wanted: int) -> None:
+    if found != wanted:
+        raise InvariantViolation(
+            f"queue {node.spec.name}, {cell.resource} of flavor {cell.flavor!r}: "
+            f"{what} is {found}, and its parts add up to {wanted}"
+        )

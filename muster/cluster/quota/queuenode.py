@@ -1,0 +1,99 @@
+"""One queue in the tree: what it is entitled to, keeps, lends and uses.
+
+For one cell::
+
+    entitled (of the subtree)  ├──── kept ────┼──────────── lent ────────────┤
+    usage                      ├──────────────────────┤
+                                              └─ over ─┘  counts at the parent, too
+"""
+
+from dataclasses import dataclass, field
+
+from muster.cluster.quota.cells import NO_QUOTA, UNLIMITED, Cell, Quota, capped, less
+from muster.cluster.quota.queuespec import QueueSpec
+
+
+@dataclass(slots=True)
+class LentSum:
+    """What the children of a queue lend: a sum from which unlimited parts can be taken again."""
+
+    finite: int = 0
+    unlimited: int = 0
+
+    def add(self, amount: int) -> None:
+        """Add what one child lends."""
+        if amount >= UNLIMITED:
+            self.unlimited += 1
+        else:
+            self.finite += amount
+
+    def take(self, amount: int) -> None:
+        """Take away what one child lent."""
+        if amount >= UNLIMITED:
+            self.unlimited -= 1
+        else:
+            self.finite -= amount
+
+    @property
+    def total(self) -> int:
+        """The sum, at most ``UNLIMITED``."""
+        return UNLIMITED if self.unlimited else capped(self.finite)
+
+
+@dataclass(slots=True, eq=False)
+class QueueNode:
+    """A queue with its place in the tree."""
+
+    spec: QueueSpec
+    parent: "QueueNode | None" = None
+    children: "dict[str, QueueNode]" = field(default_factory=dict)
+    #: What is used by cell: the queue's own gangs, and what children use above what they keep.
+    usage: dict[Cell, int] = field(default_factory=dict)
+    #: What children lend, by cell.
+    lent_by_children: dict[Cell, LentSum] = field(default_factory=dict)
+
+    def quota(self, cell: Cell) -> Quota:
+        """Return what was written for a cell; nothing written means 0, without a limit."""
+        return self.spec.quotas.get(cell, NO_QUOTA)
+
+    def used(self, cell: Cell) -> int:
+        """Return what the subtree uses, without what its queues use of what they keep."""
+        return self.usage.get(cell, 0)
+
+    def entitled(self, cell: Cell) -> int:
+        """Return what the subtree is entitled to, without what its queues keep."""
+        lent = self.lent_by_children.get(cell)
+        below = 0 if lent is None else lent.total
+        if self.spec.is_whole:
+            return self.quota(cell).entitled if cell in self.spec.quotas else below
+        return capped(self.quota(cell).entitled + below)
+
+    def kept(self, cell: Cell) -> int:
+        """Return what nobody outside the subtree can use, even while it is idle."""
+        lendable = self.quota(cell).lendable
+        return 0 if lendable >= UNLIMITED else max(0, less(self.entitled(cell), lendable))
+
+    def lent(self, cell: Cell) -> int:
+        """Return what others may use while it is idle."""
+        entitled, kept = self.entitled(cell), self.kept(cell)
+        return 0 if kept >= UNLIMITED else less(entitled, kept)
+
+    def over(self, cell: Cell) -> int:
+        """Return what is used above what is kept: it counts at the parent, too."""
+        return max(0, self.used(cell) - self.kept(cell))
+
+    def borrowed(self, cell: Cell) -> int:
+        """Return what is used above what the subtree is entitled to."""
+        return max(0, self.used(cell) - self.entitled(cell))
+
+    def cells(self) -> set[Cell]:
+        """Return the cells of which anything is written, lent or used."""
+        return {*self.spec.quotas, *self.usage, *self.lent_by_children}
+
+    @property
+    def root(self) -> "QueueNode":
+        """The top of the tree that it is in."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node

@@ -1,0 +1,35 @@
+"""What an administrator wrote about one queue, whatever dialect it was written in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NewType
+
+from muster.cluster.quota.cells import Cell, Quota
+
+#: ``dialect/name``, or ``dialect/namespace/name`` where queues have a namespace.
+QueueName = NewType("QueueName", str)
+
+WEIGHT_ONE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """One queue, or a parent of queues."""
+
+    #: Its name.
+    name: QueueName
+    #: The queue above it, ``None``: it is the root of a tree.
+    parent: QueueName | None = None
+    #: Its numbers, by cell.
+    quotas: Mapping[Cell, Quota] = field(default_factory=dict)
+    #: Thousandths: its part of what several queues want. 0: it is served last.
+    weight: int = WEIGHT_ONE
+    #: Of two queues at one level the one of higher priority is served first.
+    priority: int = 0
+    #: Whether ``entitled`` is what the whole subtree is entitled to, with the children's inside
+    #: (Volcano, KAI, YuniKorn). Otherwise it comes on top of what the children lend (Kueue).
+    is_whole: bool = False
+    #: Whether a gang that does not fit keeps those behind it waiting (StrictFIFO, ``fifo``).
+    is_strict: bool = False
+    #: Whether new gangs are admitted.
+    is_open: bool = True

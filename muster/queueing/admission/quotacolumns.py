@@ -1,0 +1,132 @@
+"""The tree of queues as columns, so that all queues are looked at in one pass.
+
+::
+
+    row     0      1        2       3      4        level by level, below one level by parent:
+    queue   whole  research service vision speech   a level is a slice, the children of one
+    parent  -      0        0       1      1        queue stand together
+
+Numbers are those of ``muster.cluster.quota``; what is unlimited there is ``PLENTY`` here, so that
+sums of two stay within int64.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.quota.availability import own_room
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import QuotaTree
+
+PLENTY: Final = 1 << 61
+
+Amounts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+class QuotaColumns:
+    """A copy of a tree's numbers; whoever changes the tree says so.
+
+    Amounts have the shape (queues, cells). ``parent``: int64[queues], -1 for a root.
+    """
+
+    def __init__(self, tree: QuotaTree) -> None:
+        """Copy a tree."""
+        self._tree = tree
+        self.cells: list[Cell] = []
+        self.rebuild()
+
+    # --- copying ----------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Copy everything: queues came, went or moved."""
+        self._nodes = list(_level_by_level(self._tree))
+        self.row = {node.spec.name: row for row, node in enumerate(self._nodes)}
+        parents = [-1 if n.parent is None else self.row[n.parent.spec.name] for n in self._nodes]
+        self.parent: Rows = np.array(parents, dtype=np.int64)
+        self.levels = list(_levels(self.parent))
+        self.cells = sorted({cell for node in self._nodes for cell in node.cells()})
+        shape = (len(self._nodes), len(self.cells))
+        self.used, self.entitled, self.kept, self.own = (
+            np.zeros(shape, np.int64) for _ in range(4)
+        )
+        self.weight, self.priority = (np.zeros(shape[0], np.int64) for _ in range(2))
+        self.is_strict, self._is_open = (np.zeros(shape[0], np.bool_) for _ in range(2))
+        self._is_stopped = np.array([self._tree.is_stopped(node) for node in self._nodes], np.bool_)
+        for row in range(shape[0]):
+            self._copy(row)
+
+    def refresh(self, queues: Iterable[QueueName]) -> None:
+        """Copy some queues and those above them: they use more or less, or have other numbers."""
+        for name in queues:
+            node = self._tree.find(name)
+            while node is not None:
+                if not node.cells() <= set(self.cells):
+                    self.rebuild()
+                    return
+                self._copy(self.row[node.spec.name])
+                node = node.parent
+
+    def _copy(self, row: int) -> None:
+        node = self._nodes[row] = self._tree_node(row)
+        self.used[row] = [node.used(cell) for cell in self.cells]
+        self.entitled[row] = [min(node.entitled(cell), PLENTY) for cell in self.cells]
+        self.kept[row] = [min(node.kept(cell), PLENTY) for cell in self.cells]
+        self.own[row] = [min(own_room(node, cell), PLENTY) for cell in self.cells]
+        self.weight[row], self.priority[row] = node.spec.weight, node.spec.priority
+        self.is_strict[row], self._is_open[row] = node.spec.is_strict, node.spec.is_open
+
+    def _tree_node(self, row: int) -> QueueNode:
+        return self._tree.find(self._nodes[row].spec.name) or self._nodes[row]
+
+    # --- looking ----------------------------------------------------------------------------
+
+    def available(self) -> Amounts:
+        """Return what each queue may take now; see ``muster.cluster.quota.availability``."""
+        found = self.own.copy()
+        idle = np.where(self.kept >= PLENTY, PLENTY, np.maximum(self.kept - self.used, 0))
+        for level in self.levels[1:]:
+            above = found[self.parent[level]]
+            both = np.where(
+                (idle[level] >= PLENTY) | (above >= PLENTY), PLENTY, idle[level] + above
+            )
+            found[level] = np.minimum(found[level], both)
+        return found
+
+    def potential(self) -> Amounts:
+        """Return the most that each queue could take if nobody else used anything."""
+        found = np.where(self.own >= PLENTY, PLENTY, self.own + self.used)
+        for level in self.levels[1:]:
+            above = found[self.parent[level]]
+            both = np.where(
+                (self.kept[level] >= PLENTY) | (above >= PLENTY), PLENTY, self.kept[level] + above
+            )
+            found[level] = np.minimum(found[level], both)
+        return found
+
+    def admits(self) -> Flags:
+        """Return bool[queues]: open, and nothing above it is closed or stopped."""
+        found = self._is_open & ~self._is_stopped
+        for level in self.levels[1:]:
+            found[level] &= found[self.parent[level]]
+        return found
+
+
+def _level_by_level(tree: QuotaTree) -> Iterator[QueueNode]:
+    level = [node for node in tree.nodes() if node.parent is None]
+    while level:
+        yield from level
+        level = [child for node in level for child in node.children.values()]
+
+
+def _levels(parent: Rows) -> Iterator[slice]:
+    """Yield the rows of each level: those whose parents are in the level before."""
+    start, stop = 0, int((parent < 0).sum())
+    while start < stop:
+        yield slice(start, stop)
+        start, stop = stop, stop + int(((parent >= start) & (parent < stop)).sum())

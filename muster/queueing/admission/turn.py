@@ -1,0 +1,158 @@
+"""Who is next: a tournament up the tree of queues.
+
+::
+
+    whole            ◄── of its queues the one with the least key (``precedence``)
+    ├── research     ◄── vision's gang against speech's gang
+    │   ├── vision       the first that fits: not a (too large now), but c
+    │   └── speech       b
+    └── service          strict, and its first does not fit: nobody
+
+1. What every queue may take now: one pass from the roots down.
+2. Of each queue the first gang whose request is no more than that; a strict queue has only its very
+   first.
+3. Level by level from below, of the queues of one parent the one with the least key plays for the
+   parent.
+
+The result follows from the present state alone. A decision takes a pass over the queues and one
+over the gangs, all in columns: 10,000 queues and 100,000 gangs take a millisecond or two.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import QuotaTree
+from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.precedence import Key, Players, Precedence
+from muster.queueing.admission.quotacolumns import Flags, QuotaColumns, Rows
+from muster.queueing.admission.waitinglist import WaitingList
+
+_NOBODY = -1
+_TABLE = 4  # a table of queues and requests may be so many times as long as the list
+
+
+class Turns:
+    """Whose turn it is. Whoever changes the tree says so with ``changed`` or ``moved``."""
+
+    def __init__(self, tree: QuotaTree, precedence: Precedence) -> None:
+        """Begin with nobody waiting."""
+        self._queues = QuotaColumns(tree)
+        self._precedence = precedence
+        self.waiting = WaitingList()
+        #: by the numbers of the list's queues; computed anew when queues came, went or moved
+        self._row_of: Rows = np.empty(0, np.int64)
+        self._has_strangers = False  # some name a queue that does not exist
+
+    def changed(self, queues: Iterable[QueueName]) -> None:
+        """Take note that queues use more or less, or have other numbers."""
+        self._queues.refresh(queues)
+
+    def moved(self) -> None:
+        """Take note that queues came, went or have another parent."""
+        self._queues.rebuild()
+        self._row_of = np.empty(0, np.int64)
+
+    def first(self) -> Applicant | None:
+        """Return the gang that is admitted next, ``None``: no gang fits its quota now."""
+        if not len(self.waiting) or not self._queues.levels:
+            return None
+        place = self._play(self._firsts())
+        return None if place == _NOBODY else self.waiting[self.waiting.gangs[place]]
+
+    def _firsts(self) -> Rows:
+        """Return int64[queues]: the place of the first gang of each queue that may go now."""
+        rows, queue = self._rows(), self.waiting.column("queue")
+        may = self._fit(rows)
+        if self._queues.is_strict.any():
+            may &= _changes(queue) | ~self._queues.is_strict[rows]
+        places = np.flatnonzero(may)
+        firsts = places[_changes(queue[places])]
+        found = np.full(len(self._queues.parent), _NOBODY)
+        found[rows[firsts]] = firsts
+        return found
+
+    def _rows(self) -> Rows:
+        """Return int64[gangs]: the row of each gang's queue, -1 where there is no such queue."""
+        names = self.waiting.queues()
+        if len(self._row_of) != len(names):
+            known = self._queues.row
+            self._row_of = np.array([known.get(name, -1) for name in names], dtype=np.int64)
+            self._has_strangers = bool((self._row_of < 0).any())
+        return self._row_of[self.waiting.column("queue")]
+
+    def _fit(self, rows: Rows) -> Flags:
+        """Return bool[gangs]: its queue admits, and may take as much as is requested now."""
+        needs, others = self.waiting.requests.amounts(self._queues.cells)
+        available, admits = self._queues.available(), self._queues.admits()
+        request = self.waiting.column("request")
+        if len(available) * len(needs) > _TABLE * len(request) + (1 << 16):
+            asked = needs[request]
+            fit: Flags = ((asked <= available[rows]) | (asked == 0)).all(axis=1) & ~others[request]
+            fit &= admits[rows] & (rows >= 0)
+            return fit
+        table = admits[:, None] & ~others
+        for cell in range(len(self._queues.cells)):
+            table &= (needs[:, cell] <= available[:, cell, None]) | (needs[:, cell] == 0)
+        found: Flags = table.ravel().take(rows * len(needs) + request, mode="wrap")
+        if self._has_strangers:
+            found &= rows >= 0
+        return found
+
+    # --- the tournament ---------------------------------------------------------------------
+
+    def _play(self, best: Rows) -> int:
+        """Carry the best of each queue up; returns the place of the winner."""
+        needs, _ = self.waiting.requests.amounts(self._queues.cells)
+        potential = self._queues.potential()
+        for level in reversed(self._queues.levels):
+            rows = np.flatnonzero(best[level] != _NOBODY) + level.start
+            if not len(rows):
+                continue
+            requests = needs[self.waiting.column("request")[best[rows]]]
+            keys = self._precedence(Players(self._queues, rows, requests, potential))
+            winners = rows[self._least(self._queues.parent[rows], keys, best[rows])]
+            if level.start == 0:
+                return int(best[winners[0]])
+            for row in winners:
+                self._meet(best, int(self._queues.parent[row]), int(best[row]))
+        return _NOBODY
+
+    def _meet(self, best: Rows, row: int, place: int) -> None:
+        """Let the winner from below meet the queue's own first gang."""
+        own = int(best[row])
+        if own == _NOBODY or self._applicant(place).rank < self._applicant(own).rank:
+            best[row] = place
+
+    def _least(self, groups: Rows, keys: list[Key], places: Rows) -> Rows:
+        """Return the player with the least key of each group; groups stand together.
+
+        A begun gang goes before everything, its rank comes behind everything.
+        """
+        columns = [self.waiting.column(name)[places] for name in ("begun_last", "urgency", "since")]
+        starts = np.flatnonzero(_changes(groups))
+        sizes = np.diff(starts, append=len(groups))
+        left = np.ones(len(groups), np.bool_)
+        for key in (columns[0], *keys, *columns[1:]):
+            values = np.where(left, key, np.inf)
+            left &= values == np.repeat(np.minimum.reduceat(values, starts), sizes)
+        found = np.flatnonzero(left)
+        if len(found) > len(starts):  # equal in everything: the name decides
+            found = np.array(sorted(found, key=lambda i: self._name(int(places[i]))))
+        _, first = np.unique(np.searchsorted(starts, found, side="right"), return_index=True)
+        return found[first]
+
+    def _applicant(self, place: int) -> Applicant:
+        return self.waiting[self.waiting.gangs[place]]
+
+    def _name(self, place: int) -> GangKey:
+        return self.waiting.gangs[place]
+
+
+def _changes(values: Rows) -> Flags:
+    """Return bool[n]: where a value differs from the one before."""
+    found = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found

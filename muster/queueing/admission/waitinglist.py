@@ -1,0 +1,165 @@
+"""Those who wait for quota as columns: queue by queue, in each by rank.
+
+::
+
+    place      0       1       2       3
+    queue      vision  vision  speech  service     the first of a queue is where a queue begins
+    gang       high    old     b       d
+    request    0       1       1       2           equal requests have one number: they are
+                                                   compared with what is free once for all
+"""
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.admission.applicant import Applicant, Rank
+
+_COLUMNS: Final = {
+    "queue": np.int64, "request": np.int64, "begun_last": np.int64, "urgency": np.int64,
+    "since": np.float64,
+}  # fmt: skip
+
+
+class WaitingList:
+    """All applicants. Columns are by place; a place is meaningful until the list changes."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self.gangs: list[GangKey] = []
+        self._applicants: dict[GangKey, Applicant] = {}
+        self._numbers: dict[QueueName, int] = {}
+        self._ranks: defaultdict[int, list[Rank]] = defaultdict(list)
+        self.requests = RequestTable()
+        self._columns: dict[str, NDArray[np.generic]] = {
+            name: np.empty(0, kind) for name, kind in _COLUMNS.items()
+        }
+
+    def __len__(self) -> int:
+        """Return how many gangs wait."""
+        return len(self.gangs)
+
+    def __getitem__(self, gang: GangKey) -> Applicant:
+        """Return what is known of a gang; raises ``KeyError`` for one that does not wait."""
+        return self._applicants[gang]
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        """Return a column: queue, request, begun_last (0 for a begun gang), urgency, since.
+
+        ``urgency`` and ``since``: the lower one goes first.
+        """
+        return self._columns[name]  # type: ignore[return-value]
+
+    def queues(self) -> dict[QueueName, int]:
+        """Return the number by which the column ``queue`` calls each queue."""
+        return self._numbers
+
+    def add(self, applicant: Applicant) -> None:
+        """Let a gang wait, or change what is known of one."""
+        self.drop(applicant.gang)
+        number = self._numbers.setdefault(applicant.queue, len(self._numbers))
+        place = self._place(number, applicant.rank)
+        insort(self._ranks[number], applicant.rank)
+        self._applicants[applicant.gang] = applicant
+        self.gangs.insert(place, applicant.gang)
+        for name, value in self._values(applicant, number).items():
+            self._columns[name] = np.insert(self._columns[name], place, value)
+
+    def add_all(self, applicants: Iterable[Applicant]) -> None:
+        """Let many wait at once, as after a restart; they must not wait already."""
+        known = [*self._applicants.values(), *applicants]
+        self.__init__()  # type: ignore[misc]
+        for one in known:
+            self._numbers.setdefault(one.queue, len(self._numbers))
+        known.sort(key=lambda one: (self._numbers[one.queue], one.rank))
+        rows = [self._values(one, self._numbers[one.queue]) for one in known]
+        for one in known:
+            self._ranks[self._numbers[one.queue]].append(one.rank)
+        self._applicants = {one.gang: one for one in known}
+        self.gangs = [one.gang for one in known]
+        for name, kind in _COLUMNS.items():
+            self._columns[name] = np.array([row[name] for row in rows], dtype=kind)
+
+    def drop(self, gang: GangKey) -> None:
+        """Forget a gang, if it waits."""
+        applicant = self._applicants.pop(gang, None)
+        if applicant is None:
+            return
+        number = self._numbers[applicant.queue]
+        place = self._place(number, applicant.rank)
+        ranks = self._ranks[number]
+        del ranks[bisect_left(ranks, applicant.rank)]
+        del self.gangs[place]
+        self.requests.drop(int(self.column("request")[place]))
+        for name, column in self._columns.items():
+            self._columns[name] = np.delete(column, place)
+
+    def _place(self, number: int, rank: Rank) -> int:
+        first = int(np.searchsorted(self.column("queue"), number))
+        return first + bisect_left(self._ranks[number], rank)
+
+    def _values(self, one: Applicant, number: int) -> dict[str, float]:
+        return {
+            "queue": number,
+            "request": self.requests.add(one.request),
+            "begun_last": not one.is_begun,
+            "urgency": -one.priority,
+            "since": one.since,
+        }
+
+
+class RequestTable:
+    """Different requests, each with a number while somebody asks for it."""
+
+    def __init__(self) -> None:
+        """Begin without requests."""
+        self._numbers: dict[tuple[tuple[Cell, int], ...], int] = {}
+        self._requests: list[tuple[tuple[Cell, int], ...]] = []
+        self._askers: list[int] = []
+        self._free: list[int] = []
+        self._known: tuple[list[Cell], NDArray[np.int64], NDArray[np.bool_]] | None = None
+
+    def add(self, request: Amounts) -> int:
+        """Return the number of a request, for one more who asks for it."""
+        key = tuple(sorted(request.items()))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._free.pop() if self._free else len(self._requests)
+            self._known = None
+            self._numbers[key] = number
+            self._requests[number:] = [key, *self._requests[number + 1 :]]
+            self._askers[number:] = [0, *self._askers[number + 1 :]]
+        self._askers[number] += 1
+        return number
+
+    def drop(self, number: int) -> None:
+        """Take note that one less asks for a request."""
+        self._askers[number] -= 1
+        if not self._askers[number]:
+            del self._numbers[self._requests[number]]
+            self._free.append(number)
+
+    def amounts(self, cells: list[Cell]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return int64[requests, cells], and bool[requests]: it asks for a cell beside these."""
+        if self._known is None or self._known[0] is not cells:
+            self._known = (cells, *self._amounts(cells))
+        return self._known[1:]
+
+    def _amounts(self, cells: list[Cell]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        column = {cell: place for place, cell in enumerate(cells)}
+        found = np.zeros((len(self._requests), len(cells)), np.int64)
+        others = np.zeros(len(self._requests), np.bool_)
+        for number, request in enumerate(self._requests):
+            for cell, amount in request:
+                if cell in column:
+                    found[number, column[cell]] = amount
+                else:
+                    others[number] |= amount > 0
+        return found, others
