@@ -7,15 +7,14 @@ created with their plan in them and are not written again.
 The first pod is shown as it will be stored, but for what the API server adds to what Muster adds:
 its plugins LimitRanger, Priority and RuntimeClass have run before webhooks do, and run once more
 when a webhook has changed the pod (kubernetes pkg/kubeapiserver/options/plugins.go; apiserver
-pkg/admission/reinvocation.go). A pod that they will change is planned once it is stored.
+pkg/admission/reinvocation.go). Then the webhook is called again, and a pod that asks for something
+else now gets no place. Its priority is not compared, so it must be known from the beginning.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from muster.cluster.specs.gangspec import PODS_PER_JOB, GangSpec
-from muster.injection.patching.record import ANNOTATION, parse
 from muster.kube.wire import Pod
 from muster.workloads.dialect import NO_RANK
 from muster.workloads.keys.ranks import COMPLETION_INDEX, POD_INDEX, told_by
@@ -25,11 +24,6 @@ from muster.workloads.registry import PodMembership
 MOST_MEMBERS: Final = 4_096
 """The most members of one reservation. Each takes 0.1 to 0.2 ms to enter, hold and answer, and the
 controller that creates the first pod waits for all of them."""
-_RUNTIME_CLASS: Final = "runtimeClassName"
-_WHOLE: Final = re.compile(r"(?:containers|initContainers)\[([^]]+)]$")
-"""A container, as the ledger of ``muster.injection`` names it; ``_ASKS``: or its resources."""
-_ASKS: Final = re.compile(r"(?:containers|initContainers)\[([^]]+)](?:$|\.resources)")
-_DEFAULTED: Final = frozenset({"cpu", "memory"})
 
 
 def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
@@ -49,23 +43,8 @@ def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         return "the pod has node affinity of its own"
-    return _completed_later(pod)
-
-
-def _completed_later(pod: Pod) -> str:
-    """Return what the API server will add to what webhooks of Muster have added, "" for nothing."""
-    ledger = parse(pod.metadata.annotations.get(ANNOTATION, ""))
-    added = {field for fields in ledger.set.values() for field in fields}
-    changed = {field for fields in ledger.overridden.values() for field in fields}
-    if _RUNTIME_CLASS in added | changed:
-        return "the overhead of the RuntimeClass that it was given is not known yet"
     if pod.spec.priority is None and pod.spec.priority_class_name:
-        return "the priority of the PriorityClass that it was given is not known yet"
-    found = [*map(_WHOLE.match, added), *map(_ASKS.match, changed)]
-    names = {each[1] for each in found if each is not None}
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        if container.name in names and _DEFAULTED - container.resources.requests.keys():
-            return f"a LimitRange may still give requests to container {container.name}"
+        return "the pod was given a PriorityClass, whose number is not known yet"
     return ""
 
 

@@ -6,13 +6,14 @@ LimitRange gives to containers that ask for nothing, and the number of a Priorit
     block b ── r0 ─┬─ r0-h00   8 GPUs, 192 CPUs    by GPUs two pods of four go on a host,
                    └─ r0-h01   8 GPUs, 192 CPUs    by 100 CPUs more for each one does
 
-The plugins run before the webhook, and once more after it has changed the pod.
+The plugins run before the webhook, and once more after it has changed the pod. Then the webhook is
+called once more, too.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -116,15 +117,16 @@ async def fleet(
                 await it.api.delete(f"/apis/batch/v1/namespaces/{name}/jobs")
 
 
-async def make(fleet: Cluster, namespace: str, size: int, change: Change) -> pods.Gang:
-    """Make the pods of a gang of 4 GPUs each, as a Job controller does."""
+async def make(
+    fleet: Cluster, namespace: str, size: int, change: Change
+) -> tuple[pods.Gang, list[JSON]]:
+    """Make the pods of a gang of 4 GPUs each, as a Job controller does; return them as made."""
     gang = pods.Gang(f"g{next(NUMBERS)}", size, gpus=4, namespace=namespace)
     members = [*pods.members(gang, await pods.create_owner(fleet.api, gang))]
     for pod in members:
         change(pod)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    await asyncio.gather(*(fleet.api.create(path, pod) for pod in members))
-    return gang
+    return gang, await asyncio.gather(*(fleet.api.create(path, pod) for pod in members))
 
 
 async def end(fleet: Cluster, gang: pods.Gang) -> None:
@@ -136,8 +138,8 @@ async def end(fleet: Cluster, gang: pods.Gang) -> None:
 async def test_a_gang_that_fits_only_without_what_the_api_server_adds_waits_whole(
     fleet: Cluster, namespace: str, change: Change
 ) -> None:
-    gang = await make(fleet, namespace, 4, change)
-    assert not any(map(is_released, await fleet.list_pods(gang)))
+    gang, made = await make(fleet, namespace, 4, change)
+    assert not any(map(is_released, made))
     await fleet.stays_unbound(gang)
     await end(fleet, gang)
 
@@ -146,7 +148,7 @@ async def test_a_gang_that_fits_only_without_what_the_api_server_adds_waits_whol
 async def test_a_gang_that_fits_with_what_the_api_server_adds_is_bound(
     fleet: Cluster, namespace: str, change: Change
 ) -> None:
-    gang = await make(fleet, namespace, 2, change)
+    gang, _ = await make(fleet, namespace, 2, change)
     await fleet.bound(gang)
     assert len(set((await fleet.placement(gang)).values())) == 2
     await end(fleet, gang)
@@ -156,8 +158,8 @@ async def test_a_gang_that_fits_with_what_the_api_server_adds_is_bound(
 async def test_what_is_added_before_the_webhook_is_in_the_reservation(
     fleet: Cluster, namespace: str, change: Change
 ) -> None:
-    gang = await make(fleet, namespace, 2, change)
-    assert all(map(is_released, await fleet.list_pods(gang)))
+    gang, made = await make(fleet, namespace, 2, change)
+    assert all(map(is_released, made))
     await fleet.bound(gang)
     await end(fleet, gang)
 
@@ -165,10 +167,11 @@ async def test_what_is_added_before_the_webhook_is_in_the_reservation(
 async def test_a_gang_with_a_priority_class_of_its_namespace_is_planned_with_its_number(
     fleet: Cluster,
 ) -> None:
-    gang = await make(fleet, "ranked", 2, as_written)
-    assert {pod["spec"]["priority"] for pod in await fleet.list_pods(gang)} == {1000}
+    """It has none yet when the webhook sees it, so its pods are planned once they are stored."""
+    gang, made = await make(fleet, "ranked", 2, as_written)
+    assert {pod["spec"]["priority"] for pod in made} == {1000}
+    assert not any(map(is_released, made))
     await fleet.bound(gang)
-    key = f"muster/ranked/{gang.name}"
-    shown = await fleet.muster.get(f"/v1/gangs/{key}")
-    assert shown["priority"] == 1000
+    rows: Any = await fleet.muster.get("/v1/gangs?namespace=ranked")
+    assert {row["gang"]: row["priority"] for row in rows} == {f"muster/ranked/{gang.name}": 1000}
     await end(fleet, gang)

@@ -14,7 +14,7 @@ from support.clusters.scene import BLOCK, HOST, RACK, pod_class, roles
 from support.clusters.standby import Standby
 
 from muster.cluster.ids import GangKey
-from muster.placement.decision import Decision, Plan, Wait
+from muster.placement.decision import Decision, Plan, Wait, WaitReason
 
 LEVELS = (BLOCK, RACK, HOST)
 _MOST_SEATINGS = 20_000
@@ -349,6 +349,8 @@ def faults(case: Case, found: Decision, scene: Standby) -> list[str]:
         return wrong
     if not isinstance(found, Wait):
         return [f"rejected: {found.message}"]
+    if found.reason in (WaitReason.UNSOUND_PLAN, WaitReason.PLANNER_FAILED):
+        return [f"{found.reason}: {found.explanation.cause or found.explanation.remedy}"]
     if found.explanation.error or "Error" in found.explanation.remedy:
         return [found.explanation.error or found.explanation.remedy]
     if best is not None:
