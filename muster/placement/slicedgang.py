@@ -17,6 +17,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement.places import Assigned, PlacedMembers, joined
+from muster.placement.ranks.sliceplaces import are_doubtful
 from muster.placement.request import GangRequest, MemberGroup, Rows
 from muster.placement.search.arena import Arena
 from muster.placement.search.mixedslices import homes_of, place_in_turn, place_slices_exactly
@@ -39,6 +40,9 @@ def assign_slices(
     Where the members' numbers are in doubt, the best of the ways to make slices of them is taken:
     the one that places most, and of those the one that opens the fewest domains.
     """
+    if not are_doubtful(snapshot, request.spec):
+        order = SliceOrder.of(snapshot, request, placed.rows)
+        return (yield from SlicedGang(arenas, request, placed, order).assign())
     tree, nodes = arenas[0].board.tree, snapshot.nodes.count
     room = arenas[0].board.rows(np.maximum.reduce([each.leaf for each in arenas]), nodes)
     best: Assigned | None = None
