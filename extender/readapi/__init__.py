@@ -6,6 +6,7 @@
 ``suppositions``  from a question to a supposition about a snapshot
 ``membernotes``   lines about members on nodes that have lost resources
 ``answers``       answers as JSON of a type of ``muster.apiwire``, and errors
-``dump``          SIGUSR2: state and decisions into one file
+``dump``          state and decisions into one file
+``dumprequests``  what asks for it: SIGUSR2, or a plan that breaks a rule
 ``dumpfile``      that file: compressed, private, never half written
 """

@@ -1,10 +1,10 @@
-"""SIGUSR2: writes the state and the decisions of the extender into one file, while it runs.
+"""Writes the state and the decisions of the extender into one file, while it runs.
 
 ::
 
-    signal ──► state frozen, at one moment ──► open gangs planned, pages written ──► file
+    request ─► state frozen, at one moment ──► open gangs planned, pages written ──► file
        │                                                        a slice at a time
-       └── while a dump is being written: ignored
+       └── a signal while a dump is being written: ignored
 
 A thread compresses and writes. A dump that fails causes only a line in the log. Leaders and
 standbys write dumps; only those of a leader have decisions.
@@ -24,6 +24,7 @@ from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
 from extender.planning.planner import Planner
 from extender.readapi.dumpfile import DumpFile, file_name, prune
+from extender.readapi.dumprequests import DumpRequests
 from extender.timeslice import Pace
 from muster.decisions.recording import Index, RecordingInput, RecordingSource, record
 
@@ -45,7 +46,7 @@ class StateDumper:
         engine: Engine,
         planner: Planner,
         config: ExtenderConfig,
-        name: str,
+        requests: DumpRequests,
         leads: Callable[[], bool],
         listed: Callable[[], bool],
         pace: Pace,
@@ -55,13 +56,12 @@ class StateDumper:
         self._engine = engine
         self._planner = planner
         self._config = config
-        self._name = name
+        self._requests = requests
         self._leads = leads
         self._listed = listed
         self._pace = pace
         self._wall = wall
         self._version = version("muster-scheduler")  # reads a file
-        self._asked = asyncio.Event()
         self._writing = False
 
     def request(self) -> None:
@@ -69,17 +69,16 @@ class StateDumper:
         if self._writing:
             log.info("dump is being written already")
             return
-        self._asked.set()
+        self._requests.ask()
 
     async def run(self) -> None:
         """Write dumps on request, forever."""
         self._check()
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            name = await self._requests.next()
             self._writing = True
             try:
-                await self.dump()
+                await self.dump(name)
             finally:
                 self._writing = False
 
@@ -90,8 +89,11 @@ class StateDumper:
             text = "dump.directory cannot be written to; SIGUSR2 will not help"
             log.warning(text, extra={"directory": directory})
 
-    async def dump(self) -> Path | None:
-        """Write one dump and return its path, ``None`` if that failed."""
+    async def dump(self, name: str = "") -> Path | None:
+        """Write one dump and return its path, ``None`` if that failed.
+
+        ``name``: of the file; by default it says when the dump was taken.
+        """
         directory = self._config.dump.directory
         if directory is None:
             log.error("dump not written: dump.directory is not set in the configuration")
@@ -99,7 +101,8 @@ class StateDumper:
         began = self._pace.clock()
         taken = self._taken()
         snapshot = taken.frozen.snapshot
-        name = file_name(snapshot.cluster, self._name, taken.source.written_at)
+        replica, at = self._requests.replica, taken.source.written_at
+        name = name or file_name(snapshot.cluster, replica, at)
         try:
             file, index = await self._write(Path(directory), name, taken)
             await asyncio.to_thread(prune, Path(directory), self._config.dump.keep_files)
@@ -129,7 +132,7 @@ class StateDumper:
         return RecordingInput(
             RecordingSource(
                 version=self._version,
-                replica=self._name,
+                replica=self._requests.replica,
                 leads=self._leads(),
                 listed=self._listed(),
                 written_at=self._wall(),

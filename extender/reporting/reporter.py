@@ -7,6 +7,7 @@ are bound, ``extender.reporting.boundgangs`` finds one of them. Numbers appear h
 """
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
@@ -36,13 +37,18 @@ class DecisionReporter:
         recorder: EventRecorder,
         metrics: ExtenderMetrics,
         bound: DueEvents,
+        dump: Callable[[], str] | None = None,
     ) -> None:
-        """Put Events of gangs with only bound members into ``bound``."""
+        """Put Events of gangs with only bound members into ``bound``.
+
+        ``dump`` asks for a dump about a fault and returns its path, or why there is none.
+        """
         self._state = state
         self._bound = bound
         self._pods = pods
         self._recorder = recorder
         self._metrics = metrics
+        self._dump = dump
         self._conflicts: dict[GangKey, str] = {}  # the last conflict that was reported of each gang
         self._for_first: dict[GangKey, str] = {}  # Event texts for the first pod that is created
 
@@ -100,10 +106,13 @@ class DecisionReporter:
         if isinstance(decision, Reject):
             return
         why = decision.explanation
-        told = {"gang": decision.gang, "generation": decision.generation}
+        told: dict[str, object] = {"gang": decision.gang, "generation": decision.generation}
         if decision.reason is WaitReason.UNSOUND_PLAN:
             self._metrics.faults.labels("unsound").inc()
-            log.error("plan refused", extra={**told, "broken": why.cause, "plan": why.refused})
+            told |= {"broken": why.cause, "plan": why.refused}
+            log.error(
+                "plan refused", extra={**told, "dump": self._dump() if self._dump else "none"}
+            )
         elif decision.reason is WaitReason.PLANNER_FAILED:
             self._metrics.faults.labels("error").inc()
             log.error("planner failed", extra={**told, "error": why.remedy})

@@ -3,6 +3,12 @@
 The first pod stands for all members of its gang. So the members must be alike and numbered, and
 their number must be known. A release must have nothing to write but the pin, because the pods are
 created with their plan in them and are not written again.
+
+The first pod is shown as it will be stored, but for what the API server adds to what Muster adds:
+its plugins LimitRanger, Priority and RuntimeClass have run before webhooks do, and run once more
+when a webhook has changed the pod (kubernetes pkg/kubeapiserver/options/plugins.go; apiserver
+pkg/admission/reinvocation.go). Then the webhook is called again, and a pod that asks for something
+else now gets no place. Its priority is not compared, so it must be known from the beginning.
 """
 
 from collections.abc import Sequence
@@ -37,6 +43,8 @@ def pod_problem(pod: Pod, placed: PodMembership | None) -> str:
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         return "the pod has node affinity of its own"
+    if pod.spec.priority is None and pod.spec.priority_class_name:
+        return "the pod was given a PriorityClass, whose number is not known yet"
     return ""
 
 

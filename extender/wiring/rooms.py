@@ -30,6 +30,7 @@ from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import StateDumper, replica
+from extender.readapi.dumprequests import DumpRequests
 from extender.readapi.routes import ReadApi
 from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
@@ -105,6 +106,8 @@ class Common:
     #: Events of gangs with only bound members
     due: DueEvents
     reporter: DecisionReporter
+    #: requests for dumps
+    dumps: DumpRequests
 
     @classmethod
     def of(cls, base: Surface) -> Self:
@@ -113,6 +116,7 @@ class Common:
         state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
         engine = Engine(state, base.clock, Story(config.story.entries))
         pods, due = PendingPods(), DueEvents()
+        dumps = DumpRequests(config.dump.directory, config.cluster, replica(), base.clock)
         recorder = EventRecorder(
             base.client,
             controller=CONTROLLER,
@@ -132,7 +136,8 @@ class Common:
             worklist=WorkList(engine),
             recorder=recorder,
             due=due,
-            reporter=DecisionReporter(state, pods, recorder, metrics, due),
+            reporter=DecisionReporter(state, pods, recorder, metrics, due, dumps.fault),
+            dumps=dumps,
         )
 
 
@@ -366,7 +371,7 @@ def dumper_of(it: Common, shown: Shown) -> StateDumper:
         it.engine,
         shown.planner,
         it.config,
-        replica(),
+        it.dumps,
         it.base.leads,
         shown.sync.synced.is_set,
         it.pace,

@@ -17,6 +17,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import ranks
 from muster.placement.places import Assigned, PlacedMembers, joined
 from muster.placement.ranks.ringorder import ring_steps
+from muster.placement.ranks.unknownplaces import doubtful
 from muster.placement.request import GangRequest, Rows
 from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.fewestnewdomains import closest
@@ -32,7 +33,7 @@ from muster.placement.search.severalgroups import (
     settled,
 )
 from muster.placement.search.slices import partial_last
-from muster.placement.slicedgang import SlicedGang
+from muster.placement.slicedgang import assign_slices
 from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 from muster.placement.world import World
 
@@ -46,7 +47,7 @@ def assign(
     """
     board, world = arenas[0].board, arenas[0].world
     if request.wish.slice_size and not is_cut_in_turn(snapshot, request):
-        return (yield from SlicedGang(snapshot, arenas, request, placed).assign())
+        return (yield from assign_slices(snapshot, arenas, request, placed))
     if len(request.groups) == 1:
         return (yield from _one_group(snapshot, arenas[0], request, placed))
     return (yield from _groups(snapshot, board, world, request, placed))
@@ -56,8 +57,8 @@ def is_cut_in_turn(snapshot: Snapshot, request: GangRequest) -> bool:
     """Return whether the members are alike, none has a place, and each slice is the next few."""
     if len(request.groups) > 1 or request.spec.slice_roles or len(request.placed):
         return False
-    numbers = np.sort(ranks(request.spec, snapshot.pods.rank[request.groups[0].rows]))
-    return bool(numbers[0] < 0) or int(numbers[-1]) == len(numbers) - 1
+    numbers = ranks(request.spec, snapshot.pods.rank[request.groups[0].rows])
+    return doubtful(numbers) or int(numbers.max()) == len(numbers) - 1
 
 
 # --- one group --------------------------------------------------------------------------
@@ -75,10 +76,12 @@ def _one_group(
         yield
     if found is None or not found.amounts.any():
         return None
-    rows = here.group.rows
-    if request.wish.slice_size:
-        rows = _by_rank(snapshot, rows)  # slices are cut in rank order, whatever is mandatory
-    rows = _by_rank(snapshot, chosen(rows, request.wish, int(found.amounts.sum())))
+    rows, count = here.group.rows, int(found.amounts.sum())
+    if request.wish.slice_size:  # slices are cut in turn, whatever is mandatory
+        in_order = request.members[np.sort(_among(request.members, rows))]
+        rows = chosen(in_order, request.wish, count)
+    else:
+        rows = _by_rank(snapshot, rows[:count])
     if has_pauses:
         yield
     assigned = _in_order(here, request, found, rows)

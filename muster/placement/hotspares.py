@@ -35,6 +35,8 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement import gang
 from muster.placement.decision import Decision, Plan, Wait, WaitReason
 from muster.placement.question import Question
+from muster.placement.ranks.sliceplaces import slice_places
+from muster.placement.ranks.unknownplaces import in_turn
 from muster.placement.request import Rows
 from muster.placement.tree import Ints, domains_used, tree_of
 
@@ -217,17 +219,10 @@ def _slice_numbers(snapshot: Snapshot, spec: GangSpec, members: Rows) -> Ints:
     """Return the slice of each member, -1 for one that is in none, 0 without slices."""
     if not spec.slice_size:
         return np.zeros(len(members), dtype=np.int64)
-    ranks = snapshot.pods.rank[members].astype(np.int64)
-    order = np.argsort(ranks, kind="stable")
-    places = ranks[order] if (ranks >= 0).all() else np.arange(len(members))
-    loose = np.zeros(len(members), dtype=np.bool_)
-    if spec.slice_roles:
-        roles = [snapshot.pods.roles.find(role) for role in spec.slice_roles]
-        wanted = [role for role in roles if role is not None]
-        loose = ~np.isin(snapshot.pods.role[members[order]], wanted)
-        places = places - np.cumsum(loose)
+    order = in_turn(snapshot.pods.rank[members])
+    places, is_loose = slice_places(snapshot, spec, members[order])
     numbers = np.empty(len(members), dtype=np.int64)
-    numbers[order] = np.where(loose, -1, places // spec.slice_size)
+    numbers[order] = np.where(is_loose, -1, places // spec.slice_size)
     return numbers
 
 

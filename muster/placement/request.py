@@ -24,6 +24,7 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Reject, RejectReason, Wait, WaitExplanation, WaitReason
 from muster.placement.question import Question
+from muster.placement.ranks.unknownplaces import in_turn
 from muster.placement.rules.topologyspread import spread_term
 from muster.placement.tree import ROOT
 
@@ -183,7 +184,7 @@ def _members(
     spare_count: int,
     chosen: Rows | None,
 ) -> Steps[GangRequest | Wait]:
-    members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    members = _in_turn(snapshot, spec, view.waiting if chosen is None else chosen)
     has_pauses = len(view.waiting) > FEW
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
@@ -227,9 +228,11 @@ def _missing_text(spec: GangSpec, view: GangView, waiting: int) -> str:
     return text + "; the others must be created first"
 
 
-def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
-    order: Rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")].astype(np.int32)
-    return order
+def _in_turn(snapshot: Snapshot, spec: GangSpec, rows: Rows) -> Rows:
+    """Return members by rank; in slices, those whose numbers come twice Job by Job."""
+    numbers = snapshot.pods.rank[rows]
+    order = in_turn(numbers) if spec.slice_size else np.argsort(numbers, kind="stable")
+    return rows[order].astype(np.int32)
 
 
 def _lacks(

@@ -17,12 +17,13 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement.places import Assigned, PlacedMembers, joined
+from muster.placement.ranks.sliceplaces import are_doubtful
 from muster.placement.request import GangRequest, MemberGroup, Rows
 from muster.placement.search.arena import Arena
 from muster.placement.search.mixedslices import homes_of, place_in_turn, place_slices_exactly
 from muster.placement.search.severalgroups import Mixed, scarcity
 from muster.placement.search.sliceorder import SliceOrder
-from muster.placement.tree import Flags, Ints
+from muster.placement.tree import Flags, Ints, domains_used
 
 _GREEDY_TRIES: Final = 3
 """Numbers of slices of one kind that are tried where the gang is too large for an exact search."""
@@ -31,24 +32,53 @@ _MOST_LOOKS: Final = 8
 """Kinds of slices beyond the minimum that are tried one after the other."""
 
 
+def assign_slices(
+    snapshot: Snapshot, arenas: Sequence[Arena], request: GangRequest, placed: PlacedMembers
+) -> Steps[Assigned | None]:
+    """Return places for at least the mandatory members of a gang in slices.
+
+    Where the members' numbers are in doubt, the best of the ways to make slices of them is taken:
+    the one that places most, and of those the one that opens the fewest domains.
+    """
+    if not are_doubtful(snapshot, request.spec):
+        order = SliceOrder.of(snapshot, request, placed.rows)
+        return (yield from SlicedGang(arenas, request, placed, order).assign())
+    tree, nodes = arenas[0].board.tree, snapshot.nodes.count
+    room = arenas[0].board.rows(np.maximum.reduce([each.leaf for each in arenas]), nodes)
+    best: Assigned | None = None
+    least: tuple[int, ...] = ()
+    for order in SliceOrder.ways(snapshot, request, placed.rows, room):
+        found = yield from SlicedGang(arenas, request, placed, order).assign()
+        if found is None:
+            continue
+        amounts = np.bincount(found.positions, minlength=tree.size)
+        new = domains_used(tree, placed.amounts + amounts)
+        cost = (-len(found.pods), *(new[level] for level in request.wish.order(tree.host)))
+        if best is None or cost < least:
+            best, least = found, cost
+        if len(found.pods) == len(request.members) and new == domains_used(tree, placed.amounts):
+            break
+    return best
+
+
 class SlicedGang:
     """One gang and what is known of its slices."""
 
     def __init__(
         self,
-        snapshot: Snapshot,
         arenas: Sequence[Arena],
         request: GangRequest,
         placed: PlacedMembers,
+        order: SliceOrder,
     ) -> None:
-        """``arenas``: one per group of the request, in one world."""
+        """``arenas``: one per group of the request, in one world. ``order``: who is in which."""
         self._arenas, self._request = arenas, request
         #: Whether the last search was exact: one slice after the other takes far longer.
         self._was_exact = True
         groups = [each.group for each in arenas]
         #: int32, pod rows in rank order.
         self._members = request.members[np.isin(request.members, _rows(groups))]
-        self._order = SliceOrder.of(snapshot, request, placed.rows)
+        self._order = order
         everyone, widest = request.members, self._order.numbers(request.members)[0]
         inside = np.isin(everyone, self._members)
         #: bool[members]: of a slice in which no member is larger than any node.

@@ -25,7 +25,12 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Plan
-from muster.placement.ranks.sliceplaces import slice_places
+from muster.placement.ranks.sliceplaces import (
+    are_doubtful,
+    in_no_slice,
+    slice_places,
+    sliced_in_all,
+)
 from muster.placement.request import Rows
 from muster.placement.tree import Ints
 
@@ -134,20 +139,43 @@ def _placed(snapshot: Snapshot, view: GangView, plan: Plan) -> _Standing:
 
 def _slices(snapshot: Snapshot, plan: Plan, spec: GangSpec, placed: _Standing) -> Iterator[str]:
     pods = np.concatenate([placed.pods, plan.pods])
-    ranks = snapshot.pods.rank[pods]
-    if len(placed.pods) and (ranks < 0).any():
-        return  # who has no rank is in the slice where there was room
-    order = np.argsort(ranks, kind="stable")
-    places, is_loose = np.empty(len(pods), dtype=np.int64), np.empty(len(pods), dtype=np.bool_)
-    places[order], is_loose[order] = slice_places(snapshot, spec, pods[order].astype(np.int32))
+    is_doubtful = are_doubtful(snapshot, spec)
+    order = np.argsort(snapshot.pods.rank[pods], kind="stable")
+    places, is_loose = np.zeros(len(pods), dtype=np.int64), in_no_slice(snapshot, spec, pods)
+    if not is_doubtful:
+        places[order] = slice_places(snapshot, spec, pods[order].astype(np.int32))[0]
     old, new = ~is_loose[: len(placed.pods)], ~is_loose[len(placed.pods) :]
     inside = _Standing(placed.pods[old], placed.nodes[old])
     planned = _Standing(plan.pods[new], plan.nodes[new])
+    most = sliced_in_all(spec, is_loose)
     for key, size in (*spec.wider_slices, (spec.slice_level or "", spec.slice_size or 1)):
+        if key not in snapshot.levels:
+            continue
         numbers = places // size
         theirs, mine = numbers[: len(placed.pods)][old], numbers[len(placed.pods) :][new]
-        if key in snapshot.levels and _is_torn(snapshot, key, planned, inside, mine, theirs):
+        if is_doubtful:
+            is_broken = _are_scattered(snapshot, key, size, planned, inside, most)
+        else:
+            is_broken = _is_torn(snapshot, key, planned, inside, mine, theirs)
+        if is_broken:
             yield f"a slice of {size} is in several domains of {key}, or in another than before"
+
+
+def _are_scattered(
+    snapshot: Snapshot, key: str, size: int, planned: _Standing, placed: _Standing, most: int
+) -> bool:
+    """Return whether members that may be in any slice are in too many domains for their slices.
+
+    ``most``: members of the gang that are in slices. Who stands already may be scattered.
+    """
+    topology = snapshot.topology
+    level = topology.levels.index(key)
+    domains, there = topology.domain(level)[planned.nodes], topology.domain(level)[placed.nodes]
+    if not topology.labelled(level)[domains].all():
+        return True
+    before = np.bincount(there, minlength=topology.size(level))
+    now = before + np.bincount(domains, minlength=topology.size(level))
+    return int((-(-now // size)).sum()) > max(int((-(-before // size)).sum()), -(-most // size))
 
 
 def _is_torn(

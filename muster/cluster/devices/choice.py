@@ -27,9 +27,8 @@ from muster.cluster.specs.podconstraints import PodClass
 _MILLI: Final = 1000
 
 
-def room(layout: Layout, uses: Sequence[int], needs: tuple[LayoutNeed, ...], limit: int) -> int:
-    """Return how many pods with these needs fit one after the other, ``limit`` at most."""
-    left = list(uses)
+def seated(layout: Layout, left: list[int], needs: tuple[LayoutNeed, ...], limit: int) -> int:
+    """Add pods with these needs to ``left``, ``limit`` at most; return how many have fitted."""
     for number in range(limit):
         placed = choose(layout, left, needs)
         if placed is None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.paged import NameView
-from muster.cluster.devices.choice import room
+from muster.cluster.devices.choice import seated
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
@@ -82,7 +82,7 @@ def by_state(layout: Layout, uses: NDArray[np.int32], pod_class: PodClass) -> In
     if len(needs) == 1:
         return _one_need(layout, uses, needs[0])
     flat = uses.reshape(len(uses), -1)
-    found = [room(layout, row.tolist(), needs, _TRIED) for row in flat]
+    found = [seated(layout, row.tolist(), needs, _TRIED) for row in flat]
     return np.array(found, dtype=np.int64)
 
 

@@ -11,36 +11,112 @@ So what a lost member was must be known: the minima of the gang's roles say it, 
 order, else the member next to it.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.cluster.ids import NO_ROW
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec, ranks
 from muster.cluster.tables.gangview import GangView
+from muster.placement.ranks.unknownplaces import Layers, doubtful, ways
 from muster.placement.tree import Flags, Ints
+
+Rows = NDArray[np.int32]
 
 _LOST = -1
 """The role of a rank that no member has."""
 
 
-def slice_places(snapshot: Snapshot, spec: GangSpec, rows: NDArray[np.int32]) -> tuple[Ints, Flags]:
+def slice_places(snapshot: Snapshot, spec: GangSpec, rows: Rows) -> tuple[Ints, Flags]:
     """Return the place of each member (int64), and which members are in no slice (bool).
 
     ``rows``: int32 pod rows in the order of their ranks. The place of a member in no slice
-    means nothing. Members without a rank are counted in the order given.
+    means nothing. Where the numbers do not say it, this is the first of ``slice_ways``.
+    """
+    return next(slice_ways(snapshot, spec, rows)), in_no_slice(snapshot, spec, rows)
+
+
+def slice_ways(
+    snapshot: Snapshot, spec: GangSpec, rows: Rows, room: Ints | None = None
+) -> Iterator[Ints]:
+    """Yield the places that members may have: one way, several where their numbers are in doubt.
+
+    ``rows``: as in ``slice_places``. ``room``: int64 by node row, members that it could take.
     """
     numbers = ranks(spec, snapshot.pods.rank[rows])
-    is_loose = _loose(snapshot, spec, snapshot.pods.role[rows])
-    if (numbers < 0).any():
-        places = np.arange(len(rows), dtype=np.int64)
-        return places - np.cumsum(is_loose), is_loose
-    if not spec.slice_roles:
-        return numbers, is_loose
-    known = _roles(snapshot, spec, rows, int(numbers.max(initial=-1)) + 1)
-    before = np.concatenate(
-        [[0], np.cumsum(_loose(snapshot, spec, _filled(snapshot, spec, known)))]
+    is_loose = in_no_slice(snapshot, spec, rows)
+    if are_doubtful(snapshot, spec):
+        yield from _ways(snapshot, spec, rows, is_loose, room)
+    elif spec.slice_roles:
+        known = _roles(snapshot, spec, rows, int(numbers.max(initial=-1)) + 1)
+        before = np.concatenate(
+            [[0], np.cumsum(_loose(snapshot, spec, _filled(snapshot, spec, known)))]
+        )
+        yield numbers - before[numbers]
+    else:
+        yield numbers
+
+
+def in_no_slice(snapshot: Snapshot, spec: GangSpec, rows: Rows) -> Flags:
+    """Return which of some members are in no slice, because their role is in none."""
+    return _loose(snapshot, spec, snapshot.pods.role[rows])
+
+
+def are_doubtful(snapshot: Snapshot, spec: GangSpec) -> bool:
+    """Return whether the numbers of a gang's members, placed or waiting, do not say the places."""
+    view = snapshot.gang(spec.key)
+    if view is None:
+        return False
+    rows = np.concatenate([view.assumed, view.released, view.bound, view.waiting])
+    return doubtful(ranks(spec, snapshot.pods.rank[rows]))
+
+
+def sliced_in_all(spec: GangSpec, is_loose: Flags) -> int:
+    """Return how many members of a gang are in slices, those to come included.
+
+    ``is_loose``: bool[members], those that are here.
+    """
+    here = int(np.count_nonzero(is_loose))
+    told = sum(
+        r.min_count for r in spec.roles if spec.slice_roles and r.name not in spec.slice_roles
     )
-    return numbers - before[numbers], is_loose
+    in_all = max(spec.size or 0, spec.min_count) - max(here, told)
+    return max(in_all, len(is_loose) - here)
+
+
+def slice_layers(snapshot: Snapshot, spec: GangSpec) -> Layers:
+    """Return the layers of a gang's slices, of those levels that the cluster has."""
+    own = (*spec.wider_slices, (spec.slice_level or "", spec.slice_size or 1))
+    known = [(level, size) for level, size in own if level in snapshot.levels]
+    topology = snapshot.topology
+    return Layers(
+        tuple(size for _, size in known),
+        tuple(topology.domain(topology.levels.index(level)) for level, _ in known),
+    )
+
+
+def _ways(
+    snapshot: Snapshot, spec: GangSpec, rows: Rows, is_loose: Flags, room: Ints | None
+) -> Iterator[Ints]:
+    """Yield places by where members stand; of a gang of which none stands, by their turn."""
+    pods, layers = snapshot.pods, slice_layers(snapshot, spec)
+    nodes = pods.node[rows].astype(np.int64)
+    stands = (nodes != NO_ROW) & ~is_loose
+    stands[stands] = snapshot.nodes.alive[nodes[stands]]
+    if not stands.any() or not layers.sizes:
+        yield np.arange(len(rows), dtype=np.int64) - np.cumsum(is_loose)
+        return
+    waits = np.flatnonzero(~stands & ~is_loose)
+    own = [column[rows[waits]].tolist() for column in (pods.pod_class, pods.labels, pods.role)]
+    kinds = list(zip(*own, strict=True))
+    size = sliced_in_all(spec, is_loose)
+    order = np.concatenate([np.flatnonzero(stands), waits])
+    for found in ways(layers, nodes[stands], kinds, size, room):
+        places = np.zeros(len(rows), dtype=np.int64)
+        places[order] = found
+        yield places
 
 
 def _loose(snapshot: Snapshot, spec: GangSpec, roles: NDArray[np.integer]) -> Flags:

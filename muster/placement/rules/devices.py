@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from muster.cluster.devices.choice import choose, class_weight
+from muster.cluster.devices.choice import class_weight, seated
 from muster.cluster.devices.needs import MILLI, asks_of, fits_model
 from muster.cluster.devices.onenode import (
     WIDTH,
@@ -20,7 +20,6 @@ from muster.cluster.devices.onenode import (
     LayoutNeed,
     needs_known_devices,
     needs_of,
-    put,
 )
 from muster.cluster.devices.rooms import UNLIMITED, by_state
 from muster.cluster.ids import NO_ROW
@@ -80,14 +79,8 @@ def _room(snapshot: Snapshot, node: int, load: Load, pod_class: PodClass, most: 
 
 def _all_fit(layout: Layout, uses: Sequence[int], load: Load) -> bool:
     left = list(uses)
-    for needs, amount in _heaviest_first(layout, load):
-        for _ in range(amount):
-            placed = choose(layout, left, needs)
-            if placed is None:
-                return False
-            for share in placed:
-                put(left, share)
-    return True
+    ordered = _heaviest_first(layout, load)
+    return all(seated(layout, left, needs, amount) == amount for needs, amount in ordered)
 
 
 def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[LayoutNeed, ...], int]]:

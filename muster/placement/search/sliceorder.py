@@ -7,14 +7,14 @@
     slice        -        0       0       1       1        the driver is a slice of its own
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.exact.slicekinds import in_turn, loose
-from muster.placement.ranks.sliceplaces import slice_places
+from muster.placement.ranks.sliceplaces import are_doubtful, in_no_slice, slice_ways
 from muster.placement.request import GangRequest, Rows
 from muster.placement.tree import Flags, Ints
 
@@ -36,7 +36,7 @@ class SliceOrder:
 
     #: (level, size in members) of every layer of slices, widest first.
     slices: tuple[tuple[int, int], ...]
-    #: int32[members], pod rows in rank order.
+    #: int32[members], pod rows in rank order; those in doubt: who has a place comes first.
     rows: Rows
     #: int64[members], the place of each among the members that are in slices.
     places: Ints
@@ -46,10 +46,22 @@ class SliceOrder:
     @classmethod
     def of(cls, snapshot: Snapshot, request: GangRequest, placed: Rows) -> "SliceOrder":
         """Return the order of a gang: members to place, and those that have a place."""
-        rows = np.concatenate([placed, request.members])
-        rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")].astype(np.int32)
-        places, is_loose = slice_places(snapshot, request.spec, rows)
-        return cls(request.wish.slices, rows, places, is_loose)
+        return next(cls.ways(snapshot, request, placed))
+
+    @classmethod
+    def ways(
+        cls, snapshot: Snapshot, request: GangRequest, placed: Rows, room: Ints | None = None
+    ) -> Iterator["SliceOrder"]:
+        """Yield the orders that a gang may have: several where its numbers are in doubt.
+
+        ``room``: int64 by node row, members that it could take.
+        """
+        rows = np.concatenate([placed, request.members]).astype(np.int32)
+        if not are_doubtful(snapshot, request.spec):
+            rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")]
+        is_loose = in_no_slice(snapshot, request.spec, rows)
+        for places in slice_ways(snapshot, request.spec, rows, room):
+            yield cls(request.wish.slices, rows, places, is_loose)
 
     def numbers(self, rows: Rows) -> list[Ints]:
         """Return, per layer of slices, widest first, the slice of each of some members.

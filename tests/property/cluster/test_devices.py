@@ -18,7 +18,7 @@ from support.clusters.builders import NOW, gang_key, gang_spec, note, pod, state
 from support.clusters.devicekinds import DEVICES, PODS, gpu_node
 
 from loadtest.testbed.oracles.placement.plans import verify
-from muster.cluster.devices.choice import choose, room
+from muster.cluster.devices.choice import choose, seated
 from muster.cluster.devices.claims import unpack
 from muster.cluster.devices.onenode import WIDTH, Layout, needs_of, put
 from muster.cluster.devices.rooms import UNLIMITED, by_state
@@ -243,7 +243,7 @@ class Devices(RuleBasedStateMachine):
                 layout = snapshot.devices.slots(row)
                 needs = needs_of(layout, kind) if layout else ()
                 if needs:
-                    tried = room(layout, snapshot.devices.uses(row), needs, 64)
+                    tried = seated(layout, list(snapshot.devices.uses(row)), needs, 64)
                     assert rooms[row] == tried
 
 
@@ -269,7 +269,7 @@ def test_a_formula_and_trying_agree_on_any_use_of_a_node(data: st.DataObject) ->
     elif not needs:
         assert found == UNLIMITED
     else:
-        assert found == room(layout, uses, needs, 64)
+        assert found == seated(layout, list(uses), needs, 64)
 
 
 def _layout(specs: tuple[DeviceSpec, ...]) -> Layout:

@@ -8,11 +8,20 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import pytest
 from hypothesis import settings
-from support.clusters.seatings import built, elastic, faults, is_small, random_case
+from support.clusters.seatings import (
+    Case,
+    built,
+    counted_twice,
+    elastic,
+    faults,
+    is_small,
+    random_case,
+)
 
 from muster.placement.search import joint
 
@@ -30,11 +39,17 @@ def asked() -> tuple[int, int]:
     return int(first) if first else random.SystemRandom().randrange(1 << 40) if deep else 0, count
 
 
-def trial(seed: int, *, is_elastic: bool = False) -> tuple[str, list[str]]:
+#: How a case differs from one of a gang whose members are all needed and numbered.
+VARIANTS: Final[dict[str, Callable[[Case, int], Case]]] = {
+    "of all": lambda case, _: case,
+    "above the minimum": elastic,
+    "of numbers that come twice": counted_twice,
+}
+
+
+def trial(seed: int, variant: str = "of all") -> tuple[str, list[str]]:
     """Return the kind of the answer, and what is wrong with it."""
-    case = random_case(seed)
-    if is_elastic:
-        case = elastic(case, seed)
+    case = VARIANTS[variant](random_case(seed), seed)
     if not is_small(case):
         return "too large", []
     scene, key = built(case)
@@ -45,16 +60,16 @@ def trial(seed: int, *, is_elastic: bool = False) -> tuple[str, list[str]]:
     return type(found).__name__, faults(case, found, scene)
 
 
-@pytest.mark.parametrize("is_elastic", [False, True], ids=["of all", "above the minimum"])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_lost_members_go_where_no_seating_opens_fewer_domains_and_wait_only_where_none_is(
-    *, is_elastic: bool
+    variant: str,
 ) -> None:
     first, count = asked()
     sys.stdout.write(f"{count} repairs from seed {first}\n")
     answers: Counter[str] = Counter()
     wrong: list[str] = []
     for seed in range(first, first + count):
-        kind, found = trial(seed, is_elastic=is_elastic)
+        kind, found = trial(seed, variant)
         answers[kind] += 1
         wrong += [f"seed {seed}: {'; '.join(found)}"] if found else []
     sys.stdout.write(f"{dict(answers)}, {len(wrong)} faults\n")

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from muster.cluster.devices.choice import choose, room
+from muster.cluster.devices.choice import choose, seated
 from muster.cluster.devices.needs import DeviceShare, share_of
 from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, fits, needs_of, put
 from muster.cluster.devices.sharenames import named_shares, share_name
@@ -134,7 +134,7 @@ def fits_by_muster(layout: Layout, uses: list[int], containers: Sequence[Asking]
     needs = needs_of(layout, pod_class)
     assert needs is not None
     placed = choose(layout, uses, needs)
-    assert (room(layout, uses, needs, 1) == 1) is (placed is not None)
+    assert (seated(layout, list(uses), needs, 1) == 1) is (placed is not None)
     if placed is None:
         return False
     assert fits(layout, uses, placed, anew=True)

@@ -12,6 +12,7 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Restrictions
 from extender.planning.worklist import WorkList
+from extender.readapi.dumprequests import DumpRequests
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
@@ -48,7 +49,11 @@ class Bench:
         self.metrics = metrics = ExtenderMetrics(CollectorRegistry())
         pods = PendingPods()
         recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = DecisionReporter(self.state, pods, recorder, metrics, DueEvents())
+        directory = self.config.dump.directory
+        self.dumps = DumpRequests(directory, "test", "extender-0", lambda: self.now)
+        reporter = DecisionReporter(
+            self.state, pods, recorder, metrics, DueEvents(), self.dumps.fault
+        )
         self.holding = PlanHolder(self.engine)
         self.worklist = WorkList(self.engine)
         self.planner = Planner(

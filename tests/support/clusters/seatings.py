@@ -5,6 +5,7 @@ here knows how the planner works: the rules of a gang are checked seat by seat.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -13,7 +14,7 @@ from support.clusters.scene import BLOCK, HOST, RACK, pod_class, roles
 from support.clusters.standby import Standby
 
 from muster.cluster.ids import GangKey
-from muster.placement.decision import Decision, Plan, Wait
+from muster.placement.decision import Decision, Plan, Wait, WaitReason
 
 LEVELS = (BLOCK, RACK, HOST)
 _MOST_SEATINGS = 20_000
@@ -49,6 +50,17 @@ class Case:
     seats: Seats
     back: tuple[int, ...]
     cordoned: frozenset[int] = field(default_factory=frozenset)
+    #: Members of Jobs that count from 0 each; 0: the ranks are the members' numbers.
+    job: int = 0
+
+    def number(self, rank: int) -> int:
+        """Return the number that a member has of its own."""
+        return rank % self.job if self.job else rank
+
+    def is_in_doubt(self) -> bool:
+        """Return whether numbers come twice: then members may be in any slice in one domain."""
+        numbers = [self.number(rank) for rank in (*self.seats, *self.back)]
+        return len(set(numbers)) < len(numbers)
 
     def role(self, rank: int) -> str:
         return "l" if rank < self.leaders else "w"
@@ -67,6 +79,12 @@ def random_case(seed: int) -> Case:
         case = _drawn(rng)
         if case is not None:
             return case
+
+
+def counted_twice(case: Case, seed: int) -> Case:
+    """Return the case with its members in Jobs that count from 0 each."""
+    rng = random.Random(seed)
+    return replace(case, job=rng.randint(1, max(len(case.asks) // 2, 1)))
 
 
 def elastic(case: Case, seed: int) -> Case:
@@ -173,7 +191,7 @@ def _bound(case: Case, seats: Seats, rank: int) -> Iterator[tuple[str, int]]:
     for other in seats:
         if case.required is not None:
             yield case.required, other
-        for level, size in case.slices:
+        for level, size in () if case.is_in_doubt() else case.slices:
             mine = case.slice_of(rank, size)
             if mine is not None and mine == case.slice_of(other, size):
                 yield level, other
@@ -188,12 +206,31 @@ def seatings(case: Case) -> Iterator[Seats]:
 
     def seat(at: int, seats: Seats) -> Iterator[Seats]:
         if at == len(case.back):
-            yield seats
+            if not scattered(case, seats):
+                yield seats
             return
         for host in choices(case, seats, case.back[at]):
             yield from seat(at + 1, {**seats, case.back[at]: host})
 
     yield from seat(0, dict(case.seats))
+
+
+def scattered(case: Case, seats: Seats) -> bool:
+    """Return whether members that may be in any slice begin more slices than the gang has."""
+    if not case.is_in_doubt():
+        return False
+    first = case.leaders if case.roles else 0
+    return any(
+        _begun(case, level, size, first, seats)
+        > max(_begun(case, level, size, first, case.seats), -(-(len(case.asks) - first) // size))
+        for level, size in case.slices
+    )
+
+
+def _begun(case: Case, level: str, size: int, first: int, seats: Seats) -> int:
+    """Return how many slices the members from rank ``first`` on are in at least."""
+    there = Counter(case.hosts[h].domain(level, h) for rank, h in seats.items() if rank >= first)
+    return sum(-(-count // size) for count in there.values())
 
 
 def cost(case: Case, seats: Seats) -> Cost:
@@ -266,15 +303,17 @@ def built(case: Case) -> tuple[Standby, GangKey]:
     key = scene.gang("g", len(case.asks), members=0, **levels, **spec)  # type: ignore[arg-type]
     for rank in sorted([*case.seats, *case.back]):
         (uid,) = scene.members(key, [rank], pod_class(case.asks[rank]), role=case.role(rank))
+        pod = replace(scene._pods[uid], rank=case.number(rank))
         if rank in case.seats:
-            node = f"n{case.seats[rank]}"
-            scene._apply(replace(scene._pods[uid], node=node, gates=frozenset()))
+            pod = replace(pod, node=f"n{case.seats[rank]}", gates=frozenset())
+        scene._apply(pod)
     return scene, key
 
 
 def chosen(scene: Standby, case: Case, plan: Plan) -> Seats:
     """Return who stands where when a plan is bound."""
-    ranks = scene.snapshot.pods.rank[plan.pods].tolist()
+    names = [scene.snapshot.pods.names[row] for row in plan.pods.tolist()]
+    ranks = [int(name.rpartition("-")[2][1:]) for name in names]  # as in `ns/g-w3`
     hosts = [int(name[1:]) for name in scene.nodes_of(plan)]
     return {**case.seats, **dict(zip(ranks, hosts, strict=True))}
 
@@ -292,6 +331,8 @@ def broken(case: Case, seats: Seats) -> list[str]:
         for level, other in _bound(case, {r: h for r, h in seats.items() if r != rank}, rank):
             if rank in seats and not _together(case, level, seats[rank], seats[other]):
                 found.append(f"members {rank} and {other} are in two domains of {level}")
+    if scattered(case, seats):
+        found.append("more slices are begun than the gang has")
     return found
 
 
@@ -308,9 +349,12 @@ def faults(case: Case, found: Decision, scene: Standby) -> list[str]:
         return wrong
     if not isinstance(found, Wait):
         return [f"rejected: {found.message}"]
+    if found.reason in (WaitReason.UNSOUND_PLAN, WaitReason.PLANNER_FAILED):
+        return [f"{found.reason}: {found.explanation.cause or found.explanation.remedy}"]
     if found.explanation.error or "Error" in found.explanation.remedy:
         return [found.explanation.error or found.explanation.remedy]
     if best is not None:
         return [f"waits ({found.reason}), fits with new domains {best}"]
-    enough = some(case) if not case.roles else None  # roles have minima of their own
+    is_plain = not case.roles and not case.is_in_doubt()  # roles have minima of their own
+    enough = some(case) if is_plain else None
     return [] if enough is None else [f"waits ({found.reason}), members {enough} would be enough"]

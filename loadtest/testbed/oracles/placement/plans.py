@@ -140,8 +140,12 @@ def _levels(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         yield from _required(bench, snapshot, plan, required)
     if view.spec.slice_size and view.spec.slice_level:
         layers = (*view.spec.wider_slices, (view.spec.slice_level, view.spec.slice_size))
+        beside = bool(_already_placed(snapshot, plan)) and _are_in_doubt(snapshot, view, view.spec)
         for level, size in layers:
-            yield from _slices(bench, snapshot, plan, size, level, view.spec.slice_roles)
+            if beside:
+                yield from _scattered(bench, snapshot, plan, view.spec, size, level)
+            else:
+                yield from _slices(bench, snapshot, plan, size, level, view.spec.slice_roles)
 
 
 def _identity(
@@ -204,6 +208,40 @@ def _slices(
             yield f"slice {number} of {size} is placed in another {key} than its members that stay"
 
 
+def _are_in_doubt(snapshot: Snapshot, view: GangView, spec: GangSpec) -> bool:
+    """Return whether a member has no number, or one that another one has, too."""
+    rows = [
+        row for state in (view.assumed, view.released, view.bound, view.waiting) for row in state
+    ]
+    numbers = ranks(spec, snapshot.pods.rank[np.array(rows, dtype=np.int64)]).tolist()
+    return min(numbers) < 0 or len(set(numbers)) < len(numbers)
+
+
+def _scattered(
+    bench: Bench, snapshot: Snapshot, plan: Plan, spec: GangSpec, size: int, key: str
+) -> Iterator[str]:
+    """Yield whether more slices are begun than the gang has, if members may be in any slice."""
+    nodes = dict(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
+    rows = [*_already_placed(snapshot, plan), *nodes]
+    before: Counter[tuple[str | None, ...]] = Counter()
+    now: Counter[tuple[str | None, ...]] = Counter()
+    sliced = [r for r in rows if not spec.slice_roles or _role(snapshot, r) in spec.slice_roles]
+    for row in sliced:
+        node = nodes.get(row, int(snapshot.pods.node[row]))
+        if node >= 0 and snapshot.nodes.alive[node]:
+            path = _path(bench.nodes[node], snapshot.levels, key)
+            before[path] += row not in nodes
+            now[path] += 1
+            if row in nodes and path[-1] is None:
+                yield f"a member in slices of {size} is on a node without the label {key}"
+    begun, most = (sum(-(-count // size) for count in each.values()) for each in (now, before))
+    others = [role for role in spec.roles if spec.slice_roles and role.name not in spec.slice_roles]
+    outside = max(len(rows) - len(sliced), sum(role.min_count for role in others))
+    in_all = max(spec.size or 0, spec.min_count) - outside
+    if begun > max(most, -(-max(in_all, len(sliced)) // size)):
+        yield f"{begun} slices of {size} are begun in domains of {key}"
+
+
 def _numbered(
     snapshot: Snapshot, plan: Plan, size: int, roles: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
@@ -215,7 +253,7 @@ def _numbered(
         return
     numbers = ranks(view.spec, snapshot.pods.rank[np.array(rows, dtype=np.int64)])
     rank = dict(zip(rows, numbers.tolist(), strict=True))
-    by_index = any(number < 0 for number in rank.values())
+    by_index = _are_in_doubt(snapshot, view, view.spec)
     if by_index:
         rank = {row: index for index, row in enumerate(rows)}
     outside = {rank[row] for row in rows if roles and _role(snapshot, row) not in roles}

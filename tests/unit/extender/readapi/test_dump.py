@@ -8,6 +8,7 @@
 import asyncio
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,18 @@ from support.extenders.extenders import until
 from extender.config.settings import Dumps, ExtenderConfig
 from extender.readapi.dump import StateDumper
 from extender.readapi.dumpfile import DumpFile, prune
+from extender.readapi.dumprequests import PERIOD_S
 from extender.timeslice import Pace
 from muster.cluster.dump.container import frame
 from muster.cluster.effects import CapacityFreed
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
 from muster.decisions.record import AnswerKind, outcome
 from muster.decisions.replay import Recording, ReplayVerdict, rerun
+from muster.placement import gang as gang_placement
+from muster.placement.decision import Decision, Plan, WaitReason
+from muster.placement.question import Question
+from muster.placement.request import Rows
 
 NAME = "muster-test-extender-0-20261121T083709.000000Z.muster"
 
@@ -49,7 +57,7 @@ def bench(directory: Path | None, **dump: object) -> Bench:
 def dumper(of: Bench, *, leads: bool = True) -> StateDumper:
     pace = Pace(of._tick)
     return StateDumper(
-        of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, pace, Wall()
+        of.engine, of.planner, of.config, of.dumps, lambda: leads, lambda: True, pace, Wall()
     )
 
 
@@ -161,10 +169,82 @@ async def test_signals_that_come_while_a_dump_is_written_are_answered_by_it(
     for _ in range(5):
         one.request()
     await until(lambda: not one._writing)
-    assert (len(files(tmp_path)), one._asked.is_set()) == (1, False)
+    assert (len(files(tmp_path)), one._requests._asked.is_set()) == (1, False)
     one.request()
     await until(lambda: len(files(tmp_path, "*.muster")) == 2)
     running.cancel()
+
+
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a defect: a search that puts all members on the node of the first."""
+    search = gang_placement.plan
+
+    def plan(
+        snapshot: Snapshot, question: Question, members: Rows | None = None
+    ) -> Steps[Decision]:
+        found = yield from search(snapshot, question, members)
+        return replace(found, nodes=found.nodes * 0) if isinstance(found, Plan) else found
+
+    monkeypatch.setattr(gang_placement, "plan", plan)
+
+
+def refused(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what the log lines about refused plans say of a dump."""
+    return [one.dump for one in caplog.records if one.message == "plan refused"]  # type: ignore[attr-defined]
+
+
+async def test_a_plan_that_breaks_a_rule_waits_and_leaves_a_dump_that_shows_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = bench(tmp_path)
+    careless(monkeypatch)
+    pair = it.gang("pair", 2, at=1.0)
+    await it.planner.settle()  # no file keeps it waiting: nobody writes yet
+    view = it.view(pair)
+    assert (len(view.waiting), len(view.assumed), len(view.released)) == (2, 0, 0)
+    assert it.planner.why(view) == "UnsoundPlan"
+    (named,) = refused(caplog)
+    running = asyncio.create_task(dumper(it).run())
+    await until(lambda: len(files(tmp_path, "*.muster")) == 1)
+    running.cancel()
+    (file,) = files(tmp_path, "*.muster")
+    assert str(file) == named
+    recording = Recording(file.read_bytes())
+    assert reruns(recording) == [("pair", False, "wait"), ("pair", True, "wait")]
+    again = [
+        rerun(each, recording.state(each.entry.state).snapshot()).answer
+        for each in recording.entries
+    ]
+    assert {getattr(each, "reason", None) for each in again} == {WaitReason.UNSOUND_PLAN}
+
+
+async def test_plans_that_break_a_rule_leave_one_dump_in_ten_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = bench(tmp_path, keep_files=3)
+    careless(monkeypatch)
+    it.gang("pair", 2, at=1.0)
+    running = asyncio.create_task(dumper(it).run())
+
+    def named() -> list[str]:
+        return [one for one in refused(caplog) if one.startswith(str(tmp_path))]
+
+    for _ in range(45):  # it is tried again each minute
+        await it.planner.settle()
+        await until(lambda: sorted(map(str, files(tmp_path, "*.muster"))) == named()[-3:])
+        it.now += PERIOD_S / 10
+    running.cancel()
+    assert (len(named()), len(refused(caplog))) == (5, 45)
+
+
+async def test_without_a_directory_the_log_says_why_there_is_no_dump_of_a_refused_plan(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = bench(None)
+    careless(monkeypatch)
+    it.gang("pair", 2)
+    await it.planner.settle()
+    assert refused(caplog) == ["none: dump.directory is not set in the configuration"]
 
 
 async def test_only_the_newest_files_stay(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The number of members is computed without listing them, since a user may write any number."""
 
+import msgspec
 import pytest
 from support.pods.wirepods import pod
 
@@ -13,7 +14,9 @@ from extender.reservations.eligibility import (
 )
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
+from muster.kube.names import PLAN_GATE
 from muster.workloads import registry
+from muster.workloads.keys.ranks import COMPLETION_INDEX
 
 
 def gang(size: int | None, min_count: int, runs: tuple[tuple[int, int], ...] = ()) -> GangSpec:
@@ -59,3 +62,16 @@ def test_nothing_is_reserved_by_the_numbers_of_a_statefulset() -> None:
     labels = {"muster.dev/gang": "g", "muster.dev/gang-size": "4"}
     first = pod("g-1", labels=labels | {"apps.kubernetes.io/pod-index": "1"})
     assert "StatefulSet" in pod_problem(first, registry.place(first))
+
+
+@pytest.mark.parametrize(("number", "is_known"), [(None, False), (0, True), (-5, True)])
+def test_nothing_is_reserved_while_the_number_of_a_priority_class_is_not_known(
+    number: int | None, *, is_known: bool
+) -> None:
+    """A class that the webhook gives has a number once the API server has looked at it again."""
+    labels = {"muster.dev/gang": "g", "muster.dev/gang-size": "4", COMPLETION_INDEX: "1"}
+    job = ("batch/v1", "Job", "g")
+    first = pod("g-1", labels=labels, owner=job, gates=(PLAN_GATE,))
+    spec = msgspec.structs.replace(first.spec, priority_class_name="given", priority=number)
+    first = msgspec.structs.replace(first, spec=spec)
+    assert (pod_problem(first, registry.place(first)) == "") is is_known

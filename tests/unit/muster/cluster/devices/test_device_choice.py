@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cluster.devices.choice import choose, room
+from muster.cluster.devices.choice import choose, seated
 from muster.cluster.devices.needs import is_model
 from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, needs_of, put
 from muster.cluster.devices.rooms import by_state
@@ -71,7 +71,7 @@ class Node:
         return None if placed is None else [share_name(self.layout, self.names, s) for s in placed]
 
     def room(self, *asks: DeviceAsk) -> int:
-        return room(self.layout, self.uses, needs_of(self.layout, kind(*asks)) or (), 100)
+        return seated(self.layout, list(self.uses), needs_of(self.layout, kind(*asks)) or (), 100)
 
 
 def test_half_a_gpu_goes_beside_the_other_half_and_not_onto_an_empty_one() -> None:

@@ -125,6 +125,11 @@ def test_a_division_of_one_task_is_slices_of_that_task() -> None:
     assert (spec.slice_size, spec.slice_roles, spec.problems) == (4, ("worker",), ())
 
 
+def test_the_keys_of_the_labels_that_number_parts_change_nothing() -> None:
+    keys = PARTS.replace("subGroupSize", "matchLabelKeys: [volcano.sh/partition-id], subGroupSize")
+    assert group_spec(with_topology(POD_GROUP, keys)) == group_spec(with_topology(POD_GROUP, PARTS))
+
+
 @pytest.mark.parametrize(
     "second", [PIPELINE.replace("8", "6"), PIPELINE.replace("subGroupSize: 8,", "")]
 )
