@@ -33,6 +33,7 @@ from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
 from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject, Resource
+from muster.kube.translation.planannotation import unsealed
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
     ListSink,
@@ -161,6 +162,7 @@ class Sync:
     async def caught_up(self, namespace: str, plans: AbstractSet[str]) -> None:
         """Wait until the pods of a namespace that are stored with these plans are applied.
 
+        ``plans``: without their seals, which a binding of ours leaves out.
         The namespace is listed: where there are none, nothing is waited for. Raises ``KubeError``.
         """
         version, unseen = await self._stored(namespace, plans)
@@ -181,7 +183,7 @@ class Sync:
             found.update(
                 pod.metadata.uid
                 for pod in page.items
-                if pod.metadata.annotations.get(names.PLAN) in plans
+                if unsealed(pod.metadata.annotations.get(names.PLAN, "")) in plans
             )
         return version, found
 

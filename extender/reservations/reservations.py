@@ -48,15 +48,18 @@ from extender.reservations.eligibility import (
     pod_problem,
 )
 from extender.timeslice import Pace
-from muster.apiwire.reservation import Reserved, ReservedPlace, annotation, place
+from muster.apiwire.reservation import Reserved, ReservedPlace, annotation
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView, Rows
+from muster.cluster.tables.holds import Hold
 from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
+from muster.kube.translation.planannotation import plan_wire, unsealed
+from muster.kube.translation.planseal import ExpectedMember, PlanKeys, sealed_place
 from muster.kube.wire import Pod
 from muster.queueing.reservationterms import KEEP_S, ReservationTerms, Term
 from muster.workloads.registry import PodMembership
@@ -128,9 +131,11 @@ class ReservationParts:
     set_aside: Callable[[GangKey], str | None]
     #: returns whether a gang has an isolated network, which a release writes into its pods
     is_isolated: Callable[[GangView], bool]
-    #: waits until the pods of a namespace that are stored by now with one of these plans were
-    #: applied; raises ``KubeError``
+    #: waits until the pods of a namespace that are stored by now with one of these plans (without
+    #: seals) were applied; raises ``KubeError``
     caught_up: Callable[[str, AbstractSet[str]], Awaitable[None]]
+    #: what plans are sealed with
+    keys: PlanKeys
     #: for how long a gang may run in part, in seconds: ``partialAfterSeconds``
     partial_s: float = 60.0
 
@@ -218,9 +223,16 @@ class Reservations:
         for number, uid in list(found.open.items()):
             hold = self._engine.state.hold(uid)
             if hold is not None and number not in found.places:
-                found.places[number] = place(number, hold.note())
+                found.places[number] = self._place(found, number, hold)
                 self._engine.apply(PodReleased(uid))
             await self._pace.breathe()
+
+    def _place(self, found: _Reservation, number: int, hold: Hold) -> ReservedPlace:
+        """Return a member's place, which counts for a pod that is created while it is expected."""
+        until = found.term.end + GIVEN_S + STORE_S
+        member = ExpectedMember(found.term.namespace, found.key, number, until)
+        plan = sealed_place(plan_wire(hold.note()), member, self._parts.keys)
+        return ReservedPlace(number, plan)
 
     # -- rows without pods ---------------------------------------------------------------
 
@@ -338,12 +350,13 @@ class Reservations:
         self.tidy(now, unsure)
 
     def _due(self, now: float) -> dict[str, set[str]]:
-        """Return the plans of members that are late, by namespace."""
+        """Return the plans of members that are late, by namespace, without seals."""
         due: dict[str, set[str]] = {}
         for found in self._open.values():
             if found.term.until <= now:
                 late = (found.places[number] for number in found.open if number in found.places)
-                due.setdefault(found.term.namespace, set()).update(map(annotation, late))
+                texts = due.setdefault(found.term.namespace, set())
+                texts.update(unsealed(annotation(place)) for place in late)
         return due
 
     def tidy(self, now: float, unsure: AbstractSet[str] = frozenset()) -> None:

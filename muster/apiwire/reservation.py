@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from muster.cluster.events import PlanNote
-from muster.kube.translation.planannotation import PlanWire, plan_wire, text_of
+from muster.kube.translation.planannotation import PlanWire, text_of
 from muster.kube.writing.podbodies import node_affinity
 
 PATH: Final = "/v1/reservations"
@@ -36,11 +35,6 @@ class Reserved(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 _DECODER: Final = msgspec.json.Decoder(Reserved)
 _ENCODER: Final = msgspec.json.Encoder()
-
-
-def place(number: int, note: PlanNote) -> ReservedPlace:
-    """Return the place of a planned member."""
-    return ReservedPlace(number, plan_wire(note))
 
 
 def encode(reserved: Reserved) -> bytes:

@@ -20,12 +20,12 @@ from prometheus_client import CollectorRegistry
 from support.injections.injecting import facts
 
 from loadtest.testbed.client.pods import INDEX, Gang, members, owner_reference
-from muster.apiwire import reservation
-from muster.apiwire.reservation import Reserved
+from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.cluster.events import PlanNote
 from muster.cluster.specs.podconstraints import HostPort
 from muster.injection.subject import Facts
 from muster.kube import names, wire
+from muster.kube.translation.planannotation import plan_wire
 from muster.kube.translation.selectors import host_ports
 from muster.observability.health import Health
 from muster.workloads.managedpods import ManagedPolicy
@@ -44,7 +44,8 @@ FORGED = {names.PLAN: '{"id":"p","node":"n9"}'}
 
 def all_places(_pod: JSON) -> Reserved:
     notes = [PlanNote(plan_id="p1", node=f"n{number}", rank=number) for number in range(3)]
-    places = tuple(reservation.place(number, note) for number, note in enumerate(notes))
+    plans = map(plan_wire, notes)
+    places = tuple(ReservedPlace(number, plan) for number, plan in enumerate(plans))
     return Reserved(places, seconds=10)
 
 
