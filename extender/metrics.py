@@ -137,7 +137,7 @@ class ExtenderMetrics:
         self.unfounded_plans = counter(
             "muster_unfounded_plans_total",
             "Plans on pods without a node that Muster did not write for these pods.",
-            "why",
+            "reason",
         )
         self.conflicts = counter(
             "muster_group_conflicts_total", "Pods that name groups of several dialects."

@@ -13,7 +13,7 @@ list of pods is applied no call is answered and no gang is planned.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
@@ -77,6 +77,8 @@ Item = tuple[WatchedKind[Any], Change[Any] | PodPage]
 class SyncParts:
     """The parts that the writer calls."""
 
+    #: called before anything is listed
+    prepare: Callable[[], Awaitable[None]]
     feed: Feed
     statuses: GroupStatusWriter
     #: applies lists of pods by the page, as far as it can
@@ -146,6 +148,7 @@ class Sync:
 
     async def run(self) -> None:
         """Watch and apply forever."""
+        await self._parts.prepare()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write(), name="writer")
             for source in self._first:

@@ -17,7 +17,7 @@ from muster.kube.writing.podwrites import PodRef
 
 log = logging.getLogger(__name__)
 
-PERIOD_S: Final = 1.0
+RETRY_S: Final = 1.0
 MOST: Final = 1_000  # that are noted; the others keep their plans, which count for nothing
 
 
@@ -27,6 +27,7 @@ class ForgedPlans:
 
     client: KubeClient
     _pods: dict[PodUid, PodRef] = field(default_factory=dict)
+    _some: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -35,6 +36,7 @@ class ForgedPlans:
         """Note a pod."""
         if len(self._pods) < MOST:
             self._pods[uid] = pod
+            self._some.set()
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod that is bound or gone; unknown ones are no error."""
@@ -43,8 +45,12 @@ class ForgedPlans:
     async def run(self) -> None:
         """Take plans off, forever."""
         while True:
+            await self._some.wait()
             await self.look()
-            await asyncio.sleep(PERIOD_S)
+            if self._pods:
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._some.clear()
 
     async def look(self) -> None:
         """Take the plans off all pods that are noted; where that fails, try it later."""

@@ -154,7 +154,8 @@ class Extender:
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
-        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected)
+        keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
+        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected, keys)
         return lost, records, expected
 
     def _build_chain(
@@ -210,7 +211,7 @@ class Extender:
         asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
         return JobGroups(
             at_once={
-                "sync": self._follow,
+                "sync": self.sync.run,
                 "planner": Plans(gates, self.planner, self.collector).run,  # waits by itself
                 "releaser": self.releaser.run,
                 "reservations": self.reservations.run,
@@ -280,11 +281,6 @@ class Extender:
         self.deposed = reason
         if self.on_deposed is not None:
             self.on_deposed()
-
-    async def _follow(self) -> None:
-        """Follow the cluster, with the key of plans from the beginning."""
-        await (self.plan_keys.begin() if self.candidacy is None else self.plan_keys.read())
-        await self.sync.run()
 
     async def _drain(self) -> None:
         """Finish the queued releases; a deposed replica must not write."""

@@ -2,7 +2,7 @@
 
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
@@ -209,10 +209,12 @@ def sync_of(
     statuses: GroupStatusWriter,
     networks: NetworkRecords,
     expected: ExpectedRows,
+    prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
-    """Build the watches and the writer."""
+    """Build the watches and the writer. ``prepare``: called before anything is listed."""
     base = it.base
     parts = SyncParts(
+        prepare=prepare,
         feed=feed,
         statuses=statuses,
         listed=reader_of(it.config.first_list, it.engine, feed),
