@@ -61,7 +61,7 @@ from muster.kube.errors import KubeError
 from muster.kube.translation.planannotation import plan_wire, unsealed
 from muster.kube.translation.planseal import ExpectedMember, PlanKeys, sealed_place
 from muster.kube.wire import Pod
-from muster.queueing.reservationterms import KEEP_S, ReservationTerms, Term
+from muster.queueing.reservationterms import KEEP_S, Payers, ReservationTerms, Term, payers
 from muster.workloads.registry import PodMembership
 from muster.workloads.registry import place as placed_by
 
@@ -170,14 +170,17 @@ class Reservations:
         """Return the number of expected pods."""
         return len(self._rows)
 
-    async def reserve(self, pod: Pod) -> Reserved:
-        """Return a place for each member of the gang of ``pod``, which will be its first pod."""
-        found = await self._reservation_of(pod)
+    async def reserve(self, pod: Pod, user: str = "") -> Reserved:
+        """Return a place for each member of the gang of ``pod``, which will be its first pod.
+
+        ``user``: who asks the API server to create the pod, "" where not known.
+        """
+        found = await self._reservation_of(pod, payers(pod.metadata.namespace, user))
         reserved = Reserved(why=found) if isinstance(found, str) else await self._answer(found)
         self._metrics.reservations.labels("refused" if reserved.why else "granted").inc()
         return reserved
 
-    async def _reservation_of(self, pod: Pod) -> _Reservation | str:
+    async def _reservation_of(self, pod: Pod, whose: Payers) -> _Reservation | str:
         """Return the reservation of a pod's gang, a new one if there is none, or why not."""
         pod = self._created_now(pod)
         placed = placed_by(pod)
@@ -188,7 +191,7 @@ class Reservations:
             return problem
         found = self._open.get(placed.member.key)
         if found is None:
-            return await self._begin(pod, placed)
+            return await self._begin(pod, placed, whose)
         if self._feed.class_of(pod) == found.pod_class:
             return found
         self._give_up(found)
@@ -236,14 +239,14 @@ class Reservations:
 
     # -- rows without pods ---------------------------------------------------------------
 
-    async def _begin(self, pod: Pod, placed: PodMembership) -> _Reservation | str:
+    async def _begin(self, pod: Pod, placed: PodMembership, whose: Payers) -> _Reservation | str:
         """Enter all members of a gang to be planned, or return why not."""
         key = placed.member.key
         if self._late.get(key, 0.0) > self._engine.clock():
             return "the gang was expected before, and did not come as it was expected"
         if _has_members(self._engine.state.gang(key)):
             return "members of the gang are there"
-        why = self._terms.problem(pod.metadata.namespace, 1, self._engine.clock())
+        why = self._terms.problem(whose, 1, self._engine.clock())
         if why:
             return why
         nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -254,17 +257,17 @@ class Reservations:
         view = self._engine.state.gang(key)
         if view is not None and view.spec is not None:
             self._arrivals.expect(key, member_count(view.spec), self._engine.clock())
-        problem = self._problem(view, key, event, pod.metadata.namespace)
+        problem = self._problem(view, key, event, whose)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
             self._feed.drop_expected(first, key)
             return problem
         members = numbers(view.spec)
-        term = self._terms.begin(pod.metadata.namespace, len(members), self._engine.clock())
+        term = self._terms.begin(whose, len(members), self._engine.clock())
         return await self._enter(key, term, {each: _row(nonce, each) for each in members}, event)
 
     def _problem(
-        self, view: GangView | None, key: GangKey, event: PodUpserted, namespace: str
+        self, view: GangView | None, key: GangKey, event: PodUpserted, whose: Payers
     ) -> str:
         if view is None or event.gang != key:
             return "the gang is a part of another one"
@@ -278,7 +281,7 @@ class Reservations:
             gang_problem(view.spec, event.rank)
             or numbering_problem(view.spec, self._feed.jobs_of(view.key))
             or self._arrivals.slowness(view.spec, self._parts.partial_s)
-            or self._terms.problem(namespace, member_count(view.spec), self._engine.clock())
+            or self._terms.problem(whose, member_count(view.spec), self._engine.clock())
         )
 
     async def _enter(

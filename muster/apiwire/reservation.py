@@ -13,6 +13,7 @@ from muster.kube.translation.planannotation import PlanWire, text_of
 from muster.kube.writing.podbodies import node_affinity
 
 PATH: Final = "/v1/reservations"
+USER: Final = "user"  # parameter of the query: who asks the API server to create the pod
 
 
 class ReservedPlace(msgspec.Struct, frozen=True, gc=False):

@@ -55,14 +55,16 @@ class Extender:
 
     answer: Callable[[JSON], Reserved] = all_places
     asked: list[JSON] = field(default_factory=list)
+    users: list[str] = field(default_factory=list)
     now: float = 0.0
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.held.set()
 
-    async def ask(self, pod: bytes) -> Reserved:
+    async def ask(self, pod: bytes, user: str) -> Reserved:
         self.asked.append(json.loads(pod))
+        self.users.append(user)
         await self.held.wait()
         return self.answer(self.asked[-1])
 
@@ -170,6 +172,11 @@ async def test_each_pod_is_made_with_the_place_of_its_number_and_one_of_them_ask
     assert is_gated(asked)
     assert asked["metadata"]["labels"][INDEX] == "0"
     assert asked["metadata"]["namespace"] == "default"
+
+
+async def test_the_extender_learns_who_creates_the_pods(make: Make, extender: Extender) -> None:
+    await make(pods()[0], userInfo={"username": "anna"})
+    assert extender.users == ["anna"]
 
 
 @pytest.mark.parametrize("shows", ["", "guessed"])
