@@ -59,6 +59,7 @@ async def test_a_pod_that_cannot_be_read_is_gated_or_refused_and_takes_its_room_
 ) -> None:
     pending = pods.pod("pending", gpus=8, annotations=UNREADABLE)
     assert await is_held_up(fleet, pending)
+    await fleet.api.delete(f"{PODS}/pending")
     bound = pods.pod("bound", gpus=8, annotations=UNREADABLE)
     bound["spec"]["nodeName"] = "r0-h00"
     await fleet.api.create(PODS, bound)
@@ -155,7 +156,7 @@ async def test_a_groups_name_with_escapes_is_refused_and_shown_escaped_where_it_
     await until(is_known)
     text = await shown(fleet)
     assert b"\x1b" not in text
-    assert rb"\x1b[2Jtrain" in text
+    assert rb"\u001b[2Jtrain" in text
 
 
 async def shown(fleet: Cluster) -> bytes:
