@@ -17,7 +17,7 @@ from muster.kube.writing.podwrites import PodRef
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 1.0
+RETRY_S: Final = 2.0
 MOST: Final = 1_000  # that are noted; the others keep their plans, which count for nothing
 
 
@@ -53,7 +53,10 @@ class ForgedPlans:
                 self._some.clear()
 
     async def look(self) -> None:
-        """Take the plans off all pods that are noted; where that fails, try it later."""
+        """Take the plans off all pods that are noted, until that fails for one: it is tried later.
+
+        Changes of plans are refused while no webhook answers, of all pods alike.
+        """
         for uid, pod in list(self._pods.items()):
             try:
                 await self._take_off(pod)
@@ -61,7 +64,9 @@ class ForgedPlans:
                 pass
             except KubeError as error:
                 log.warning("plan stays", extra={"pod": str(pod), "error": str(error)})
-                continue
+                if self._pods.pop(uid, None) is not None:
+                    self._pods[uid] = pod  # after the others
+                return
             self._pods.pop(uid, None)
 
     async def _take_off(self, pod: PodRef) -> None:

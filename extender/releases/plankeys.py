@@ -24,7 +24,7 @@ import msgspec
 from extender.engine import Clock
 from muster.kube import wire
 from muster.kube.client import KubeClient
-from muster.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
+from muster.kube.errors import AlreadyExists, APIError, Forbidden, KubeError, NotFound
 from muster.kube.resources import Resource
 from muster.kube.translation.planseal import KEY_BYTES, PlanKeys
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 NAME: Final = "muster-extender-plans"
 KEY: Final = "key"  # fields of the Secret
 PREVIOUS: Final = "previous"
-ATTEMPTS: Final = 15  # of an API server that answers neither yes nor no
+ATTEMPTS: Final = 15  # at an API server that answers neither yes nor no
 RETRY_S: Final = 1.0
 
 
@@ -70,8 +70,13 @@ class PlanKeyStore:
             await self._tried(self._take, "read")
 
     async def begin(self) -> None:
-        """Read the Secret or make it. Afterwards there is a key in any case."""
+        """Read the Secret or make it. Afterwards there is a key in any case.
+
+        A key that was read before stays, if the Secret cannot be read again.
+        """
         if self._home.namespace and await self._tried(self._take_or_make, "read or made"):
+            return
+        if self._keys.own:
             return
         self._keys.own, self._keys.others = self._home.random(KEY_BYTES), ()
         self._keys.since = self._clock()
@@ -110,9 +115,12 @@ class PlanKeyStore:
             return await self._take()
 
     async def _tried(self, step: Callable[[], Awaitable[bool]], what: str) -> bool:
-        """Try a step some times; return whether it succeeded."""
-        problem = ""
-        for _ in range(ATTEMPTS):
+        """Try a step some times; return whether it succeeded.
+
+        Nothing else can be done either while there is no answer, so that counts as no attempt.
+        """
+        problem, left = "", ATTEMPTS
+        while left:
             try:
                 return await step()
             except (NotFound, Forbidden, _Unusable) as error:
@@ -120,6 +128,7 @@ class PlanKeyStore:
                 break
             except KubeError as error:
                 problem = str(error)
+                left -= isinstance(error, APIError)
                 await asyncio.sleep(RETRY_S)
         log.warning("no key of plans", extra={"cannot be": what, "problem": problem})
         return False

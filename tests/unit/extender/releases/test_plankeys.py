@@ -89,6 +89,15 @@ async def test_without_a_usable_secret_the_key_is_this_processs_own(server: Secr
     assert (keys.own, keys.since) == (b"r" * KEY_BYTES, 5_000.0)
 
 
+async def test_a_key_that_was_read_before_stays_if_it_cannot_be_read_again() -> None:
+    server = Secrets({KEY: b"k" * 32})
+    leader, keys = store(server)
+    await leader.read()
+    server.refuses = 403
+    await leader.begin()
+    assert keys.own == b"k" * 32
+
+
 async def test_without_a_namespace_nobody_is_asked() -> None:
     server = Secrets()
     leader, keys = store(server, KeyHome("", lambda count: b"m" * count))
