@@ -134,6 +134,11 @@ class ExtenderMetrics:
             ("lacks",),
             registry=registry,
         )
+        self.unfounded_plans = counter(
+            "muster_unfounded_plans_total",
+            "Plans on pods without a node that Muster did not write for these pods.",
+            "reason",
+        )
         self.conflicts = counter(
             "muster_group_conflicts_total", "Pods that name groups of several dialects."
         )

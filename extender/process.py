@@ -30,6 +30,7 @@ from extender.errors import Deposed
 from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
+from extender.releases.plankeys import KeyHome
 from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
@@ -66,7 +67,12 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
             )
         )
         extender = Extender(
-            config, client, candidacy=candidacy, on_deposed=stop.set, collector=Collector()
+            config,
+            client,
+            candidacy=candidacy,
+            on_deposed=stop.set,
+            collector=Collector(),
+            key_home=KeyHome("" if pod is None else pod.namespace),
         )
         loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:

@@ -80,6 +80,8 @@ class Verbs:
     is_managed: IsManaged
     #: returns whether the labels of a namespace are known
     has_seen: Callable[[str], bool]
+    #: returns whether the plan counts of a pod that the watch has not shown yet
+    plan_counts: Callable[[Pod], bool]
     #: returns whether the cluster has been listed, so that answers are meaningful
     ready: Callable[[], bool]
 
@@ -118,7 +120,9 @@ class Verbs:
         if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
             return None
         note = plan_note(pod.metadata.annotations.get(PLAN, ""))
-        return None if note is None else Hold.of_note(note, None)
+        if note is None or not self.plan_counts(pod):
+            return None
+        return Hold.of_note(note, None)
 
     def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
         """Return whether a pod without a hold is managed, even if no watch has shown it yet."""

@@ -5,6 +5,7 @@
 ``objects``             the ``Feed``: from one object to the events of the model
 ``nodes``               the same for nodes, one by one or a list at a time
 ``podwatchers``         the parts beside the model that get the pods from the feed
+``planchecks``          which plans count of pods without a node
 ``memberships``         the gang, role and rank of pods that were read before
 ``statedspecs``         the specs of gangs that are written on their pods
 ``foreignmembers``      pending members of our gangs that belong to another scheduler

@@ -24,7 +24,7 @@ from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, P
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.holds import HoldState
-from muster.kube import wire, wirestorage
+from muster.kube import names, wire, wirestorage
 from muster.kube.translation import translate
 from muster.kube.translation.volumes import VolumeIndex
 from muster.workloads.dialect import Member, Specs
@@ -245,6 +245,10 @@ class Feed:
         uid = translate.pod_uid(pod.metadata.uid)
         if self.rejudging.seen:
             self.rejudging.saw(pod.metadata.namespace, uid)
+        if names.PLAN in pod.metadata.annotations and not pod.spec.node_name:
+            pod = self._watchers.plans.read(uid, pod)
+        elif uid in self._watchers.plans.verdicts:
+            self._watchers.plans.drop(uid)
         new = self._engine.state.pod_row(uid) is None
         ours = is_ours(pod)
         placed = None if ours else place(pod, self._groups.is_owned)
@@ -480,6 +484,7 @@ class Feed:
         self._foreign.drop(uid)
         self._watchers.networks.drop(uid)
         self._watchers.slipped.drop(uid)
+        self._watchers.plans.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

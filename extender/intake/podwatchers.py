@@ -3,14 +3,16 @@
 ::
 
     a new member ─► listeners (``Feed.listen``) ─► slipped.see ─► devices.arrived
+    any version ─► plans.read, if it has a plan and no node, else plans.drop
     any managed version ─► lost, if it has failed ─► networks.see ─► slipped.drop, if it has ended
-    gone ─► lost, if it was bound ─► networks.drop ─► slipped.drop
+    gone ─► lost, if it was bound ─► networks.drop ─► slipped.drop ─► plans.drop
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from extender.intake.planchecks import PlanChecks
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import wire
 
@@ -60,3 +62,5 @@ class PodWatchers:
     networks: NetworkUsers
     #: called with the name of a node that was added, deleted or changed
     node_changed: Callable[[str], None]
+    #: which plans count of pods without a node
+    plans: PlanChecks

@@ -13,7 +13,7 @@ list of pods is applied no call is answered and no gang is planned.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
@@ -33,6 +33,7 @@ from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
 from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject, Resource
+from muster.kube.translation.planannotation import unsealed
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
     ListSink,
@@ -76,6 +77,8 @@ Item = tuple[WatchedKind[Any], Change[Any] | PodPage]
 class SyncParts:
     """The parts that the writer calls."""
 
+    #: called before anything is listed
+    prepare: Callable[[], Awaitable[None]]
     feed: Feed
     statuses: GroupStatusWriter
     #: applies lists of pods by the page, as far as it can
@@ -145,6 +148,7 @@ class Sync:
 
     async def run(self) -> None:
         """Watch and apply forever."""
+        await self._parts.prepare()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write(), name="writer")
             for source in self._first:
@@ -161,6 +165,7 @@ class Sync:
     async def caught_up(self, namespace: str, plans: AbstractSet[str]) -> None:
         """Wait until the pods of a namespace that are stored with these plans are applied.
 
+        ``plans``: without their seals, which a binding of ours leaves out.
         The namespace is listed: where there are none, nothing is waited for. Raises ``KubeError``.
         """
         version, unseen = await self._stored(namespace, plans)
@@ -181,7 +186,7 @@ class Sync:
             found.update(
                 pod.metadata.uid
                 for pod in page.items
-                if pod.metadata.annotations.get(names.PLAN) in plans
+                if unsealed(pod.metadata.annotations.get(names.PLAN, "")) in plans
             )
         return version, found
 

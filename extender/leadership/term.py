@@ -27,7 +27,7 @@ miss one. The supervisor starts a new process, which lists the cluster and becom
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,6 +60,8 @@ class Leadership:
     end: Callable[[str], None]
     #: records an Event on this replica's pod
     report: Callable[[PodRef, str], None]
+    #: what a replica does that may write and has not begun to plan
+    prepare: Callable[[], Awaitable[None]]
     elector: Elector = field(init=False)
     #: this replica's pod, None before it was read
     own: OwnPod | None = None
@@ -125,6 +127,7 @@ class Leadership:
         if not await self._caught_up(own):
             return
         self.candidacy.fence.permit()
+        await self.prepare()
         log.info("leading", extra={"identity": self.candidacy.identity})
         self.begun.set()
         self.report(own.ref, f"{self.candidacy.identity} became leader")

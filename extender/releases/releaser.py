@@ -19,7 +19,7 @@ and the rest is placed near the released members.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from extender.config.settings import ExtenderConfig
@@ -34,6 +34,7 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
+from muster.kube.translation.planseal import PlanKeys
 from muster.kube.wire import Pod
 from muster.kube.writing.podbodies import ReleaseExtra
 from muster.kube.writing.podwrites import (
@@ -73,6 +74,8 @@ class ReleaseParts:
     #: returns what a release writes beside the plan; raises ``ValueError`` if the pod cannot be
     #: released
     addition: Extras
+    #: what plans are sealed with
+    keys: PlanKeys
 
 
 class Releaser:
@@ -156,7 +159,7 @@ class Releaser:
     async def _send(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
         note, pin = hold.note(), pod.pin(self._config.pin)
         try:
-            extra = self._parts.addition(uid, pod, hold)
+            extra = replace(self._parts.addition(uid, pod, hold), key=self._parts.keys.own)
             return await release_pod(
                 self._client, pod.ref, note, pin=pin, seen=pod.seen, extra=extra
             )

@@ -18,6 +18,7 @@ from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
+from muster.kube.names import PLAN
 from muster.kube.wire import OwnerReference, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
@@ -250,6 +251,16 @@ class DecisionReporter:
             self._recorder.record(
                 about, "SlippedPastWebhook", text, action="Watching", warning=True
             )
+
+    def unfounded_plan(self, pod: Pod, why: str) -> None:
+        """Report that a pod carries a plan that Muster did not write for it."""
+        self._metrics.unfounded_plans.labels(why).inc()
+        log.warning("plan does not count", extra={"pod": str(_ref(pod)), "why": why})
+        text = (
+            f"metadata.annotations[{PLAN}]: the plan is {why}: only Muster writes plans, each for "
+            "one pod; it holds no room and is taken off, and the pod waits for a plan of its own"
+        )
+        self._warn(_ref(pod), "PlanDoesNotCount", text, action="Watching")
 
     def conflict(self, pod: Pod, gang: GangKey, text: str) -> None:
         """Report that pods name several groups; the documented precedence has decided.

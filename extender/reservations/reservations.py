@@ -48,17 +48,20 @@ from extender.reservations.eligibility import (
     pod_problem,
 )
 from extender.timeslice import Pace
-from muster.apiwire.reservation import Reserved, ReservedPlace, annotation, place
+from muster.apiwire.reservation import Reserved, ReservedPlace, annotation
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView, Rows
+from muster.cluster.tables.holds import Hold
 from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
+from muster.kube.translation.planannotation import plan_wire, unsealed
+from muster.kube.translation.planseal import ExpectedMember, PlanKeys, sealed_place
 from muster.kube.wire import Pod
-from muster.queueing.reservationterms import KEEP_S, ReservationTerms, Term
+from muster.queueing.reservationterms import KEEP_S, Payers, ReservationTerms, Term, payers
 from muster.workloads.registry import PodMembership
 from muster.workloads.registry import place as placed_by
 
@@ -128,9 +131,11 @@ class ReservationParts:
     set_aside: Callable[[GangKey], str | None]
     #: returns whether a gang has an isolated network, which a release writes into its pods
     is_isolated: Callable[[GangView], bool]
-    #: waits until the pods of a namespace that are stored by now with one of these plans were
-    #: applied; raises ``KubeError``
+    #: waits until the pods of a namespace that are stored by now with one of these plans (without
+    #: seals) were applied; raises ``KubeError``
     caught_up: Callable[[str, AbstractSet[str]], Awaitable[None]]
+    #: what plans are sealed with
+    keys: PlanKeys
     #: for how long a gang may run in part, in seconds: ``partialAfterSeconds``
     partial_s: float = 60.0
 
@@ -165,14 +170,17 @@ class Reservations:
         """Return the number of expected pods."""
         return len(self._rows)
 
-    async def reserve(self, pod: Pod) -> Reserved:
-        """Return a place for each member of the gang of ``pod``, which will be its first pod."""
-        found = await self._reservation_of(pod)
+    async def reserve(self, pod: Pod, user: str = "") -> Reserved:
+        """Return a place for each member of the gang of ``pod``, which will be its first pod.
+
+        ``user``: who asks the API server to create the pod, "" where not known.
+        """
+        found = await self._reservation_of(pod, payers(pod.metadata.namespace, user))
         reserved = Reserved(why=found) if isinstance(found, str) else await self._answer(found)
         self._metrics.reservations.labels("refused" if reserved.why else "granted").inc()
         return reserved
 
-    async def _reservation_of(self, pod: Pod) -> _Reservation | str:
+    async def _reservation_of(self, pod: Pod, whose: Payers) -> _Reservation | str:
         """Return the reservation of a pod's gang, a new one if there is none, or why not."""
         pod = self._created_now(pod)
         placed = placed_by(pod)
@@ -183,7 +191,7 @@ class Reservations:
             return problem
         found = self._open.get(placed.member.key)
         if found is None:
-            return await self._begin(pod, placed)
+            return await self._begin(pod, placed, whose)
         if self._feed.class_of(pod) == found.pod_class:
             return found
         self._give_up(found)
@@ -218,20 +226,27 @@ class Reservations:
         for number, uid in list(found.open.items()):
             hold = self._engine.state.hold(uid)
             if hold is not None and number not in found.places:
-                found.places[number] = place(number, hold.note())
+                found.places[number] = self._place(found, number, hold)
                 self._engine.apply(PodReleased(uid))
             await self._pace.breathe()
 
+    def _place(self, found: _Reservation, number: int, hold: Hold) -> ReservedPlace:
+        """Return a member's place, which counts for a pod that is created while it is expected."""
+        until = found.term.end + GIVEN_S + STORE_S
+        member = ExpectedMember(found.term.namespace, found.key, number, until)
+        plan = sealed_place(plan_wire(hold.note()), member, self._parts.keys)
+        return ReservedPlace(number, plan)
+
     # -- rows without pods ---------------------------------------------------------------
 
-    async def _begin(self, pod: Pod, placed: PodMembership) -> _Reservation | str:
+    async def _begin(self, pod: Pod, placed: PodMembership, whose: Payers) -> _Reservation | str:
         """Enter all members of a gang to be planned, or return why not."""
         key = placed.member.key
         if self._late.get(key, 0.0) > self._engine.clock():
             return "the gang was expected before, and did not come as it was expected"
         if _has_members(self._engine.state.gang(key)):
             return "members of the gang are there"
-        why = self._terms.problem(pod.metadata.namespace, 1, self._engine.clock())
+        why = self._terms.problem(whose, 1, self._engine.clock())
         if why:
             return why
         nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -242,17 +257,17 @@ class Reservations:
         view = self._engine.state.gang(key)
         if view is not None and view.spec is not None:
             self._arrivals.expect(key, member_count(view.spec), self._engine.clock())
-        problem = self._problem(view, key, event, pod.metadata.namespace)
+        problem = self._problem(view, key, event, whose)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
             self._feed.drop_expected(first, key)
             return problem
         members = numbers(view.spec)
-        term = self._terms.begin(pod.metadata.namespace, len(members), self._engine.clock())
+        term = self._terms.begin(whose, len(members), self._engine.clock())
         return await self._enter(key, term, {each: _row(nonce, each) for each in members}, event)
 
     def _problem(
-        self, view: GangView | None, key: GangKey, event: PodUpserted, namespace: str
+        self, view: GangView | None, key: GangKey, event: PodUpserted, whose: Payers
     ) -> str:
         if view is None or event.gang != key:
             return "the gang is a part of another one"
@@ -266,7 +281,7 @@ class Reservations:
             gang_problem(view.spec, event.rank)
             or numbering_problem(view.spec, self._feed.jobs_of(view.key))
             or self._arrivals.slowness(view.spec, self._parts.partial_s)
-            or self._terms.problem(namespace, member_count(view.spec), self._engine.clock())
+            or self._terms.problem(whose, member_count(view.spec), self._engine.clock())
         )
 
     async def _enter(
@@ -338,12 +353,13 @@ class Reservations:
         self.tidy(now, unsure)
 
     def _due(self, now: float) -> dict[str, set[str]]:
-        """Return the plans of members that are late, by namespace."""
+        """Return the plans of members that are late, by namespace, without seals."""
         due: dict[str, set[str]] = {}
         for found in self._open.values():
             if found.term.until <= now:
                 late = (found.places[number] for number in found.open if number in found.places)
-                due.setdefault(found.term.namespace, set()).update(map(annotation, late))
+                texts = due.setdefault(found.term.namespace, set())
+                texts.update(unsealed(annotation(place)) for place in late)
         return due
 
     def tidy(self, now: float, unsure: AbstractSet[str] = frozenset()) -> None:

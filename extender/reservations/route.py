@@ -10,7 +10,7 @@ from extender.calls.body import Body
 from extender.calls.verbs import POD
 from extender.errors import TooLarge
 from extender.reservations.reservations import Reservations
-from muster.apiwire.reservation import PATH, Reserved, encode
+from muster.apiwire.reservation import PATH, USER, Reserved, encode
 
 _JSON = "application/json"
 
@@ -38,7 +38,7 @@ class ReservationApi:
             return _reply(Reserved(why=str(error)), 413)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             return _reply(Reserved(why=f"Pod: {error}"), 400)
-        return _reply(await self.reservations.reserve(pod))
+        return _reply(await self.reservations.reserve(pod, request.query.get(USER, "")))
 
 
 def _reply(reserved: Reserved, status: int = 200) -> web.Response:

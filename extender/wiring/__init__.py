@@ -31,7 +31,7 @@ When each job runs (``extender.wiring.jobs``)::
     at once                 sync, releaser, reservations, ticker, slipped, dumper, events, loop-lag,
                             election, standby
     listed                  census
-    leading                 repairer, partial, conditions, bound-gangs, provisioner
+    leading                 repairer, forged, partial, conditions, bound-gangs, provisioner
     listed, then leading    planner, statuses, networks, devices
 
 ``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built

@@ -17,6 +17,7 @@ from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
 from extender.intake.objects import Feed, Namespaces
+from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.sync import Sync
 from extender.jobnetworks.assignment import JobNetworks
@@ -32,7 +33,9 @@ from extender.planning.planner import Planner
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import StateDumper
+from extender.releases.forgedplans import ForgedPlans
 from extender.releases.partialgangs import PartialGangs
+from extender.releases.plankeys import KeyHome, PlanKeyStore
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
 from extender.reservations.reservations import ExpectedRows, Reservations
@@ -74,6 +77,8 @@ class Extender:
     on_deposed: Callable[[], None] | None = None
     #: the collector of the process; None if the process runs other things, too
     collector: Collector | None = None
+    #: where the key of plans is kept
+    key_home: KeyHome = field(default_factory=KeyHome)
     engine: Engine = field(init=False)
     pace: Pace = field(init=False)
     pods: PendingPods = field(init=False)
@@ -84,6 +89,9 @@ class Extender:
     releaser: Releaser = field(init=False)
     reservations: Reservations = field(init=False)
     repairer: Repairer = field(init=False)
+    plan_keys: PlanKeyStore = field(init=False)
+    forged: ForgedPlans = field(init=False)
+    plan_checks: PlanChecks = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
@@ -118,6 +126,7 @@ class Extender:
         )
         self.client.observe(it.metrics.api_calls.note)
         self.engine, self.pace, self.pods, self.worklist = it.engine, it.pace, it.pods, it.worklist
+        self.plan_keys = PlanKeyStore(self.client, self.key_home, it.keys, self.clock)
         lost, records, expected = self._build_intake(it)
         holding = self._build_chain(it, lost, records, expected)
         shown = self._build_watchers(it)
@@ -132,17 +141,21 @@ class Extender:
         self.slipped = rooms.slipped_pods(it, namespaces)
         self.devices = rooms.device_watch(it)
         self.repairer = rooms.repairer_of(it)
+        self.forged = ForgedPlans(self.client)
+        self.plan_checks = rooms.plan_checks_of(it, self.forged)
         watchers = PodWatchers(
             lost=lost.note,
             slipped=self.slipped,
             devices=self.devices,
             networks=records.attached,
             node_changed=self.repairer.node_changed,
+            plans=self.plan_checks,
         )
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
-        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected)
+        keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
+        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected, keys)
         return lost, records, expected
 
     def _build_chain(
@@ -179,7 +192,9 @@ class Extender:
         self.dumper = rooms.dumper_of(it, shown)
         self.parts = ExtenderParts(
             config=self.config,
-            handlers=rooms.handlers_of(it, holding, self.feed, self._ready),
+            handlers=rooms.handlers_of(
+                it, holding, self.feed, self.plan_checks.counts, self._ready
+            ),
             api=rooms.read_api(it, shown, self._ready),
             reservations=ReservationApi(self.reservations, self._ready),
             gate=Gate.of(self.config, self.client, it.metrics),
@@ -209,6 +224,7 @@ class Extender:
             once_listed={"census": self.census.run},
             as_leader={
                 "repairer": self.repairer.run,
+                "forged": self.forged.run,
                 "partial": self.partial.run,
                 "conditions": self.conditions.run,
                 "bound-gangs": rooms.bound_gangs_of(it).run,
@@ -234,7 +250,14 @@ class Extender:
 
         self.candidacy.fence.listen(it.metrics.fenced_writes.inc)
         self.leadership = Leadership(
-            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, report
+            self.candidacy,
+            self.sync,
+            self.client,
+            it.metrics,
+            self.begun,
+            self._end,
+            report,
+            self.plan_keys.begin,
         )
         self.parts.jobs["election"] = self.leadership.run
         self.parts.jobs["standby"] = self._tidy

@@ -2,7 +2,7 @@
 
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
@@ -15,6 +15,7 @@ from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
+from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.sources import network_sources
 from extender.intake.sync import Sync, SyncParts
@@ -34,6 +35,7 @@ from extender.readapi.dumprequests import DumpRequests
 from extender.readapi.routes import ReadApi
 from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
+from extender.releases.forgedplans import ForgedPlans
 from extender.releases.partialgangs import PartialGangs
 from extender.releases.releaser import ReleaseParts, Releaser
 from extender.releases.repairer import Repairer
@@ -56,6 +58,8 @@ from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.names import PLAN_GATE
+from muster.kube.translation.planseal import PlanKeys
+from muster.kube.wire import Pod
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
@@ -102,6 +106,8 @@ class Common:
     pace: Pace
     pods: PendingPods
     worklist: WorkList
+    #: what plans are sealed with
+    keys: PlanKeys
     recorder: EventRecorder
     #: Events of gangs with only bound members
     due: DueEvents
@@ -134,6 +140,7 @@ class Common:
             pace=Pace(base.monotonic),
             pods=pods,
             worklist=WorkList(engine),
+            keys=PlanKeys(),
             recorder=recorder,
             due=due,
             reporter=DecisionReporter(state, pods, recorder, metrics, due, dumps.fault),
@@ -191,6 +198,11 @@ def census_of(
 # -- intake --------------------------------------------------------------------------------------
 
 
+def plan_checks_of(it: Common, forged: ForgedPlans) -> PlanChecks:
+    """Build the part that says which plans count."""
+    return PlanChecks(it.keys, it.base.clock, forged, it.reporter.unfounded_plan)
+
+
 def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
     """Build the part that turns objects into events."""
     return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
@@ -202,10 +214,12 @@ def sync_of(
     statuses: GroupStatusWriter,
     networks: NetworkRecords,
     expected: ExpectedRows,
+    prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
-    """Build the watches and the writer."""
+    """Build the watches and the writer. ``prepare``: called before anything is listed."""
     base = it.base
     parts = SyncParts(
+        prepare=prepare,
         feed=feed,
         statuses=statuses,
         listed=reader_of(it.config.first_list, it.engine, feed),
@@ -229,7 +243,11 @@ def repairer_of(it: Common) -> Repairer:
 def releaser_of(it: Common, feed: Feed, networks: NetworkRecords) -> Releaser:
     """Build the end of the chain: the part that sends the PATCHes."""
     parts = ReleaseParts(
-        worklist=it.worklist, read_again=feed.pod, vanished=feed.forget, addition=networks.extra
+        worklist=it.worklist,
+        read_again=feed.pod,
+        vanished=feed.forget,
+        addition=networks.extra,
+        keys=it.keys,
     )
     return Releaser(
         it.engine, it.pods, it.client, it.config, it.metrics, it.reporter, it.pace, parts
@@ -258,6 +276,7 @@ def reservations_of(
         set_aside=it.worklist.reason,
         is_isolated=networks.is_isolated,
         caught_up=sync.caught_up,
+        keys=it.keys,
         partial_s=it.config.partial_after_seconds,
     )
     return Reservations(it.engine, feed, it.metrics, it.pace, rows, parts)
@@ -317,10 +336,12 @@ def bound_gangs_of(it: Common) -> BoundGangs:
     return BoundGangs(it.engine, it.client, it.due, it.reporter.record_bound)
 
 
-def handlers_of(it: Common, holding: PlanHolder, feed: Feed, ready: Asked) -> Handlers:
+def handlers_of(
+    it: Common, holding: PlanHolder, feed: Feed, counts: Callable[[Pod], bool], ready: Asked
+) -> Handlers:
     """Build the handlers of kube-scheduler's calls."""
     return Handlers(
-        Verbs(it.state, holding, feed.is_managed, feed.namespaces.__contains__, ready),
+        Verbs(it.state, holding, feed.is_managed, feed.namespaces.__contains__, counts, ready),
         Binder(it.state, holding, it.client, feed.is_managed, ready),
         partial(labels_of, it.client),
         it.metrics,

@@ -56,12 +56,13 @@ class Outcome:
     took: float = 0.0
 
 
-def request(path: str, body: bytes) -> bytes:
-    """Return an HTTP/1.1 request as the API server's client writes it."""
+def request(path: str, body: bytes, token: str = "") -> bytes:
+    """Return an HTTP/1.1 request as the API server's client writes it; ``token``: what it shows."""
+    shown = f"Authorization: Bearer {token}\r\n" if token else ""
     head = (
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: muster-webhook.muster-system.svc:443\r\n"
         "User-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\n"
+        f"{shown}Content-Length: {len(body)}\r\nAccept: application/json, */*\r\n"
         "Content-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n"
     )
     return head.encode() + body

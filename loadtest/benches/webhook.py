@@ -28,7 +28,7 @@ import random
 import ssl
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,8 +126,48 @@ async def _run(settings: Settings) -> dict[str, object]:
     return {**figures, "errors": sum(map(int, map(str, lost)))}
 
 
+def run_callers(settings: Settings) -> dict[str, object]:
+    """Measure what it costs that a caller shows a token: two webhooks in turns, one asks for it.
+
+    ``cpu_us_per_review``, ``reviews_per_second``: with the token; ``cpu_us_unasked``,
+    ``unasked_per_second``: without.
+    """
+    return asyncio.run(_run_callers(settings))
+
+
+async def _run_callers(settings: Settings) -> dict[str, object]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
+        children = await stack.enter_async_context(Children(folder))
+        made = credentials.create(folder)
+        context = tlsload.trusting(made.ca.read_bytes())
+        token = folder / "callers-token"
+        token.write_text(_SHOWN, encoding="utf-8")
+        callers = {"callers": {"required": True, "tokenFile": str(token)}}
+        asking, url = await _webhook(children, folder, "asking", _files(made), callers)
+        open_, open_url = await _webhook(children, folder, "open", _files(made))
+        bodies = [reviews.review(index, alone=settings.alone) for index in range(_PODS)]
+        ours, floor = _mutations(url, bodies, _SHOWN), _mutations(open_url, bodies)
+
+        def measure() -> dict[str, object]:
+            for target in (floor, ours):
+                _check(target, context)
+                tlsload.closed(target, context, settings.connections, _WARM_UP)
+            costs = {"echo": _Costs(open_), "webhook": _Costs(asking)}
+            both = _Both(settings, context, ours, floor, costs)
+            return {**both.throughput(), "errors": both.failed}
+
+        found = await asyncio.to_thread(measure)
+        children.check()
+    found["cpu_us_unasked"] = found.pop("cpu_us_per_echo")
+    found["unasked_per_second"] = found.pop("echo_per_second")
+    return found
+
+
 # --- the two servers ------------------------------------------------------------------
 
+_SHOWN: Final = "of-the-api-server-of-this-bench-0123456789abcdef"
+"""The caller's bearer token."""
 _SHORT: Final[dict[str, object]] = {
     "authoritySeconds": 6, "leafSeconds": 6, "settleSeconds": 0.5, "checkSeconds": 0.1,
 }  # fmt: skip
@@ -143,9 +183,16 @@ def _directory(folder: Path) -> dict[str, object]:
 
 
 async def _webhook(
-    children: Children, folder: Path, name: str, certificates: dict[str, object]
+    children: Children,
+    folder: Path,
+    name: str,
+    certificates: dict[str, object],
+    more: Mapping[str, object] | None = None,
 ) -> tuple[Child, str]:
-    """Start the webhook as a program, with the profile of the benchmark's cluster."""
+    """Start the webhook as a program, with the profile of the benchmark's cluster.
+
+    ``more``: further sections of its configuration.
+    """
     profile = folder / "cluster.yaml"
     profile.write_text(reviews.CLUSTER_PROFILE, encoding="utf-8")
     config = folder / f"{name}.json"  # JSON is YAML
@@ -155,6 +202,7 @@ async def _webhook(
         "certificates": certificates,
         "injection": {"clusterProfile": str(profile)},
         "drainSeconds": 0,
+        **(more or {}),
     }
     config.write_text(json.dumps(settings), encoding="utf-8")
     alone = {k: v for k, v in os.environ.items() if k != "KUBERNETES_SERVICE_HOST"}
@@ -164,13 +212,13 @@ async def _webhook(
 # --- requests and right answers -------------------------------------------------------
 
 
-def _mutations(url: str, bodies: list[bytes]) -> Target:
+def _mutations(url: str, bodies: list[bytes], token: str = "") -> Target:
     uids = [_uid(body) for body in bodies]
 
     def accept(number: int, body: bytes) -> bool:
         return b'"patch":"' in body and uids[number % len(uids)] in body
 
-    return Target(url, [tlsload.request(_MUTATE, body) for body in bodies], accept)
+    return Target(url, [tlsload.request(_MUTATE, body, token) for body in bodies], accept)
 
 
 def _echoes(url: str, bodies: list[bytes]) -> Target:
@@ -237,6 +285,11 @@ class _Both:
         self._targets = {"echo": floor, "webhook": ours}
         self._sent = dict.fromkeys(self._targets, _WARM_UP)
         self._failed = 0
+
+    @property
+    def failed(self) -> int:
+        """Calls without the right answer."""
+        return self._failed
 
     def throughput(self) -> dict[str, object]:
         """Return the figures of the closed loop."""

@@ -22,6 +22,7 @@ from extender.errors import MalformedCall, NotReady
 from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
+from extender.releases.plankeys import KeyHome
 from extender.wiring.extender import Extender
 from loadtest.chaos.simulation.clock import Clock
 from loadtest.chaos.simulation.connection import Anonymous, Connection
@@ -131,6 +132,7 @@ class Replica:
             jitter=self._dice.random,
             candidacy=candidacy,
             on_deposed=self._deposed,
+            key_home=KeyHome(random=bytes),  # the same in each run
         )
         jobs = extender.parts.jobs
         self._run("planner", self._plan(extender))

@@ -108,7 +108,12 @@ def _webhook() -> dict[str, Measured]:
         )
         return _divided(found, "cpu_us_per_review", "cpu_us_per_echo")
 
-    return {"review": cost(alone=False), "review-alone": cost(alone=True)}
+    asked = webhook.run_callers(webhook.Settings(connections=1, rounds=11, seconds=0.5))
+    return {
+        "review": cost(alone=False),
+        "review-alone": cost(alone=True),
+        "review-callers": _divided(asked, "cpu_us_per_review", "cpu_us_unasked"),
+    }
 
 
 def _device_plugin() -> dict[str, Measured]:
@@ -162,7 +167,7 @@ PROBES: Final[Mapping[str, Probe]] = {
     "planning": Probe(("plan", "plan-mixed", "plan-sliced"), _planning),
     "model": Probe(("memory",), _model),
     "filter": Probe(("filter-cpu", "filter-p50"), _filter),
-    "webhook": Probe(("review", "review-alone"), _webhook),
+    "webhook": Probe(("review", "review-alone", "review-callers"), _webhook),
     "device-plugin": Probe(("preferred",), _device_plugin),
     "scheduling": Probe(("muster-cpu", "all-cpu", "muster-share", "scheduler-share"), _scheduling),
 }

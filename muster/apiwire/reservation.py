@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from muster.cluster.events import PlanNote
-from muster.kube.translation.planannotation import PlanWire, plan_wire, text_of
+from muster.kube.translation.planannotation import PlanWire, text_of
 from muster.kube.writing.podbodies import node_affinity
 
 PATH: Final = "/v1/reservations"
+USER: Final = "user"  # parameter of the query: who asks the API server to create the pod
 
 
 class ReservedPlace(msgspec.Struct, frozen=True, gc=False):
@@ -36,11 +36,6 @@ class Reserved(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 _DECODER: Final = msgspec.json.Decoder(Reserved)
 _ENCODER: Final = msgspec.json.Encoder()
-
-
-def place(number: int, note: PlanNote) -> ReservedPlace:
-    """Return the place of a planned member."""
-    return ReservedPlace(number, plan_wire(note))
 
 
 def encode(reserved: Reserved) -> bytes:

@@ -17,8 +17,8 @@ from webhook.config import ReservationsConfig
 MOST_BYTES = 32 * 1024 * 1024  # of an answer: some hundred for each member of the largest gang
 
 
-async def ask(config: ReservationsConfig, pod: bytes) -> Reserved:
-    """Return what the extender reserves for the gang of ``pod``.
+async def ask(config: ReservationsConfig, pod: bytes, user: str) -> Reserved:
+    """Return what the extender reserves for the gang of ``pod``, which ``user`` creates.
 
     Raises ``OSError``, ``TimeoutError`` and ``ValueError`` with what the extender said.
     """
@@ -27,7 +27,13 @@ async def ask(config: ReservationsConfig, pod: bytes) -> Reserved:
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, headers=_shown(config)) as session,
-            session.post(url, data=pod, ssl=_tls(config), allow_redirects=False) as reply,
+            session.post(
+                url,
+                params={reservation.USER: user},
+                data=pod,
+                ssl=_tls(config),
+                allow_redirects=False,
+            ) as reply,
         ):
             if (reply.content_length or 0) > MOST_BYTES:
                 raise ValueError(f"{url}: the answer has {reply.content_length} bytes")

@@ -48,8 +48,11 @@ _NOT_YOURS: Final = (
 _ENCODER: Final = msgspec.json.Encoder()
 _log = logging.getLogger(__name__)
 
-Ask = Callable[[bytes], Awaitable[Reserved]]
-"""Sends a pod to the extender; raises ``OSError``, ``TimeoutError`` or ``ValueError``."""
+Ask = Callable[[bytes, str], Awaitable[Reserved]]
+"""Sends a pod and who creates it to the extender.
+
+Raises ``OSError``, ``TimeoutError`` or ``ValueError``.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +125,7 @@ class ReservedPlaces:
             del self._gangs[next(iter(self._gangs))]  # the oldest
         try:
             if began >= self._silent_until:
-                reserved = await self._ask(_as_made(request, verdict))
+                reserved = await self._ask(_as_made(request, verdict), request.user_info.username)
                 found.places = {each.number: each for each in reserved.places}
                 found.until = began + (reserved.seconds or REFUSED_S)
         except (OSError, TimeoutError, ValueError, LookupError) as error:

@@ -24,6 +24,7 @@ from loadtest.testbed.standins.simulated import Plane
 RBAC: Final = Path(__file__).parents[3] / "manifests" / "rbac" / "muster.yaml"
 EXTENDER: Final = "extender"
 WEBHOOK: Final = "webhook"
+_NAMESPACE: Final = "muster-system"
 _REGISTRATION: Final = "muster-webhook"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -135,7 +136,8 @@ class Muster:
         kubeconfig = self._plane.kubeconfig(f"muster-{module}", server=self._server)
         command: list[str | Path] = [sys.executable, "-m", module]
         command += ["--config", config, "--kubeconfig", kubeconfig]
-        return Program(module, command, directory=directory, ready=ready)
+        where = {"POD_NAME": module, "POD_NAMESPACE": _NAMESPACE}
+        return Program(module, command, directory=directory, ready=ready, env=where)
 
     def _write(self, module: str, settings: Mapping[str, Any]) -> Path:
         config = self._plane.directory / f"{module}.yaml"

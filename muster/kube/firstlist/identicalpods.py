@@ -185,6 +185,8 @@ class _Columns:
         self.numbers = {key: self._number(span) for key, span in layout.numbers}
         for span in layout.others:
             self._take_other(span)
+        if layout.plan.seal is not None:
+            self._take_seal(layout.plan.seal)
         for begin, end in layout.tokens:
             self.may &= _OF_TOKENS[self._volumes[:, begin:end]].all(axis=1)
             self._volumes[:, begin:end] = 0
@@ -250,6 +252,12 @@ class _Columns:
         chars = self._labels[:, slice(*span)]
         self.may &= (chars < _ASCII).all(axis=1)
         self.may &= (chars - np.uint8(_ZERO) >= _BASE).any(axis=1)
+        chars[:] = 0
+
+    def _take_seal(self, span: Span) -> None:
+        """Check that JSON writes a text as it is, and clear it: each pod has its own seal."""
+        chars = self._labels[:, slice(*span)]
+        self.may &= _PLAIN[chars].all(axis=1)
         chars[:] = 0
 
 

@@ -7,5 +7,6 @@
 ``serverdefaults``         what the API server fills in when a pod is created
 ``volumes``                what a pod's volumes say about where it may run
 ``planannotation``         the annotation ``muster.dev/plan``, and the pin
+``planseal``               whether Muster wrote a plan, and for whom
 ``allocationsannotation``  the annotation ``muster.dev/node-allocations``
 """

@@ -2,12 +2,14 @@
 
 The annotation is one compact JSON object, written in the release PATCH together with the
 pin: ``{"id":"…","node":"n1","spares":["n2"],"devices":{"n1":["gpu-0"]},"rank":3,"generation":7}``.
-It stays when the process that planned ends, so after a restart the ledger is read from it.
+It stays when the process that planned ends, so after a restart the ledger is read from it. A last
+field, ``"seal"``, shows that Muster wrote it for this pod (``muster.kube.translation.planseal``).
 
 A pinned pod differs from its siblings in the pin only. ``without_pin`` removes the pin from
 what is read, so that all members of a gang stay in one class.
 """
 
+import hmac
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -35,8 +37,12 @@ class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     rank: int = -1
     generation: int = 0
+    #: shows whose plan it is, "" where there is none
+    seal: str = ""
 
 
+SEAL_BYTES: Final = 16  # of HMAC-SHA256: 2^64 guesses are wrong before one in 2^64 is right
+_SEAL_FIELD: Final = ',"seal":"'
 _ID_FIELD, _NODE_FIELD, _RANK_FIELD = b'{"id":"', b',"node":"', b',"rank":'
 _BEFORE_SPARES, _BETWEEN_SPARES = b'","spares":["', b'","'
 _ESCAPE: Final = b"\\"
@@ -48,11 +54,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 @lru_cache(_LAST_NOTES)
 def plan_note(annotation: str) -> PlanNote | None:
     """Return the note, or ``None`` for anything that Muster cannot have written."""
-    try:
-        plan = _DECODER.decode(annotation)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    if not plan.id or not plan.node or plan.rank < -1 or plan.generation < 0:
+    plan = wire_of(annotation)
+    if plan is None or not plan.id or not plan.node or plan.rank < -1 or plan.generation < 0:
         return None
     if "" in plan.spares or plan.node in plan.spares or len(set(plan.spares)) < len(plan.spares):
         return None
@@ -62,6 +65,14 @@ def plan_note(annotation: str) -> PlanNote | None:
         plan_id=plan.id, node=plan.node, spares=plan.spares, devices=plan.devices,
         rank=plan.rank, generation=plan.generation,
     )  # fmt: skip
+
+
+def wire_of(annotation: str) -> PlanWire | None:
+    """Return a plan as it is encoded, ``None`` for another text."""
+    try:
+        return _DECODER.decode(annotation)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 Span = tuple[int, int]
@@ -76,6 +87,8 @@ class PlanPlaces(NamedTuple):
     nodes: tuple[Span, ...]
     #: ``None`` if the plan has no rank.
     rank: Span | None
+    #: ``None`` if the plan has no seal.
+    seal: Span | None = None
 
 
 def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | None:
@@ -87,16 +100,19 @@ def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | Non
     note = plan_note(annotation.decode())
     if note is None or note.devices or note.node.encode() != node:
         return None
-    if _ESCAPE in annotation or encode_plan(note).encode() != annotation:
+    seal = _DECODER.decode(annotation).seal
+    if _ESCAPE in annotation or _with_seal(encode_plan(note), seal).encode() != annotation:
         return None
     # Nothing is escaped, so no text contains a quote: what is found are the fields.
     ends = annotation.index(_NODE_FIELD)
     called = at + len(_ID_FIELD), at + ends - 1
     nodes = tuple(_nodes(note, at + ends + len(_NODE_FIELD)))
+    ends = at + len(annotation) - len('"}')
+    sealed = (ends - len(seal.encode()), ends) if seal else None
     if note.rank < 0:
-        return PlanPlaces(called, nodes, None)
+        return PlanPlaces(called, nodes, None, sealed)
     rank = at + annotation.index(_RANK_FIELD, nodes[-1][1] - at) + len(_RANK_FIELD)
-    return PlanPlaces(called, nodes, (rank, rank + len(str(note.rank))))
+    return PlanPlaces(called, nodes, (rank, rank + len(str(note.rank))), sealed)
 
 
 def _nodes(note: PlanNote, begin: int) -> Iterator[Span]:
@@ -114,6 +130,31 @@ def _nodes(note: PlanNote, begin: int) -> Iterator[Span]:
 def encode_plan(note: PlanNote) -> str:
     """Return the annotation's text; ``plan_note`` reads an equal note back."""
     return text_of(plan_wire(note))
+
+
+def plan_for_pod(note: PlanNote, uid: str, key: bytes) -> str:
+    """Return the annotation's text for the pod of this UID; without a key it has no seal."""
+    plain = encode_plan(note)
+    return _with_seal(plain, mac(key, POD, uid, plain)) if key else plain
+
+
+POD: Final = "pod"  # whom a seal is for: the first of what it covers
+
+
+def mac(key: bytes, *covered: str) -> str:
+    """Return a keyed digest of some texts, as hexadecimal digits."""
+    text = "\0".join(covered).encode()
+    return hmac.digest(key, text, "sha256")[:SEAL_BYTES].hex()
+
+
+def unsealed(annotation: str) -> str:
+    """Return a plan's text without its seal: one that Muster has written, or any other text."""
+    begin = annotation.rfind(_SEAL_FIELD)
+    return annotation if begin < 0 else annotation[:begin] + "}"
+
+
+def _with_seal(plain: str, seal: str) -> str:
+    return f'{plain[:-1]}{_SEAL_FIELD}{seal}"}}' if seal else plain
 
 
 def text_of(plan: PlanWire) -> str:

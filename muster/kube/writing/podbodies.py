@@ -36,8 +36,8 @@ from muster.kube.names import DEVICES_HEALTHY, PLAN, PLAN_GATE
 from muster.kube.translation.planannotation import (
     NODE_NAME_FIELD,
     PREFERENCE_WEIGHT,
-    encode_plan,
     node_field,
+    plan_for_pod,
     plan_note,
     preferred_terms,
     required_terms,
@@ -88,6 +88,8 @@ class ReleaseExtra:
     #: The only version of the pod that they may be written to, because they were made from the
     #: annotations of that version; "": any version.
     version: str = ""
+    #: The key that the plan is sealed with; empty: without a seal.
+    key: bytes = b""
 
 
 NOTHING: Final = ReleaseExtra()
@@ -182,7 +184,7 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
 
 def _metadata(uid: str, note: PlanNote, extra: ReleaseExtra, more: bytes = b"") -> bytes:
     others = b"".join(b",%b:%b" % (_ENCODE(key), _ENCODE(text)) for key, text in extra.annotations)
-    plan = _ENCODE(encode_plan(note))
+    plan = _ENCODE(plan_for_pod(note, uid, extra.key))
     return _METADATA % (_ENCODE(uid), plan, others, _locked(extra.version) + more)
 
 

@@ -15,8 +15,10 @@ from muster.queueing.reservationterms import (
     FIRST_PENALTY_S,
     MOST_EXPECTED,
     MOST_PENALTY_S,
+    Payer,
     ReservationTerms,
     Term,
+    payers,
 )
 
 LIFE_S = 80.0
@@ -34,10 +36,10 @@ class World:
     wasted: float = 0.0
 
     def begin(self, members: int) -> None:
-        if not self.terms.problem(TEAM, members, self.now):
-            self.open[self.terms.begin(TEAM, members, self.now)] = self.now
-        assert self.terms.expected(TEAM) <= MOST_EXPECTED
-        assert not self.terms.problem(OTHERS, MOST_EXPECTED, self.now)
+        if not self.terms.problem(payers(TEAM), members, self.now):
+            self.open[self.terms.begin(payers(TEAM), members, self.now)] = self.now
+        assert self.terms.expected(Payer("namespace", TEAM)) <= MOST_EXPECTED
+        assert not self.terms.problem(payers(OTHERS), MOST_EXPECTED, self.now)
 
     def store(self, which: int) -> None:
         if not self.open:
@@ -95,7 +97,7 @@ def test_the_room_held_for_pods_that_are_never_stored_is_bounded_in_time_and_amo
                 world.wait(value)
     world.wait(LIFE_S)
     assert not world.open
-    assert world.terms.expected(TEAM) == 0
+    assert world.terms.expected(Payer("namespace", TEAM)) == 0
     one = MOST_EXPECTED * 2 * (LIFE_S + STEP_S)
     if world.now < 24 * 3600.0:
         assert world.wasted <= one * rounds(world.now)
@@ -120,4 +122,24 @@ def test_stored_pods_renew_a_term_up_to_its_life() -> None:
         world.store(0)
     assert world.open == {}
     assert term.end == LIFE_S
-    assert "did not come" in world.terms.problem(TEAM, 1, world.now)
+    assert "did not come" in world.terms.problem(payers(TEAM), 1, world.now)
+
+
+def test_a_person_with_many_namespaces_is_one_payer() -> None:
+    terms, users = ReservationTerms(LIFE_S), ("anna", "anna", "boris")
+    first = terms.begin(payers("team-0", "anna"), MOST_EXPECTED, 0.0)
+    answers = [terms.problem(payers(f"team-{n + 1}", who), 1, 0.0) for n, who in enumerate(users)]
+    assert ["anna" in answer for answer in answers] == [True, True, False]
+    terms.came_short(first, 20.0)
+    assert "the user anna" in terms.problem(payers("team-9", "anna"), 1, 30.0)
+    assert not terms.problem(payers("team-9", "boris"), 1, 30.0)
+    assert not terms.problem(payers("team-9", "anna"), 1, 20.0 + FIRST_PENALTY_S)
+
+
+def test_a_controller_does_not_answer_for_whom_it_creates_pods() -> None:
+    controller = "system:serviceaccount:kube-system:job-controller"
+    terms = ReservationTerms(LIFE_S)
+    first = terms.begin(payers("team-0", controller), MOST_EXPECTED, 0.0)
+    terms.came_short(first, 20.0)
+    assert terms.problem(payers("team-0", controller), 1, 30.0)
+    assert not terms.problem(payers("team-1", controller), MOST_EXPECTED, 30.0)

@@ -43,6 +43,7 @@ from muster.cluster.ids import PodUid
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.translation import translate
+from muster.kube.translation.planseal import PlanKeys
 from muster.kube.writing.events import EventRecorder
 from muster.queueing.reservationterms import KEEP_S
 
@@ -86,6 +87,7 @@ class World:
                 set_aside=self.worklist.reason,
                 is_isolated=lambda _view: False,
                 caught_up=nothing_is_behind,
+                keys=PlanKeys(),
             ),
         )
         config = ExtenderConfig(debounce_seconds=0.0, spare_count=0)

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from extender.engine import Engine
+from extender.engine import Clock, Engine
 from extender.intake.objects import Feed
+from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
 from extender.pendingpods import PendingPods
+from extender.releases.forgedplans import ForgedPlans
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names, wire
+from muster.kube.translation.planseal import PlanKeys
 from muster.workloads.managedpods import ManagedPolicy
 
 
@@ -51,6 +54,12 @@ def nowhere(*_: object) -> None:
     """Do nothing."""
 
 
+def plan_checks(clock: Clock, keys: PlanKeys | None = None) -> PlanChecks:
+    """Return checks that believe every plan, as before there is a key, or that have keys."""
+    forged = ForgedPlans(None)  # type: ignore[arg-type]  # it is not run
+    return PlanChecks(keys or PlanKeys(), clock, forged, nowhere)
+
+
 def feed_of(
     engine: Engine,
     pods: PendingPods,
@@ -58,6 +67,7 @@ def feed_of(
     *,
     slipped: NotWatched | None = None,
     networks: NotWatched | None = None,
+    plans: PlanChecks | None = None,
 ) -> Feed:
     """Return a feed of a cluster with the default levels and policy."""
     watchers = PodWatchers(
@@ -66,5 +76,6 @@ def feed_of(
         devices=NotWatched(),
         networks=networks or NotWatched(),
         node_changed=nowhere,
+        plans=plans or plan_checks(engine.clock),
     )
     return Feed(engine, ManagedPolicy(), names.DEFAULT_LEVELS, pods, reporter, {}, watchers)

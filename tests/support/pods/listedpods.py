@@ -16,12 +16,13 @@ from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
 from muster.kube.kinds import multus
-from muster.kube.translation.planannotation import encode_plan
+from muster.kube.translation.planannotation import plan_for_pod
 from muster.kube.writing.podbodies import node_affinity
 
 JSON = dict[str, Any]
 PODS = msgspec.json.Decoder(list[wire.Pod])
 TIMES = st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T03:04:05.5+02:00"])
+KEY = b"k" * 32  # of plans
 PLAN = '{"id":"x","node":"n0","rank":1}'
 APART = {
     "podAntiAffinity": {
@@ -42,7 +43,7 @@ PINNED = {
 ODD = (
     *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
     *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached"),
-    *("secret", "dash", "itself", "twice", "many", "long"),
+    *("secret", "dash", "itself", "twice", "many", "long", "unsealed"),
 )
 ODD_SPARES = {
     "spares": ["n2"],
@@ -196,7 +197,7 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "", kept: int =
         f"plan-{'y' if odd == 'plan' else gang}", at, tuple(spares), devices,
         rank=7 if odd == "rank" else rank, generation=3,
     )  # fmt: skip
-    plan = encode_plan(note)
+    plan = plan_for_pod(note, f"{gang}-{number}", KEY if odd != "unsealed" else b"")
     size = "9" if odd == "size" else "8"
     notes = index | {names.GANG_SIZE: size}
     notes[names.PLAN] = plan.replace('"id":', ' "id":') if odd == "form" else plan

@@ -21,7 +21,7 @@ from muster.injection.policies.cel import literal
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
 from muster.vniagent import config as agent_config
-from muster.workloads.managedpods import EXCLUDED_NAMESPACES
+from muster.workloads.managedpods import DAEMONSET_CONTROLLERS, EXCLUDED_NAMESPACES
 from webhook import config as webhook_config
 from webhook.process import built
 from webhook.registration.configurations import to_json
@@ -234,6 +234,18 @@ def test_the_policy_about_plans_covers_what_the_webhook_is_not_asked_about() -> 
     assert literal([*sorted(EXCLUDED_NAMESPACES)]) in stated["excluded"]
     users = next(c for c in spec["matchConditions"] if c["name"] == "is-not-by-muster")
     assert literal([*names.SERVICE_ACCOUNTS]) in users["expression"]
+
+
+def test_the_policy_about_daemonsets_names_their_controllers() -> None:
+    found = documents(MANIFESTS / "base" / "admission.yaml")
+    [spec] = [
+        each["spec"]
+        for each in found
+        if each["kind"] == "ValidatingAdmissionPolicy"
+        and each["metadata"]["name"] == "muster-daemonsets"
+    ]
+    users = next(c for c in spec["matchConditions"] if c["name"] == "is-not-by-its-controller")
+    assert literal([*sorted(DAEMONSET_CONTROLLERS)]) in users["expression"]
 
 
 @pytest.mark.parametrize("path", WEBHOOKS, ids=by_name)

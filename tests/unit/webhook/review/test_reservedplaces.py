@@ -20,12 +20,12 @@ from prometheus_client import CollectorRegistry
 from support.injections.injecting import facts
 
 from loadtest.testbed.client.pods import INDEX, Gang, members, owner_reference
-from muster.apiwire import reservation
-from muster.apiwire.reservation import Reserved
+from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.cluster.events import PlanNote
 from muster.cluster.specs.podconstraints import HostPort
 from muster.injection.subject import Facts
 from muster.kube import names, wire
+from muster.kube.translation.planannotation import plan_wire
 from muster.kube.translation.selectors import host_ports
 from muster.observability.health import Health
 from muster.workloads.managedpods import ManagedPolicy
@@ -44,7 +44,8 @@ FORGED = {names.PLAN: '{"id":"p","node":"n9"}'}
 
 def all_places(_pod: JSON) -> Reserved:
     notes = [PlanNote(plan_id="p1", node=f"n{number}", rank=number) for number in range(3)]
-    places = tuple(reservation.place(number, note) for number, note in enumerate(notes))
+    plans = map(plan_wire, notes)
+    places = tuple(ReservedPlace(number, plan) for number, plan in enumerate(plans))
     return Reserved(places, seconds=10)
 
 
@@ -54,14 +55,16 @@ class Extender:
 
     answer: Callable[[JSON], Reserved] = all_places
     asked: list[JSON] = field(default_factory=list)
+    users: list[str] = field(default_factory=list)
     now: float = 0.0
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.held.set()
 
-    async def ask(self, pod: bytes) -> Reserved:
+    async def ask(self, pod: bytes, user: str) -> Reserved:
         self.asked.append(json.loads(pod))
+        self.users.append(user)
         await self.held.wait()
         return self.answer(self.asked[-1])
 
@@ -169,6 +172,11 @@ async def test_each_pod_is_made_with_the_place_of_its_number_and_one_of_them_ask
     assert is_gated(asked)
     assert asked["metadata"]["labels"][INDEX] == "0"
     assert asked["metadata"]["namespace"] == "default"
+
+
+async def test_the_extender_learns_who_creates_the_pods(make: Make, extender: Extender) -> None:
+    await make(pods()[0], userInfo={"username": "anna"})
+    assert extender.users == ["anna"]
 
 
 @pytest.mark.parametrize("shows", ["", "guessed"])

@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster.events import PlanNote
-from muster.kube.translation.planannotation import encode_plan, plan_note, plan_places, without_pin
+from muster.kube.translation.planannotation import (
+    encode_plan,
+    plan_for_pod,
+    plan_note,
+    plan_places,
+    without_pin,
+)
 from muster.kube.wire import LabelSelectorRequirement, NodeSelectorTerm
 
 NAMES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=20)
@@ -61,9 +67,11 @@ def test_fields_of_later_versions_are_ignored() -> None:
     assert plan_note('{"id":"p","node":"n","later":[1]}') == PlanNote("p", "n")
 
 
-@given(notes(), st.integers(0, 9))
-def test_where_a_plan_has_its_nodes_and_its_rank_just_these_stand(note: PlanNote, at: int) -> None:
-    text = encode_plan(note).encode()
+@given(notes(), st.integers(0, 9), st.sampled_from([b"", b"key"]))
+def test_where_a_plan_has_its_nodes_and_its_rank_just_these_stand(
+    note: PlanNote, at: int, key: bytes
+) -> None:
+    text = plan_for_pod(note, "uid", key).encode()
     found = plan_places(text, note.node.encode(), at)
     if note.devices or b"\\" in text:
         assert found is None
@@ -75,6 +83,9 @@ def test_where_a_plan_has_its_nodes_and_its_rank_just_these_stand(note: PlanNote
     assert whole[slice(*found.id)].decode() == note.plan_id
     rank = None if found.rank is None else int(whole[slice(*found.rank)])
     assert rank == (None if note.rank < 0 else note.rank)
+    seal = "" if found.seal is None else whole[slice(*found.seal)].decode()
+    assert (seal == "") == (key == b"")
+    assert text.decode() in (encode_plan(note), encode_plan(note)[:-1] + f',"seal":"{seal}"}}')
 
 
 def at(*nodes: str, zone: str = "") -> NodeSelectorTerm:
