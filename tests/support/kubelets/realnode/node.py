@@ -179,18 +179,39 @@ class RealNode:
         await self.until(told, f"event {reason} of pod {name}")
         return messages[0]
 
-    async def seen(self, name: str) -> Seen:
+    async def seen(self, name: str, container: str = "main") -> Seen:
         """What the pod's container found, read from its log through the API server."""
         report: JSON = {}
 
         async def has_reported() -> bool:
             nonlocal report
             with suppress(ApiFailed):  # 400 until the container has started
-                report = await self.api.get(f"{PODS}/{name}/log")
+                report = await self.api.get(f"{PODS}/{name}/log", container=container)
             return "env" in report
 
         await self.until(has_reported, f"a report of pod {name}")
         return Seen(report["env"], report["paths"])
+
+    async def kill_container(self, name: str) -> str:
+        """Have the pod's first container die by SIGKILL, as in a crash; return its id."""
+        (status, *_) = (await self.pod(name))["status"]["containerStatuses"]
+        container: str = status["containerID"]
+        id_ = container.removeprefix("containerd://")
+        await run(*self.command(*self._ctr(), "tasks", "kill", "--signal", "SIGKILL", id_))
+        return container
+
+    async def crash(self, name: str) -> None:
+        """Have the pod's first container die, and wait until another one runs in its place."""
+        before = await self.kill_container(name)
+        pod: JSON = {}
+
+        async def again() -> bool:
+            nonlocal pod
+            pod = await self.pod(name)
+            (status, *_) = pod["status"]["containerStatuses"]
+            return status["containerID"] != before and "running" in status["state"]
+
+        await self.until(again, lambda: f"pod {name} runs again: {status_of(pod)}")
 
     async def delete_pod(self, name: str, grace_s: int = 1) -> None:
         """Delete a pod, and wait until the kubelet has let it go."""
@@ -267,9 +288,11 @@ class RealNode:
 
     async def import_images(self, archive: Path) -> None:
         """Give the node the images of a docker-archive or OCI tar."""
+        await run(*self.command(*self._ctr(), "images", "import", archive))
+
+    def _ctr(self) -> tuple[str | Path, ...]:
         ctr = self.assets.containerd.with_name("ctr")
-        words = (ctr, "-a", self.directory / "containerd.sock", "-n", "k8s.io", "images", "import")
-        await run(*self.command(*words, archive))
+        return (ctr, "-a", self.directory / "containerd.sock", "-n", "k8s.io")
 
     def _kubelet(self) -> Inside:
         config, kubeconfig = (self.directory / name for name in ("kubelet.yaml", "kubeconfig"))
