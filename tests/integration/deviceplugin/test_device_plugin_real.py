@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import pytest_asyncio
 from support.kubelets.gpusite import GPU, GpuSite, gpu_site
+from support.kubelets.realnode import container
+from support.kubelets.realnode.node import PODS
 
 from loadtest.testbed.controlplane.assets import Minor
 from muster.kube import names
@@ -86,6 +88,118 @@ async def test_devices_and_pods_outlive_the_kubelet_and_the_plugin(site: GpuSite
     assert (await site.node.pod("stays-0"))["status"]["phase"] == "Running"
     await site.node.until(lambda: _same(site.given("stays-0"), held), "what it has is still told")
     await site.empty("stays-0", "joins-0")
+
+
+async def test_a_container_that_crashes_gets_its_gpus_again_from_a_restarted_kubelet_too(
+    site: GpuSite,
+) -> None:
+    await site.submit("crashes", 1, 2, restartPolicy="Always")
+    await site.running("crashes", 1)
+    held = await site.seen("crashes-0")
+    assert held == await site.planned("crashes-0")
+    await site.node.crash("crashes-0")
+    assert await site.seen("crashes-0") == held
+    await site.node.stop_kubelet()
+    before = await site.node.kill_container("crashes-0")  # nobody is there to start it again
+    await site.node.start_kubelet()
+    await site.node.until_running_again("crashes-0", before)
+    assert await site.seen("crashes-0") == held
+    await site.until_given("crashes-0", held)
+    await site.empty("crashes-0")
+
+
+# prepare: 2     beside, a sidecar: 1     main: 2     together 3: the first one's pass on
+
+
+async def test_what_an_init_container_had_passes_on_and_what_a_sidecar_has_does_not(
+    site: GpuSite,
+) -> None:
+    prepare = container({GPU: 2}, name="prepare", args=["-exit", "0"])
+    beside = container({GPU: 1}, name="beside", restartPolicy="Always")
+    await site.submit("parts", 1, 2, initContainers=[prepare, beside])
+    await site.running("parts", 1)
+    planned = await site.planned("parts-0")
+    assert len(planned) == 3
+    first, side, main = [await site.seen("parts-0", each) for each in ("prepare", "beside", "main")]
+    assert first < planned
+    assert side < first
+    assert main == planned - side
+    await site.node.restart_kubelet()
+    await site.node.until_allocatable(GPU, 8)
+    await site.until_given("parts-0", planned)
+    await site.submit("rest", 1, 5)
+    await site.running("rest", 1)
+    assert not await site.seen("rest-0") & planned
+    await site.empty("parts-0", "rest-0")
+
+
+async def test_pods_that_are_deleted_while_the_kubelet_is_away_leave_their_gpus_to_the_next(
+    site: GpuSite,
+) -> None:
+    await site.submit("leaves", 2, 4)
+    await site.running("leaves", 2)
+    uids = {(await site.node.pod(f"leaves-{rank}"))["metadata"]["uid"] for rank in range(2)}
+    await site.node.stop_kubelet()
+    assert site.node.checkpoint().keys() >= uids
+    await site.node.delete_pod("leaves-0", grace_s=0)
+    await site.api.delete(f"{PODS}/leaves-1", grace_s=1)  # waits for the kubelet
+    await site.node.start_kubelet()
+    await site.node.until_gone("leaves-1")
+    await site.submit("next", 1, 8)
+    await site.running("next", 1)
+    planned = await site.planned("next-0")
+    assert await site.seen("next-0") == planned
+    assert len(planned) == 8
+    await site.until_given("next-0", planned)
+    told = (await site.annotation(names.NODE_ALLOCATIONS))["pods"]
+    assert not uids & told.keys()
+    assert not uids & site.node.checkpoint().keys()
+    await site.empty("next-0")
+
+
+async def test_a_pod_says_how_its_gpus_are_as_the_plugin_reports_it(site: GpuSite) -> None:
+    await site.submit("says", 1, 2)
+    await site.running("says", 1)
+    sick, well = sorted(await site.seen("says-0"))
+    devices = (await site.annotation(names.NODE_TOPOLOGY))["devices"]
+    number = str([each["name"] for each in devices].index(sick))
+
+    async def says(health: str) -> bool:
+        (status,) = (await site.node.pod("says-0"))["status"]["containerStatuses"]
+        of = [each for each in status.get("allocatedResourcesStatus", ()) if each["name"] == GPU]
+        found = {each["resourceID"]: each["health"] for one in of for each in one["resources"]}
+        return found == {sick: health, well: "Healthy"}
+
+    await site.node.until(lambda: says("Healthy"), "both are told to be healthy")
+    await site.fault("set", "recoveryAction=2", "--gpu", number)
+    await site.fault("xid", "79", "--gpu", number)
+    await site.node.until(lambda: says("Unhealthy"), "the one is told to be unhealthy")
+    await site.fault("well")
+    await site.node.until(lambda: says("Healthy"), "it is told to be healthy again")
+    assert (await site.node.pod("says-0"))["status"]["phase"] == "Running"
+    await site.empty("says-0")
+
+
+async def test_a_pod_that_has_succeeded_stays_so_for_a_kubelet_that_finds_no_plugin(
+    site: GpuSite,
+) -> None:
+    """One that has to be started again cannot be: that is how a kubelet without a plugin fails."""
+    await site.submit("done", 1, 1, args=["-exit", "0"])
+    await site.submit("again", 1, 1, restartPolicy="Always")
+    await site.node.until_phase("done-0", "Succeeded")
+    await site.running("again", 1)
+    await site.plugin.stop()
+    await site.node.stop_kubelet()
+    await site.node.kill_container("again-0")
+    await site.node.start_kubelet()
+    await site.node.until_event("again-0", "UnexpectedAdmissionError")
+    assert not await site.node.events("done-0", "UnexpectedAdmissionError")
+    assert (await site.node.pod("done-0"))["status"]["phase"] == "Succeeded"
+    site.plugin.start()
+    await site.plugin.wait_ready()
+    await site.node.until_allocatable(GPU, 8)
+    await site.until_given("again-0", set())
+    await site.empty("done-0", "again-0")
 
 
 async def _says(site: GpuSite, key: str, value: str) -> bool:

@@ -13,11 +13,11 @@ A container tells its environment; it must name the very GPUs that its pod's pla
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from support.kubelets.realnode import (
     NodeOptions,
@@ -72,16 +72,18 @@ class GpuSite:
         program.start()
         await self.node.until(lambda: _ended(program), "the fault is switched")
 
-    async def submit(self, name: str, size: int, gpus: int) -> None:
-        """Create a gang's pods, which tell their environment."""
+    async def submit(
+        self, name: str, size: int, gpus: int, args: Sequence[str] = (), **spec: Any
+    ) -> None:
+        """Create a gang's pods, which tell their environment; `spec` are fields of the pods'."""
         for rank in range(size):
             meta = {
                 "name": f"{name}-{rank}",
                 "labels": {names.GANG: name},
                 "annotations": {names.GANG_SIZE: str(size)},
             }
-            spec = pod_spec({GPU: gpus})
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+            made = pod_spec({GPU: gpus}, args=list(args)) | spec
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": made}
             await self.api.create(PODS, pod)
 
     async def running(self, name: str, size: int) -> list[JSON]:
@@ -92,9 +94,9 @@ class GpuSite:
         plan = json.loads((await self.node.pod(pod))["metadata"]["annotations"][names.PLAN])
         return set(plan["devices"][self.node.name])
 
-    async def seen(self, pod: str) -> set[str]:
+    async def seen(self, pod: str, container: str = "main") -> set[str]:
         """The devices that the container sees."""
-        env = (await self.node.seen(pod)).env
+        env = (await self.node.seen(pod, container)).env
         assert env["NVIDIA_VISIBLE_DEVICES"] == "void"  # said by the CDI spec
         return set(env["MUSTER_GPUS"].split(","))
 
@@ -108,6 +110,12 @@ class GpuSite:
         uid = (await self.node.pod(pod))["metadata"]["uid"]
         reported = (await self.annotation(names.NODE_ALLOCATIONS)).get("pods", {})
         return set(reported.get(uid, {}).get(GPU, ()))
+
+    async def until_given(self, pod: str, devices: set[str]) -> None:
+        async def told() -> bool:
+            return await self.given(pod) == devices
+
+        await self.node.until(told, f"the Node says that {pod} was given {devices}")
 
     async def condition(self) -> str:
         found = (await self.node.node())["status"]["conditions"]

@@ -1,6 +1,7 @@
 """The node itself: containerd and kubelet in a sandbox, and what tests ask of them."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -88,6 +89,15 @@ class RealNode:
         await self.stop_kubelet()
         await self.start_kubelet()
 
+    def checkpoint(self) -> dict[str, set[str]]:
+        """What the kubelet's device manager has on disk: uids of pods and their devices' ids."""
+        text = (self.device_plugins / "kubelet_internal_checkpoint").read_text()
+        found: dict[str, set[str]] = {}
+        for entry in json.loads(text)["Data"]["PodDeviceEntries"] or ():
+            for ids in entry["DeviceIDs"].values():
+                found.setdefault(entry["PodUID"], set()).update(ids)
+        return found
+
     # -- the node's object ------------------------------------------------------------------------
 
     async def node(self) -> JSON:
@@ -171,13 +181,17 @@ class RealNode:
         messages: list[str] = []
 
         async def told() -> bool:
-            query = f"involvedObject.name={name},reason={reason}"
-            found = await self.api.get(EVENTS, fieldSelector=query)
-            messages[:] = [event["message"] for event in found["items"]]
+            messages[:] = await self.events(name, reason)
             return bool(messages)
 
         await self.until(told, f"event {reason} of pod {name}")
         return messages[0]
+
+    async def events(self, name: str, reason: str) -> list[str]:
+        """Return the messages of the pod's Events of that reason."""
+        query = f"involvedObject.name={name},reason={reason}"
+        found = await self.api.get(EVENTS, fieldSelector=query)
+        return [event["message"] for event in found["items"]]
 
     async def seen(self, name: str, container: str = "main") -> Seen:
         """What the pod's container found, read from its log through the API server."""
@@ -202,7 +216,10 @@ class RealNode:
 
     async def crash(self, name: str) -> None:
         """Have the pod's first container die, and wait until another one runs in its place."""
-        before = await self.kill_container(name)
+        await self.until_running_again(name, await self.kill_container(name))
+
+    async def until_running_again(self, name: str, before: str) -> None:
+        """Wait until the pod's first container is another one than `before`, and runs."""
         pod: JSON = {}
 
         async def again() -> bool:
@@ -216,7 +233,9 @@ class RealNode:
     async def delete_pod(self, name: str, grace_s: int = 1) -> None:
         """Delete a pod, and wait until the kubelet has let it go."""
         await self.api.delete(f"{PODS}/{name}", grace_s=grace_s)
+        await self.until_gone(name)
 
+    async def until_gone(self, name: str) -> None:
         async def gone() -> bool:
             try:
                 await self.pod(name)
