@@ -145,6 +145,7 @@ async def test_pods_that_are_deleted_while_the_kubelet_is_away_leave_their_gpus_
     await site.api.delete(f"{PODS}/leaves-1", grace_s=1)  # waits for the kubelet
     await site.node.start_kubelet()
     await site.node.until_gone("leaves-1")
+    await site.node.run_pod("plain", pinned=True)  # it is through with its first list
     await site.submit("next", 1, 8)
     await site.running("next", 1)
     planned = await site.planned("next-0")
@@ -154,7 +155,7 @@ async def test_pods_that_are_deleted_while_the_kubelet_is_away_leave_their_gpus_
     told = (await site.annotation(names.NODE_ALLOCATIONS))["pods"]
     assert not uids & told.keys()
     assert not uids & site.node.checkpoint().keys()
-    await site.empty("next-0")
+    await site.empty("next-0", "plain")
 
 
 async def test_a_pod_says_how_its_gpus_are_as_the_plugin_reports_it(site: GpuSite) -> None:
