@@ -5,6 +5,8 @@
     <folder>/<prefix>-<name>-<PCI address>-device.json
     {"type": "pci", "version": "1.1.0", "pci": {"pci-address": "0000:3b:00.2", "rdma-device": …}}
 
+With ``vdpaType`` the type is "vdpa", with the name, the kind and the file of the vDPA device.
+
 Source: Kubernetes Network Plumbing Working Group, "Device Information Specification" 1.1.0, and
 network-attachment-definition-client pkg/utils/net-attach-def.go (``SaveDeviceInfoForDP``).
 """
@@ -16,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from deviceplugin.model.inventory import Inventory
+from deviceplugin.model.inventory import Inventory, Nic
 from deviceplugin.resources.advertisements import Advertisement
 
 log = logging.getLogger(__name__)
@@ -30,14 +32,24 @@ def files(inventory: Inventory, advertisement: Advertisement) -> dict[str, bytes
     found: dict[str, bytes] = {}
     for each in advertisement.resources:
         for device in each.devices if each.functions is not None else ():
-            about = {"pci-address": device.id}
-            if device.device in nics:
-                about["rdma-device"] = device.device
-                about |= {"pf-pci-address": pf} if (pf := nics[device.device].virtual_of) else {}
             name = f"{each.resource}-{device.id}-device.json".replace("/", "-")
-            text = {"type": "pci", "version": VERSION, "pci": about}
-            found[name] = msgspec.json.encode(text)
+            vdpa = each.functions.vdpa if each.functions is not None else frozenset[str]()
+            found[name] = msgspec.json.encode(_about(device.id, nics.get(device.device), vdpa))
     return found
+
+
+def _about(address: str, nic: Nic | None, vdpa: frozenset[str]) -> dict[str, object]:
+    """Return one file's content; ``vdpa``: how a function is given by its vDPA device."""
+    about = {"pci-address": address}
+    if nic is not None and nic.virtual_of:
+        about["pf-pci-address"] = nic.virtual_of
+    if nic is not None and nic.vdpa is not None and nic.vdpa.kind in vdpa:
+        about |= {"parent-device": nic.vdpa.name, "driver": nic.vdpa.kind}
+        about |= {"path": nic.vdpa.file} if nic.vdpa.file else {}
+        return {"type": "vdpa", "version": VERSION, "vdpa": about}
+    if nic is not None:
+        about["rdma-device"] = nic.name
+    return {"type": "pci", "version": VERSION, "pci": about}
 
 
 class DeviceInfoFiles:

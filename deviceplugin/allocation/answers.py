@@ -43,6 +43,7 @@ _NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]")
 _CDI_PLUGIN: Final = "muster-device-plugin"
 _DIGITS: Final = 16  # of a digest; a key has at most 63 characters after its prefix
 _MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root.go
+_VHOST_KEYS: Final = ("net-mount", "tun-mount")
 _SHM: Final = "/dev/shm"  # noqa: S108  # where CUDA looks for the daemon's shared memory
 
 
@@ -171,13 +172,23 @@ class ContainerAnswers:
         """
         functions = found.functions or PciFunctions()
         answer = self._nics(devices) if functions.rdma else ContainerAnswer()
+        virtio = [file for each in devices if (file := self._vdpa_file(functions, each))]
+        files = tuple(DeviceFile(file, file, "rwm") for file in virtio)
+        if functions.vhost_net:
+            files += _files(self._inventory.vhost_files)
         name = "PCIDEVICE_" + _NO_VARIABLE.sub("_", found.resource.upper())
         info = {device.id: self._info(functions, device) for device in devices}
         envs = {
             name: ",".join(device.id for device in devices),
             f"{name}_INFO": msgspec.json.encode(info).decode(),
         }
-        return replace(answer, envs={**answer.envs, **envs})
+        return replace(answer, envs={**answer.envs, **envs}, files=(*answer.files, *files))
+
+    def _vdpa_file(self, functions: PciFunctions, device: AdvertisedDevice) -> str:
+        """Return the char device of a function's vDPA device, "" where it is not to be given."""
+        found = (nic.vdpa for nic in self._inventory.nics if nic.name == device.device)
+        virtio = next(found, None)
+        return "" if virtio is None or virtio.kind not in functions.vdpa else virtio.file
 
     def _info(
         self, functions: PciFunctions, device: AdvertisedDevice
@@ -190,6 +201,10 @@ class ContainerAnswers:
             nics = [nic for nic in self._inventory.nics if nic.name == device.device]
             files = [*self._inventory.rdma_files, *(f for nic in nics for f in nic.files)]
             info["rdma"] = {_kind_of(file): file for file in files}
+        if virtio := self._vdpa_file(functions, device):
+            info["vdpa"] = {"mount": virtio}
+        if functions.vhost_net and self._inventory.vhost_files:
+            info["vhost"] = dict(zip(_VHOST_KEYS, self._inventory.vhost_files, strict=True))
         return info
 
     def _vendor(self, device: AdvertisedDevice) -> Vendor:

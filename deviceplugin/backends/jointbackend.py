@@ -165,6 +165,7 @@ def joined(parts: Sequence[Inventory]) -> Inventory:
         machine=next((part.machine for part in parts if part.machine), ""),
         gpu_files=_union([part.gpu_files for part in parts]),
         rdma_files=_union([part.rdma_files for part in parts]),
+        vhost_files=_union([part.vhost_files for part in parts]),
     )
 
 

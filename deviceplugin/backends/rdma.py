@@ -3,8 +3,9 @@
 ::
 
     /sys/class/infiniband/mlx5_0 ─┬─ hca_type, fw_ver, node_guid
-                                  ├─ ports/1/{state, rate, link_layer}
+                                  ├─ ports/1/{state, rate, link_layer, pkeys/0}
                                   └─ device ─► the PCI device ─┬─ vendor, device, driver, numa_node
+                                                               ├─ acpi_index
                                                                ├─ net/ib0 …
                                                                └─ physfn (a virtual function has it)
     /sys/class/infiniband_verbs/uverbs0/ibdev: mlx5_0    ► /dev/infiniband/uverbs0
@@ -21,9 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from deviceplugin.backends import pci
+from deviceplugin.backends import pci, vdpa
 from deviceplugin.backends.sysfs import Look, Sysfs, by_name
-from deviceplugin.model.inventory import Inventory, Nic, PciPlace, Port
+from deviceplugin.model.inventory import Inventory, Nic, PciPlace, Port, Vdpa
 from deviceplugin.model.signals import NicReading
 
 NAME: Final = "rdma"
@@ -54,18 +55,22 @@ class RdmaReader:
     def look(self) -> Look:
         """Read all NICs. One that cannot be read does not hide the others."""
         files = self._files()
+        vdpas = vdpa.by_address(self.root)
         found: list[Nic] = []
         broken: dict[str, str] = {}
         for name in self._names():
             folder = self._folder(name)
             place = pci.place(folder / "device")
             if place is not None:
-                found.append(_nic(name, folder, place, files.get(name, ())))
+                at = vdpas.get(place.address)
+                found.append(_nic(name, folder, place, files.get(name, ()), at))
             elif not _is_software(folder):
                 broken[name] = "its PCI device cannot be found in sysfs"
         shared = (str(_DEV / "rdma_cm"),) if found else ()
         nics = tuple(sorted(found, key=by_name))
-        return Look(Inventory(nics=nics, rdma_files=shared), MappingProxyType(broken))
+        vhost = vdpa.vhost_files(self.root) if found else ()
+        inventory = Inventory(nics=nics, rdma_files=shared, vhost_files=vhost)
+        return Look(inventory, MappingProxyType(broken))
 
     def measure(self) -> tuple[NicReading, ...]:
         """Read the ports of all NICs."""
@@ -78,12 +83,13 @@ class RdmaReader:
         return tuple(readings)
 
     def pulse(self) -> Hashable:
-        """Read which NICs exist, their PCI devices, and their ports' states."""
-        return tuple(
+        """Read which NICs exist, their PCI and vDPA devices, and their ports' states."""
+        nics = tuple(
             (name, pci.mark(folder / "device"), tuple(_states(folder)))
             for name in self._names()
             for folder in (self._folder(name),)
         )
+        return nics, vdpa.pulse(self.root)
 
     def _folder(self, name: str) -> Path:
         return self.root / "class" / "infiniband" / name
@@ -108,7 +114,9 @@ class RdmaReader:
         return {name: tuple(files) for name, files in found.items()}
 
 
-def _nic(name: str, folder: Path, place: PciPlace, files: tuple[str, ...]) -> Nic:
+def _nic(
+    name: str, folder: Path, place: PciPlace, files: tuple[str, ...], virtio: Vdpa | None
+) -> Nic:
     device = folder / "device"
     physical = pci.real(device / "physfn")
     return Nic(
@@ -126,6 +134,8 @@ def _nic(name: str, folder: Path, place: PciPlace, files: tuple[str, ...]) -> Ni
         vendor_id=pci.identity(device / "vendor"),
         device_id=pci.identity(device / "device"),
         driver=pci.driver(device),
+        acpi_index=pci.text(device / "acpi_index"),
+        vdpa=virtio,
     )
 
 
@@ -162,6 +172,7 @@ def _ports(folder: Path) -> tuple[Port, ...]:
             active=pci.text(port / "state").startswith(_ACTIVE),
             link_layer=pci.text(port / "link_layer"),
             rate_gbps=_rate(pci.text(port / "rate")),
+            partition_key=pci.text(port / "pkeys" / "0"),
         )
         for number, port in _port_folders(folder)
     )

@@ -157,6 +157,20 @@ class Port:
     #: "InfiniBand" or "Ethernet", as in sysfs
     link_layer: str = ""
     rate_gbps: int = 0
+    #: the first key of its InfiniBand partition table ("0x8001"); empty where it has none
+    partition_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vdpa:
+    """A vDPA device: a virtio device that a function's hardware serves."""
+
+    #: on the kernel's vDPA bus ("vdpa0")
+    name: str
+    #: what it is bound to: "vhost" is for programs, "virtio" for the kernel; else empty
+    kind: str = ""
+    #: its char device ("/dev/vhost-vdpa-0"), for "vhost"
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +202,9 @@ class Nic:
     device_id: str = ""
     #: the kernel's driver ("mlx5_core")
     driver: str = ""
+    #: what the firmware calls it (``acpi_index``); empty where it has no name for it
+    acpi_index: str = ""
+    vdpa: Vdpa | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +248,5 @@ class Inventory:
     gpu_files: tuple[str, ...] = ()
     #: device files that every container with a NIC needs ("/dev/infiniband/rdma_cm")
     rdma_files: tuple[str, ...] = ()
+    #: device files for virtio through the kernel; empty unless the node has both
+    vhost_files: tuple[str, ...] = ()

@@ -65,6 +65,10 @@ class PciFunctions:
 
     #: whether they get the RDMA device files
     rdma: bool = False
+    #: for vDPA devices that are bound so ("vhost"), they get the file
+    vdpa: frozenset[str] = frozenset()
+    #: whether they get the files for virtio through the kernel
+    vhost_net: bool = False
     #: PCI address, or "*" for all → additional values
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
 

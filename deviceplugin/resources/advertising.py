@@ -32,9 +32,9 @@ def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement
     groups, odd = wholedevices.groups(inventory, settings)
     left, units, unsliced = memory.sliced(groups, settings.memory)
     shared, unshared = sharing.shared(left, settings.sharing)
-    functions = sriov.pools(inventory, settings.sriov_pools)
+    functions, lacking = sriov.pools(inventory, settings.sriov_pools)
     pools, unpooled = rdma.pools(_without(inventory, functions), settings.nic_pools)
-    problems = [*odd, *unsliced, *unshared, *unpooled]
+    problems = [*odd, *unsliced, *unshared, *lacking, *unpooled]
     merged = _merged([*shared, *units, *functions, *pools], problems)
     found = tuple(each for each in merged if _presentable(each, problems))
     return Advertisement(tuple(sorted(found, key=lambda each: each.resource)), tuple(problems))

@@ -15,6 +15,7 @@ from deviceplugin.resources import names
 MigStrategy = Literal["none", "single", "mixed"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Hex4 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$")]
+PartitionKey = Annotated[str, msgspec.Meta(pattern=r"^0[xX][0-9a-fA-F]{1,4}$")]
 
 
 class SharingStruct(
@@ -133,8 +134,18 @@ class SriovSelectors(SharingStruct, frozen=True):
     #: PCI addresses of physical functions, in the same form
     root_devices: tuple[str, ...] = ()
     link_types: tuple[Literal["ether", "infiniband"], ...] = ()
+    #: names of functions by the firmware (sysfs' ``acpi_index``)
+    acpi_indexes: tuple[str, ...] = ()
+    #: InfiniBand partition keys, of which a port has one as its first ("0x8001")
+    p_keys: tuple[PartitionKey, ...] = ()
+    #: what the function's vDPA device is bound to; containers get the file of "vhost"
+    vdpa_type: Literal["", "vhost", "virtio"] = ""
+    #: packages on Intel's NICs; they cannot be read here, so ``problems`` refuses them
+    ddp_profiles: tuple[str, ...] = ()
     #: whether containers get the RDMA device files
     is_rdma: bool = False
+    #: whether containers get /dev/vhost-net and /dev/net/tun
+    need_vhost_net: bool = False
 
 
 class SriovPool(SharingStruct, frozen=True):
@@ -207,6 +218,23 @@ def problems(settings: ResourceSettings) -> Iterator[str]:
         yield from _named(f"memory[{index}].resource", memory.resource)
     yield from _of_pools("rdma", settings.nic_pools)
     yield from _of_pools("sriov", settings.sriov_pools)
+    for index, pool in enumerate(settings.sriov_pools):
+        for selectors in pool.alternatives:
+            yield from _of_selectors(f"sriov[{index}].selectors", selectors)
+
+
+def _of_selectors(where: str, selectors: SriovSelectors) -> Iterator[str]:
+    if selectors.ddp_profiles:
+        yield (
+            f"{where}.ddpProfiles: {', '.join(selectors.ddp_profiles)}: only devlink or Intel's "
+            "ddptool tells the package of a NIC, and neither is here; select its functions by "
+            "pfNames or rootDevices"
+        )
+    if selectors.is_rdma and selectors.vdpa_type:
+        yield (
+            f"{where}: isRdma and vdpaType are both there; a container gets a function in one "
+            "way, leave one out"
+        )
 
 
 def _of_pools(where: str, pools: Sequence[NicPool | SriovPool]) -> Iterator[str]:

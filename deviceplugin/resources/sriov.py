@@ -6,7 +6,7 @@ it, and a physical function with virtual ones is in none. Source of the rules: p
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
     AdvertisedKind,
+    AdvertisementProblem,
     PciFunctions,
 )
 from deviceplugin.resources.rdma import LINK_TYPES
@@ -23,8 +24,10 @@ from deviceplugin.resources.settings import SriovPool, SriovSelectors
 _DIGITS: Final = 5  # of a function's number: PCI allows 65,535 virtual ones
 
 
-def pools(inventory: Inventory, wanted: Sequence[SriovPool]) -> tuple[Advertised, ...]:
-    """Return the pools that have functions."""
+def pools(
+    inventory: Inventory, wanted: Sequence[SriovPool]
+) -> tuple[tuple[Advertised, ...], tuple[AdvertisementProblem, ...]]:
+    """Return the pools that have functions, and what their containers will lack."""
     split = {nic.virtual_of for nic in inventory.nics if nic.virtual_of}
     left = [nic for nic in inventory.nics if nic.place.address not in split]
     found: list[Advertised] = []
@@ -33,7 +36,17 @@ def pools(inventory: Inventory, wanted: Sequence[SriovPool]) -> tuple[Advertised
         left = [nic for nic in left if nic not in mine]
         if mine:
             found.append(_advertised(pool, mine))
-    return tuple(found)
+    return tuple(found), tuple(_lacking(inventory, found))
+
+
+def _lacking(inventory: Inventory, found: Iterable[Advertised]) -> Iterator[AdvertisementProblem]:
+    for each in found:
+        if each.functions is not None and each.functions.vhost_net and not inventory.vhost_files:
+            yield AdvertisementProblem(
+                each.resource,
+                "containers get neither /dev/vhost-net nor /dev/net/tun (needVhostNet): the node "
+                "does not have both; load the modules vhost_net and tun",
+            )
 
 
 def matches(nic: Nic, selectors: SriovSelectors) -> bool:
@@ -45,6 +58,7 @@ def matches(nic: Nic, selectors: SriovSelectors) -> bool:
         (selectors.drivers, [nic.driver]),
         (selectors.link_types, links),
         (selectors.pci_addresses, [nic.place.address]),
+        (selectors.acpi_indexes, [nic.acpi_index]),
     )
     names = [nic.root_interface] if nic.virtual_of else [*nic.interfaces]
     root = nic.virtual_of or nic.place.address
@@ -52,7 +66,27 @@ def matches(nic: Nic, selectors: SriovSelectors) -> bool:
         all(not values or set(values) & set(has) for values, has in rules)
         and (not selectors.pf_names or _is_of(nic, names, selectors.pf_names))
         and (not selectors.root_devices or _is_of(nic, [root], selectors.root_devices))
+        and (not selectors.p_keys or _has_key(nic, selectors.p_keys))
+        and (not selectors.vdpa_type or _vdpa_type(nic) == selectors.vdpa_type)
     )
+
+
+def _has_key(nic: Nic, wanted: Iterable[str]) -> bool:
+    """Return whether a port's first partition key is a wanted one; "0x1" and "0x0001" are one."""
+    keys = {int(key, 16) for key in wanted}
+    return any(_key(port.partition_key) in keys for port in nic.ports)
+
+
+def _key(text: str) -> int:
+    """Return a partition key as sysfs has it, -1 where it has none."""
+    try:
+        return int(text, 16)
+    except ValueError:
+        return -1
+
+
+def _vdpa_type(nic: Nic) -> str:
+    return "" if nic.vdpa is None else nic.vdpa.kind
 
 
 def _is_of(nic: Nic, names: Iterable[str], items: Iterable[str]) -> bool:
@@ -94,7 +128,7 @@ def _is_number(text: str) -> bool:
 
 
 def _advertised(pool: SriovPool, nics: Sequence[Nic]) -> Advertised:
-    rdma = any(selectors.is_rdma for selectors in pool.alternatives)
+    ways = pool.alternatives
     return Advertised(
         pool.resource,
         AdvertisedKind.NIC,
@@ -107,5 +141,10 @@ def _advertised(pool: SriovPool, nics: Sequence[Nic]) -> Advertised:
             )
             for nic in nics
         ),
-        functions=PciFunctions(rdma, pool.additional_info),
+        functions=PciFunctions(
+            rdma=any(each.is_rdma for each in ways),
+            vdpa=frozenset(each.vdpa_type for each in ways if each.vdpa_type),
+            vhost_net=any(each.need_vhost_net for each in ways),
+            extra=pool.additional_info,
+        ),
     )

@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 import pytest_asyncio
 from support.devices.served import CallLog, eventually
-from support.kubelets.fakekubelet import AdmissionError, FakeKubelet
+from support.kubelets.fakekubelet import AdmissionError, Container, FakeKubelet
 from support.kubelets.kubelets import FakeSide, Kubelet, RealSide
-from support.kubelets.realnode import real_cluster
+from support.kubelets.realnode import NodeOptions, real_cluster
 from support.machine.shortpath import short_folder
 from support.webhooks.plainview import PlainView, given_by, view
 
@@ -26,6 +26,7 @@ from loadtest.testbed.controlplane.assets import MINORS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KINDS = ["simulated", *(pytest.param(minor, marks=pytest.mark.integration) for minor in MINORS)]
+HEALTH = "ResourceHealthStatus"  # the default since 1.36 (pkg/features/kube_features.go)
 _NUMBERS = itertools.count()
 
 
@@ -36,7 +37,9 @@ async def kubelet(request: pytest.FixtureRequest) -> AsyncIterator[Kubelet]:
             async with FakeKubelet(root) as fake:
                 yield FakeSide(fake)
     else:
-        async with real_cluster(request.param) as node:
+        flags = (f"--feature-gates={HEALTH}=true",)
+        options = NodeOptions(feature_gates={HEALTH: True})
+        async with real_cluster(request.param, options, api_server_flags=flags) as node:
             yield RealSide(node)
 
 
@@ -148,6 +151,78 @@ async def test_after_a_restart_of_the_kubelet_pods_keep_theirs_and_new_ones_get_
         assert not set(before) & set(given_by(await kubelet.env(more), four.resource))
         for pod in (kept, more):
             await kubelet.delete(pod)
+
+
+async def test_a_container_that_crashes_gets_what_it_had_also_from_a_kubelet_that_restarted(
+    kubelet: Kubelet, four: PlainView
+) -> None:
+    async with served(kubelet, four) as servers:
+        await kubelet.until_allocatable(four.resource, 4)
+        pod = await kubelet.run({four.resource: 2})
+        before = given_by(await kubelet.env(pod), four.resource)
+        await kubelet.crash(pod)
+        assert given_by(await kubelet.env(pod), four.resource) == before
+        await kubelet.restart()
+        await eventually(lambda: servers.registrations(four.resource) >= 2)
+        await kubelet.until_allocatable(four.resource, 4)
+        await kubelet.crash(pod)
+        assert given_by(await kubelet.env(pod), four.resource) == before
+        await kubelet.delete(pod)
+
+
+async def test_what_an_init_container_had_passes_on_and_what_a_sidecar_has_does_not(
+    kubelet: Kubelet, four: PlainView
+) -> None:
+    init = Container("prepare", {four.resource: 2}), Container("beside", {four.resource: 1}, True)
+    async with served(kubelet, four):
+        await kubelet.until_allocatable(four.resource, 4)
+        pod = await kubelet.run({four.resource: 2}, init)
+        prepare, beside, main = [
+            set(given_by(await kubelet.env(pod, name), four.resource))
+            for name in ("prepare", "beside", "main")
+        ]
+        assert beside < prepare
+        assert prepare - beside < main
+        assert not beside & main
+        more = await kubelet.run({four.resource: 1})
+        assert set(given_by(await kubelet.env(more), four.resource)).isdisjoint(beside | main)
+        for each in (pod, more):
+            await kubelet.delete(each)
+
+
+async def test_a_pod_that_is_deleted_while_the_kubelet_is_away_leaves_nothing(
+    kubelet: Kubelet, four: PlainView
+) -> None:
+    async with served(kubelet, four) as servers:
+        await kubelet.until_allocatable(four.resource, 4)
+        lost = await kubelet.run({four.resource: 3})
+        uid = kubelet.uid(lost)
+        await kubelet.stop()
+        assert uid in kubelet.saved()
+        await kubelet.lose(lost)
+        await kubelet.start()
+        await eventually(lambda: servers.registrations(four.resource) >= 2)
+        await kubelet.until_allocatable(four.resource, 4)
+        plain = await kubelet.run({})  # those of its first list are admitted before it frees any
+        pod = await kubelet.run({four.resource: 4})
+        assert len(given_by(await kubelet.env(pod), four.resource)) == 4
+        assert uid not in kubelet.saved()
+        for each in (plain, pod):
+            await kubelet.delete(each)
+
+
+async def test_a_pod_says_how_its_devices_are_as_the_plugin_reports_it(
+    kubelet: Kubelet, four: PlainView
+) -> None:
+    async with served(kubelet, four) as servers:
+        await kubelet.until_allocatable(four.resource, 4)
+        pod = await kubelet.run({four.resource: 2})
+        sick, well = given_by(await kubelet.env(pod), four.resource)
+        for healthy, said in ((True, "Healthy"), (False, "Unhealthy"), (True, "Healthy")):
+            four.put(ShownDevice(sick, healthy=healthy))
+            servers.changed()
+            await kubelet.until_health(pod, {sick: said, well: "Healthy"})
+        await kubelet.delete(pod)
 
 
 async def test_a_removed_socket_is_served_and_registered_again(

@@ -1,159 +1,26 @@
-"""The extender's choice, from the plan to the container: every part real but the GPUs.
+"""The extender's choice, from the plan to the container: every part real but the GPUs."""
 
-::
-
-    pods of a gang ─► kube-apiserver ◄─ webhook, extender, kube-scheduler   (on this machine)
-                          ▲  ▲
-          Node, events ───┘  └─── kubelet ◄── sockets ── muster device-plugin --simulate dgx-h100
-                                    │                        ▲
-                                    └─► containerd ─► pods   └── a file that switches faults
-
-A container tells its environment; it must name the very GPUs that its pod's plan names.
-"""
-
-import json
-import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from support.kubelets.realnode import (
-    NodeOptions,
-    RealNode,
-    plane_options,
-    pod_spec,
-    real_node,
-    skip_unless_possible,
-)
+from support.kubelets.gpusite import GPU, GpuSite, gpu_site
+from support.kubelets.realnode import container
 from support.kubelets.realnode.node import PODS
-from support.kubelets.realplugin import plugin_on
 
-from deviceplugin.health.reports import CONDITION
-from loadtest.testbed.client.api import JSON, Api
-from loadtest.testbed.controlplane import schedulerconfig
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane
-from loadtest.testbed.controlplane.programs import Program
-from loadtest.testbed.deployment.muster import RBAC, Muster
 from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-SETTINGS = {
-    "readingSeconds": 0.2,
-    "health": {"recovery": {"holdSeconds": 1.0, "settleSeconds": 0.5}},
-}
-GPU = "nvidia.com/gpu"
-LEVELS = {names.ZONE: "z", names.BLOCK: "b", names.RACK: "r"}
-
-
-@dataclass(slots=True)
-class Site:
-    """A node with the plugin on it, and Muster beside its control plane."""
-
-    node: RealNode
-    plugin: Program
-    faults: Path
-    muster: Muster
-
-    @property
-    def api(self) -> Api:
-        return self.node.api
-
-    async def restart_plugin(self) -> None:
-        """As after a crash: SIGKILL, then a new process."""
-        self.plugin.kill()
-        self.plugin.start()
-        await self.plugin.wait_ready()
-
-    async def fault(self, *words: str) -> None:
-        command = [sys.executable, "-m", "deviceplugin.tools.faultswitch", self.faults, *words]
-        program = Program("fault", command, directory=self.node.directory, ready=_at_once)
-        program.start()
-        await self.node.until(lambda: _ended(program), "the fault is switched")
-
-    async def submit(self, name: str, size: int, gpus: int) -> None:
-        """Create a gang's pods, which tell their environment."""
-        for rank in range(size):
-            meta = {
-                "name": f"{name}-{rank}",
-                "labels": {names.GANG: name},
-                "annotations": {names.GANG_SIZE: str(size)},
-            }
-            spec = pod_spec({GPU: gpus})
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-            await self.api.create(PODS, pod)
-
-    async def running(self, name: str, size: int) -> list[JSON]:
-        return [await self.node.until_phase(f"{name}-{r}", "Running") for r in range(size)]
-
-    async def planned(self, pod: str) -> set[str]:
-        """The devices that the extender chose."""
-        plan = json.loads((await self.node.pod(pod))["metadata"]["annotations"][names.PLAN])
-        return set(plan["devices"][self.node.name])
-
-    async def seen(self, pod: str) -> set[str]:
-        """The devices that the container sees."""
-        env = (await self.node.seen(pod)).env
-        assert env["NVIDIA_VISIBLE_DEVICES"] == "void"  # said by the CDI spec
-        return set(env["MUSTER_GPUS"].split(","))
-
-    async def annotation(self, key: str) -> JSON:
-        text = (await self.node.node())["metadata"].get("annotations", {}).get(key, "{}")
-        found: JSON = json.loads(text)
-        return found
-
-    async def given(self, pod: str) -> set[str]:
-        """The devices that the Node says the pod was given."""
-        uid = (await self.node.pod(pod))["metadata"]["uid"]
-        reported = (await self.annotation(names.NODE_ALLOCATIONS)).get("pods", {})
-        return set(reported.get(uid, {}).get(GPU, ()))
-
-    async def condition(self) -> str:
-        found = (await self.node.node())["status"]["conditions"]
-        return next((each["status"] for each in found if each["type"] == CONDITION), "")
-
-    async def empty(self, *pods: str) -> None:
-        for pod in pods:
-            await self.node.delete_pod(pod)
-
-
-async def _at_once() -> bool:
-    return True
-
-
-async def _ended(program: Program) -> bool:
-    return not program.running
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(minor: Minor) -> AsyncIterator[Site]:
-    await skip_unless_possible()
-    async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(ControlPlane(plane_options(minor, rbac=RBAC)))
-        node = await stack.enter_async_context(real_node(plane, NodeOptions()))
-        await node.api.patch(f"/api/v1/nodes/{node.name}", {"metadata": {"labels": LEVELS}})
-        muster = await stack.enter_async_context(Muster(plane))
-        await _scheduler(plane, muster)
-        plugin, faults = await stack.enter_async_context(plugin_on(node, SETTINGS))
-        yield Site(node, plugin, faults, muster)
+async def site(minor: Minor) -> AsyncIterator[GpuSite]:
+    async with gpu_site(minor) as it:
+        yield it
 
 
-async def _scheduler(plane: ControlPlane, muster: Muster) -> None:
-    config = schedulerconfig.write(
-        "recommended",
-        directory=plane.directory,
-        kubeconfig=plane.kubeconfig(SCHEDULER),
-        extender_url=muster.extender_url,
-        extender_ca=muster.extender_ca,
-    )
-    await plane.start_scheduler(config)
-
-
-async def test_the_node_says_what_a_dgx_h100_says(site: Site) -> None:
+async def test_the_node_says_what_a_dgx_h100_says(site: GpuSite) -> None:
     await site.node.until_allocatable(GPU, 8)
     await site.node.until(lambda: _says(site, "nvidia.com/gpu.count", "8"), "GFD's labels")
     labels = (await site.node.node())["metadata"]["labels"]
@@ -164,7 +31,7 @@ async def test_the_node_says_what_a_dgx_h100_says(site: Site) -> None:
 
 
 async def test_each_member_of_a_gang_sees_the_very_gpus_that_were_chosen_for_it(
-    site: Site,
+    site: GpuSite,
 ) -> None:
     await site.node.until_allocatable(GPU, 8)
     await site.submit("pair", 2, 4)
@@ -180,7 +47,7 @@ async def test_each_member_of_a_gang_sees_the_very_gpus_that_were_chosen_for_it(
     await site.empty("pair-0", "pair-1")
 
 
-async def test_pods_of_equal_shape_that_start_together_are_not_mixed_up(site: Site) -> None:
+async def test_pods_of_equal_shape_that_start_together_are_not_mixed_up(site: GpuSite) -> None:
     await site.submit("ones", 8, 1)
     await site.running("ones", 8)
     seen = [await site.seen(f"ones-{rank}") for rank in range(8)]
@@ -189,7 +56,7 @@ async def test_pods_of_equal_shape_that_start_together_are_not_mixed_up(site: Si
     await site.empty(*(f"ones-{rank}" for rank in range(8)))
 
 
-async def test_a_sick_gpu_is_given_to_no_pod_until_it_is_well(site: Site) -> None:
+async def test_a_sick_gpu_is_given_to_no_pod_until_it_is_well(site: GpuSite) -> None:
     devices = (await site.annotation(names.NODE_TOPOLOGY))["devices"]
     sick = devices[3]["name"]
     await site.fault("set", "recoveryAction=2", "--gpu", "3")  # until the node is rebooted
@@ -206,7 +73,7 @@ async def test_a_sick_gpu_is_given_to_no_pod_until_it_is_well(site: Site) -> Non
     await site.node.until(lambda: _is(site.condition(), "True"), "the condition is well again")
 
 
-async def test_devices_and_pods_outlive_the_kubelet_and_the_plugin(site: Site) -> None:
+async def test_devices_and_pods_outlive_the_kubelet_and_the_plugin(site: GpuSite) -> None:
     await site.submit("stays", 1, 3)
     await site.running("stays", 1)
     held = await site.seen("stays-0")
@@ -223,7 +90,120 @@ async def test_devices_and_pods_outlive_the_kubelet_and_the_plugin(site: Site) -
     await site.empty("stays-0", "joins-0")
 
 
-async def _says(site: Site, key: str, value: str) -> bool:
+async def test_a_container_that_crashes_gets_its_gpus_again_from_a_restarted_kubelet_too(
+    site: GpuSite,
+) -> None:
+    await site.submit("crashes", 1, 2, restartPolicy="Always")
+    await site.running("crashes", 1)
+    held = await site.seen("crashes-0")
+    assert held == await site.planned("crashes-0")
+    await site.node.crash("crashes-0")
+    assert await site.seen("crashes-0") == held
+    await site.node.stop_kubelet()
+    before = await site.node.kill_container("crashes-0")  # nobody is there to start it again
+    await site.node.start_kubelet()
+    await site.node.until_running_again("crashes-0", before)
+    assert await site.seen("crashes-0") == held
+    await site.until_given("crashes-0", held)
+    await site.empty("crashes-0")
+
+
+# prepare: 2     beside, a sidecar: 1     main: 2     together 3: the first one's pass on
+
+
+async def test_what_an_init_container_had_passes_on_and_what_a_sidecar_has_does_not(
+    site: GpuSite,
+) -> None:
+    prepare = container({GPU: 2}, name="prepare", args=["-exit", "0"])
+    beside = container({GPU: 1}, name="beside", restartPolicy="Always")
+    await site.submit("parts", 1, 2, initContainers=[prepare, beside])
+    await site.running("parts", 1)
+    planned = await site.planned("parts-0")
+    assert len(planned) == 3
+    first, side, main = [await site.seen("parts-0", each) for each in ("prepare", "beside", "main")]
+    assert first < planned
+    assert side < first
+    assert main == planned - side
+    await site.node.restart_kubelet()
+    await site.node.until_allocatable(GPU, 8)
+    await site.until_given("parts-0", planned)
+    await site.submit("rest", 1, 5)
+    await site.running("rest", 1)
+    assert not await site.seen("rest-0") & planned
+    await site.empty("parts-0", "rest-0")
+
+
+async def test_pods_that_are_deleted_while_the_kubelet_is_away_leave_their_gpus_to_the_next(
+    site: GpuSite,
+) -> None:
+    await site.submit("leaves", 2, 4)
+    await site.running("leaves", 2)
+    uids = {(await site.node.pod(f"leaves-{rank}"))["metadata"]["uid"] for rank in range(2)}
+    await site.node.stop_kubelet()
+    assert site.node.checkpoint().keys() >= uids
+    await site.node.delete_pod("leaves-0", grace_s=0)
+    await site.api.delete(f"{PODS}/leaves-1", grace_s=1)  # waits for the kubelet
+    await site.node.start_kubelet()
+    await site.node.until_gone("leaves-1")
+    await site.node.run_pod("plain", pinned=True)  # it is through with its first list
+    await site.submit("next", 1, 8)
+    await site.running("next", 1)
+    planned = await site.planned("next-0")
+    assert await site.seen("next-0") == planned
+    assert len(planned) == 8
+    await site.until_given("next-0", planned)
+    told = (await site.annotation(names.NODE_ALLOCATIONS))["pods"]
+    assert not uids & told.keys()
+    assert not uids & site.node.checkpoint().keys()
+    await site.empty("next-0", "plain")
+
+
+async def test_a_pod_says_how_its_gpus_are_as_the_plugin_reports_it(site: GpuSite) -> None:
+    await site.submit("says", 1, 2)
+    await site.running("says", 1)
+    sick, well = sorted(await site.seen("says-0"))
+    devices = (await site.annotation(names.NODE_TOPOLOGY))["devices"]
+    number = str([each["name"] for each in devices].index(sick))
+
+    async def says(health: str) -> bool:
+        (status,) = (await site.node.pod("says-0"))["status"]["containerStatuses"]
+        of = [each for each in status.get("allocatedResourcesStatus", ()) if each["name"] == GPU]
+        found = {each["resourceID"]: each["health"] for one in of for each in one["resources"]}
+        return found == {sick: health, well: "Healthy"}
+
+    await site.node.until(lambda: says("Healthy"), "both are told to be healthy")
+    await site.fault("set", "recoveryAction=2", "--gpu", number)
+    await site.fault("xid", "79", "--gpu", number)
+    await site.node.until(lambda: says("Unhealthy"), "the one is told to be unhealthy")
+    await site.fault("well")
+    await site.node.until(lambda: says("Healthy"), "it is told to be healthy again")
+    assert (await site.node.pod("says-0"))["status"]["phase"] == "Running"
+    await site.empty("says-0")
+
+
+async def test_a_pod_that_has_succeeded_stays_so_for_a_kubelet_that_finds_no_plugin(
+    site: GpuSite,
+) -> None:
+    """One that has to be started again cannot be: that is how a kubelet without a plugin fails."""
+    await site.submit("done", 1, 1, args=["-exit", "0"])
+    await site.submit("again", 1, 1, restartPolicy="Always")
+    await site.node.until_phase("done-0", "Succeeded")
+    await site.running("again", 1)
+    await site.plugin.stop()
+    await site.node.stop_kubelet()
+    await site.node.kill_container("again-0")
+    await site.node.start_kubelet()
+    await site.node.until_event("again-0", "UnexpectedAdmissionError")
+    assert not await site.node.events("done-0", "UnexpectedAdmissionError")
+    assert (await site.node.pod("done-0"))["status"]["phase"] == "Succeeded"
+    site.plugin.start()
+    await site.plugin.wait_ready()
+    await site.node.until_allocatable(GPU, 8)
+    await site.until_given("again-0", set())
+    await site.empty("done-0", "again-0")
+
+
+async def _says(site: GpuSite, key: str, value: str) -> bool:
     return (await site.node.node())["metadata"]["labels"].get(key) == value
 
 
@@ -235,7 +215,7 @@ async def _same(answer: object, value: Sequence[str] | set[str]) -> bool:
     return (await answer) == value  # type: ignore[misc]
 
 
-async def _is_ill(site: Site, name: str) -> bool:
+async def _is_ill(site: GpuSite, name: str) -> bool:
     devices = (await site.annotation(names.NODE_TOPOLOGY))["devices"]
     found = next(each for each in devices if each["name"] == name)
     return found.get("healthy", True) is False and "79" in found["reason"]

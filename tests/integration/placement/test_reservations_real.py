@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 import aiohttp
 import pytest
 import pytest_asyncio
+from support.apiservers.apiproxy import StoppingProxy
 from support.extenders.realcluster import (
     PODS,
     Cluster,
@@ -48,9 +49,9 @@ async def fleet(real_plane: ControlPlane) -> AsyncIterator[Cluster]:
         yield it
 
 
-async def make(fleet: Cluster, gang: pods.Gang) -> list[JSON]:
+async def make(fleet: Cluster, gang: pods.Gang, owner: JSON | None = None) -> list[JSON]:
     """Create the gang's pods all at once; returns them as they were made."""
-    members = pods.members(gang, await pods.create_owner(fleet.api, gang))
+    members = pods.members(gang, owner or await pods.create_owner(fleet.api, gang))
     return await asyncio.gather(*(fleet.api.create(PODS, pod) for pod in members))
 
 
@@ -175,6 +176,54 @@ async def test_an_extender_killed_after_it_gave_the_places_takes_them_from_the_p
         await fleet.api.create(PODS, pod)
     await fleet.bound(GANG)
     assert len(racks(await fleet.placement(GANG))) == 1
+
+
+async def reserve_in_vain(fleet: Cluster, gang: pods.Gang) -> JSON:
+    """Have room reserved for a gang, none of whose pods is stored: validation refuses the first.
+
+    Returns the gang's owner.
+    """
+    owner = await pods.create_owner(fleet.api, gang)
+    pod = next(iter(pods.members(gang, owner)))
+    pod["spec"]["containers"][0]["name"] = "No_Name"
+    with pytest.raises(ApiFailed, match="No_Name"):
+        await fleet.api.create(PODS, pod)
+    return owner
+
+
+async def test_an_extender_killed_between_a_reservation_and_its_pods_holds_nothing_for_them(
+    fleet: Cluster,
+) -> None:
+    """The webhook has the places still, and another gang may have got them meanwhile."""
+    late, rival = (pods.Gang(name, 16, required=names.RACK) for name in ("late", "rival"))
+    owner = await reserve_in_vain(fleet, late)
+    fleet.muster.extender.kill()
+    await fleet.muster.start(fleet.muster.extender)
+    assert all(map(is_placed, await make(fleet, rival)))
+    await make(fleet, late, owner)
+    await fleet.bound(rival, late)
+    (its,), (mine,) = [racks(await fleet.placement(gang)) for gang in (rival, late)]
+    assert its != mine
+
+
+async def test_a_watch_that_breaks_between_a_reservation_and_its_pods_costs_nobody_room(
+    real_plane: ControlPlane,
+) -> None:
+    """The pods are stored while nothing is heard, and are found in the list that follows."""
+    late, rival = (pods.Gang(name, 16, required=names.RACK) for name in ("late", "rival"))
+    async with (
+        StoppingProxy(real_plane) as proxy,
+        cluster(real_plane, reserves=True, proxy_port=proxy.port) as fleet,
+    ):
+        await fleet.add_racks(range(2))
+        owner = await reserve_in_vain(fleet, late)
+        proxy.deafen()
+        assert all(map(is_placed, await make(fleet, late, owner)))
+        proxy.open()
+        await make(fleet, rival)
+        await fleet.bound(late, rival)
+        (mine,), (its,) = [racks(await fleet.placement(gang)) for gang in (late, rival)]
+        assert its != mine
 
 
 async def test_a_plan_that_a_user_writes_is_taken_off(fleet: Cluster) -> None:

@@ -88,6 +88,15 @@ class SysfsTree:
         self.write(f"class/infiniband_mad/issm{number}/ibdev", name)
         self.write("class/infiniband_verbs/abi_version", "6")
 
+    def vdpa(self, name: str, address: str, driver: str, child: str) -> None:
+        """A vDPA device of a function, with what its driver puts below it."""
+        folder = (self.root / "bus/pci/devices" / address).resolve() / name
+        (folder / child).mkdir(parents=True)
+        bound = self.root / "bus/vdpa/drivers" / driver
+        bound.mkdir(parents=True, exist_ok=True)
+        self.link(os.path.relpath(folder / "driver", self.root), bound)
+        self.link(f"bus/vdpa/devices/{name}", folder)
+
     def port(self, name: str, number: int, state: str) -> None:
         self.write(f"class/infiniband/{name}/ports/{number}/state", state)
 

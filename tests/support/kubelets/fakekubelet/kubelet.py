@@ -63,6 +63,7 @@ class FakeKubelet:
         """Each call of GetPreferredAllocation: resource, available, must include, size."""
         self._clock = clock
         self._running: set[tuple[str, str]] = set()
+        self._known: set[str] = set()  # that it has admitted, or is admitting, since it started
         self._starting = False
         self._chance = Chance(random.Random(seed))
         self._numa, self._policy = numa, policy
@@ -80,8 +81,12 @@ class FakeKubelet:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self) -> None:
-        """Read the checkpoint, clear the folder, listen; then admit again what was there."""
+    async def start(self, *, reads_pods_when: Callable[[], bool] = lambda: True) -> None:
+        """Read the checkpoint, clear the folder, listen; then admit again what was there.
+
+        ``reads_pods_when``: a real one hears of its pods about a second after it listens.
+        """
+        self._known.clear()
         for folder in (self.folder, self.registry, self.pod_resources.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self.tables = DeviceTables.load(self.folder, self._clock())
@@ -94,7 +99,10 @@ class FakeKubelet:
         add_RegistrationServicer_to_server(self._plugins, self._server)
         add_PodResourcesListerServicer_to_server(
             PodResources(
-                lambda: self.tables, lambda: list(self.pods.values()), self.active, self._chance
+                lambda: self.tables,
+                lambda: [pod for uid, pod in self.pods.items() if uid in self._known],
+                self.active,
+                self._chance,
             ),
             self._server,
         )
@@ -102,6 +110,7 @@ class FakeKubelet:
         self._server.add_insecure_port(f"unix:{self.pod_resources}")
         await self._server.start()
         self._watching = asyncio.create_task(Watcher(self.registry, self._plugins).run())
+        await self.until(reads_pods_when)
         await self._admit_again()
 
     async def stop(self) -> None:
@@ -169,6 +178,7 @@ class FakeKubelet:
         """Admit pods as they come in one sync: by creation, one at a time; then see ``failed``."""
         for pod in sorted(pods, key=lambda each: (each.created, each.id)):
             self.pods[pod.id] = pod
+            self._known.add(pod.id)
             try:
                 await self._admission().admit(pod)
             except AdmissionError as refused:
@@ -198,6 +208,25 @@ class FakeKubelet:
             await self.start_container(pod, each.name) for each in (*pod.init, *pod.containers)
         ]
         return options[-1]
+
+    def die(self, pod: Pod, name: str = "main") -> None:
+        """Have a container die; ``start_container`` starts it again."""
+        self._running.discard((pod.id, name))
+
+    def health(self, pod: Pod, name: str = "main") -> dict[str, dict[str, str]]:
+        """Return a container's allocatedResourcesStatus: resource → id → health.
+
+        manager.go, UpdateAllocatedResourcesStatus: what the plugin listed last, and Healthy for an
+        id that it no longer lists.
+        """
+        return {
+            resource: {
+                id_: device.health if (device := every.get(id_)) is not None else "Healthy"
+                for every in (self.tables.all.get(resource, {}),)
+                for id_ in given.ids
+            }
+            for resource, given in self.given(pod, name).items()
+        }
 
     def end(self, pod: Pod) -> None:
         """Have a pod's containers end; what it has is free with the next admission or List."""

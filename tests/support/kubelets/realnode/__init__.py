@@ -27,6 +27,8 @@ How to use it::
     await node.until_event("p", "UnexpectedAdmissionError"); await node.delete_pod("p")
 
     await node.restart_kubelet()       also stop_kubelet, kill_kubelet, start_kubelet
+    await node.crash("p")              the container dies and runs again; also kill_container
+    node.checkpoint()                  what the kubelet has on disk of who has which devices
     node.kubelet.suspend()             node.kubelet and node.containerd are Programs:
     node.kubelet.log_tail()            pid, log, cpu_seconds, suspend, resume
 
@@ -50,13 +52,14 @@ from support.kubelets.realnode.cluster import (
     why_not,
 )
 from support.kubelets.realnode.node import RealNode, real_node
-from support.kubelets.realnode.pods import Seen, pod_spec
+from support.kubelets.realnode.pods import Seen, container, pod_spec
 from support.kubelets.realnode.settings import NodeOptions
 
 __all__ = [
     "NodeOptions",
     "RealNode",
     "Seen",
+    "container",
     "plane_options",
     "pod_spec",
     "real_cluster",

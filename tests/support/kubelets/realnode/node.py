@@ -1,6 +1,7 @@
 """The node itself: containerd and kubelet in a sandbox, and what tests ask of them."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -88,6 +89,15 @@ class RealNode:
         await self.stop_kubelet()
         await self.start_kubelet()
 
+    def checkpoint(self) -> dict[str, set[str]]:
+        """What the kubelet's device manager has on disk: uids of pods and their devices' ids."""
+        text = (self.device_plugins / "kubelet_internal_checkpoint").read_text()
+        found: dict[str, set[str]] = {}
+        for entry in json.loads(text)["Data"]["PodDeviceEntries"] or ():
+            for ids in entry["DeviceIDs"].values():
+                found.setdefault(entry["PodUID"], set()).update(ids)
+        return found
+
     # -- the node's object ------------------------------------------------------------------------
 
     async def node(self) -> JSON:
@@ -171,31 +181,61 @@ class RealNode:
         messages: list[str] = []
 
         async def told() -> bool:
-            query = f"involvedObject.name={name},reason={reason}"
-            found = await self.api.get(EVENTS, fieldSelector=query)
-            messages[:] = [event["message"] for event in found["items"]]
+            messages[:] = await self.events(name, reason)
             return bool(messages)
 
         await self.until(told, f"event {reason} of pod {name}")
         return messages[0]
 
-    async def seen(self, name: str) -> Seen:
+    async def events(self, name: str, reason: str) -> list[str]:
+        """Return the messages of the pod's Events of that reason."""
+        query = f"involvedObject.name={name},reason={reason}"
+        found = await self.api.get(EVENTS, fieldSelector=query)
+        return [event["message"] for event in found["items"]]
+
+    async def seen(self, name: str, container: str = "main") -> Seen:
         """What the pod's container found, read from its log through the API server."""
         report: JSON = {}
 
         async def has_reported() -> bool:
             nonlocal report
             with suppress(ApiFailed):  # 400 until the container has started
-                report = await self.api.get(f"{PODS}/{name}/log")
+                report = await self.api.get(f"{PODS}/{name}/log", container=container)
             return "env" in report
 
         await self.until(has_reported, f"a report of pod {name}")
         return Seen(report["env"], report["paths"])
 
+    async def kill_container(self, name: str) -> str:
+        """Have the pod's first container die by SIGKILL, as in a crash; return its id."""
+        (status, *_) = (await self.pod(name))["status"]["containerStatuses"]
+        container: str = status["containerID"]
+        id_ = container.removeprefix("containerd://")
+        await run(*self.command(*self._ctr(), "tasks", "kill", "--signal", "SIGKILL", id_))
+        return container
+
+    async def crash(self, name: str) -> None:
+        """Have the pod's first container die, and wait until another one runs in its place."""
+        await self.until_running_again(name, await self.kill_container(name))
+
+    async def until_running_again(self, name: str, before: str) -> None:
+        """Wait until the pod's first container is another one than `before`, and runs."""
+        pod: JSON = {}
+
+        async def again() -> bool:
+            nonlocal pod
+            pod = await self.pod(name)
+            (status, *_) = pod["status"]["containerStatuses"]
+            return status["containerID"] != before and "running" in status["state"]
+
+        await self.until(again, lambda: f"pod {name} runs again: {status_of(pod)}")
+
     async def delete_pod(self, name: str, grace_s: int = 1) -> None:
         """Delete a pod, and wait until the kubelet has let it go."""
         await self.api.delete(f"{PODS}/{name}", grace_s=grace_s)
+        await self.until_gone(name)
 
+    async def until_gone(self, name: str) -> None:
         async def gone() -> bool:
             try:
                 await self.pod(name)
@@ -267,9 +307,11 @@ class RealNode:
 
     async def import_images(self, archive: Path) -> None:
         """Give the node the images of a docker-archive or OCI tar."""
+        await run(*self.command(*self._ctr(), "images", "import", archive))
+
+    def _ctr(self) -> tuple[str | Path, ...]:
         ctr = self.assets.containerd.with_name("ctr")
-        words = (ctr, "-a", self.directory / "containerd.sock", "-n", "k8s.io", "images", "import")
-        await run(*self.command(*words, archive))
+        return (ctr, "-a", self.directory / "containerd.sock", "-n", "k8s.io")
 
     def _kubelet(self) -> Inside:
         config, kubeconfig = (self.directory / name for name in ("kubelet.yaml", "kubeconfig"))

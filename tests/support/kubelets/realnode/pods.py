@@ -21,12 +21,12 @@ class Seen:
     paths: Mapping[str, Mapping[str, Any]]
 
 
-def pod_spec(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **more: Any) -> JSON:
-    """Return the spec of a pod with one container, which tells what it sees and then waits.
+def container(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **more: Any) -> JSON:
+    """Return a container that tells what it sees and then waits; "main" unless `more` names it.
 
-    `more` are further fields of the container. ``args=["-exit", "0"]`` has it end at once.
+    `more` are further fields. ``args=["-exit", "0"]`` has it end at once.
     """
-    container = {
+    return {
         "name": "main",
         "image": images.WITNESS,
         "imagePullPolicy": "Never",
@@ -34,8 +34,12 @@ def pod_spec(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **mor
         "resources": {"limits": {name: str(value) for name, value in limits.items()}},
         **more,
     }
+
+
+def pod_spec(limits: Mapping[str, int | str], look_at: Iterable[str] = (), **more: Any) -> JSON:
+    """Return the spec of a pod with one container, made as `container` does."""
     return {
-        "containers": [container],
+        "containers": [container(limits, look_at, **more)],
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
         "enableServiceLinks": False,

@@ -7,7 +7,7 @@ from support.devices.sysfstree import SysfsTree
 
 from deviceplugin.backends.rdma import RdmaReader, backend
 from deviceplugin.errors import BackendError
-from deviceplugin.model.inventory import Nic, PciPlace, Port
+from deviceplugin.model.inventory import Nic, PciPlace, Port, Vdpa
 from deviceplugin.model.signals import (
     BackendDown,
     BackendUp,
@@ -53,6 +53,34 @@ def test_a_nic_is_read_with_its_place_ports_interfaces_and_files(tree: SysfsTree
     )
     assert look.inventory.rdma_files == ("/dev/infiniband/rdma_cm",)
     assert not look.broken
+
+
+def test_what_selectors_of_functions_ask_for_is_read(tree: SysfsTree) -> None:
+    tree.write("bus/pci/devices/0000:9a:00.2/acpi_index", "7")
+    tree.write("class/infiniband/mlx5_11/ports/1/pkeys/0", "0x8001")
+    tree.write("class/infiniband/mlx5_11/ports/1/pkeys/1", "0xffff")
+    tree.vdpa("vdpa0", "0000:9a:00.2", "vhost_vdpa", "vhost-vdpa-3")
+    tree.vdpa("vdpa1", "0000:18:00.0", "virtio_vdpa", "virtio2")
+    tree.vdpa("vdpa2", "0000:9a:00.0", "other", "vhost-vdpa-4")
+    reader = RdmaReader(tree.root)
+    first, second, virtual = reader.look().inventory.nics
+    assert (virtual.acpi_index, virtual.ports[0].partition_key) == ("7", "0x8001")
+    assert virtual.vdpa == Vdpa("vdpa0", "vhost", "/dev/vhost-vdpa-3")
+    assert first.vdpa == Vdpa("vdpa1", "virtio")
+    assert second.vdpa == Vdpa("vdpa2")
+    before = reader.pulse()
+    tree.remove("bus/vdpa/devices/vdpa0")
+    assert reader.pulse() != before
+
+
+@pytest.mark.parametrize("missing", ["", "vhost-net", "tun"])
+def test_the_files_of_virtio_are_there_where_the_kernel_has_both(
+    tree: SysfsTree, missing: str
+) -> None:
+    for name in {"vhost-net", "tun"} - {missing}:
+        tree.write(f"class/misc/{name}/dev", "10:238")
+    found = RdmaReader(tree.root).look().inventory.vhost_files
+    assert found == (() if missing else ("/dev/vhost-net", "/dev/net/tun"))
 
 
 def test_nics_are_in_the_order_of_their_numbers_and_virtual_ones_tell_whose_they_are(

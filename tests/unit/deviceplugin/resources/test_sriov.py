@@ -8,6 +8,7 @@
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from deviceplugin.allocation.answers import ContainerAnswers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.deviceinfo import DeviceInfoFiles, files
 from deviceplugin.model.answers import ContainerAnswer
-from deviceplugin.model.inventory import Inventory, Nic, PciPlace, Port
+from deviceplugin.model.inventory import Inventory, Nic, PciPlace, Port, Vdpa
 from deviceplugin.resources.advertisements import Advertisement
 from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import NicPool, ResourceSettings, SriovSelectors, problems
@@ -52,6 +53,22 @@ NODE = Inventory(
         *(nic(2 + n, f"0000:3b:00.{2 + n}", virtual=n) for n in range(3)),
     ),
     rdma_files=("/dev/infiniband/rdma_cm",),
+)
+# Functions 0 and 1 are served by virtio hardware; port keys and the firmware's names are set.
+RICH = replace(
+    NODE,
+    nics=tuple(
+        replace(
+            each,
+            acpi_index=str(101 + number) if number < 2 else "",
+            vdpa={2: Vdpa("vdpa0", "vhost", "/dev/vhost-vdpa-0"), 3: Vdpa("vdpa1", "virtio")}.get(
+                number
+            ),
+            ports=(replace(each.ports[0], partition_key=f"0x800{number}" if number else ""),),
+        )
+        for number, each in enumerate(NODE.nics)
+    ),
+    vhost_files=("/dev/vhost-net", "/dev/net/tun"),
 )
 # The form of docs/example configurations of that plugin, with this machine's names.
 FILE = """
@@ -127,6 +144,84 @@ def test_a_function_matches_every_selector_that_is_set(
     assert [n for n, each in enumerate(NODE.nics) if matches(each, selectors)] == numbers
 
 
+@pytest.mark.parametrize(
+    ("selectors", "numbers"),
+    [
+        (SriovSelectors(acpi_indexes=("101", "103")), [0]),
+        (SriovSelectors(p_keys=("0x8001", "0x08003")), [1, 3]),
+        (SriovSelectors(p_keys=("0X8002",)), [2]),
+        (SriovSelectors(vdpa_type="vhost"), [2]),
+        (SriovSelectors(vdpa_type="virtio", p_keys=("0x8002",)), []),
+    ],
+)
+def test_a_function_is_selected_by_its_firmware_name_its_partition_and_its_vdpa_device(
+    selectors: SriovSelectors, numbers: list[int]
+) -> None:
+    assert [n for n, each in enumerate(RICH.nics) if matches(each, selectors)] == numbers
+
+
+@given(st.text())
+def test_whatever_sysfs_has_for_a_partition_key_is_read(key: str) -> None:
+    port = replace(NODE.nics[0].ports[0], partition_key=key)
+    matches(replace(NODE.nics[0], ports=(port,)), SriovSelectors(p_keys=("0x1",)))
+
+
+VIRTIO = """
+sriov:
+  - {resourceName: fast, selectors: {vdpaType: vhost}}
+  - {resourceName: slow, selectors: {vdpaType: virtio}}
+  - {resourceName: user, selectors: {needVhostNet: true, isRdma: true}}
+"""
+
+
+def test_a_vdpa_device_reaches_the_container_by_its_file_and_multus_by_its_own_type() -> None:
+    found = advertise(RICH, read(VIRTIO))
+    answers = ContainerAnswers(AllocationSettings())
+    answers.see(RICH, found)
+    fast = answers.give("intel.com/fast", ("0000:3b:00.2",))
+    assert [(f.host_path, f.permissions) for f in fast.files] == [("/dev/vhost-vdpa-0", "rwm")]
+    about = json.loads(fast.envs["PCIDEVICE_INTEL_COM_FAST_INFO"])["0000:3b:00.2"]
+    assert about["vdpa"] == {"mount": "/dev/vhost-vdpa-0"}
+    assert answers.give("intel.com/slow", ("0000:3b:00.3",)).files == ()
+    told = files(RICH, found)
+    assert json.loads(told["intel.com-fast-0000:3b:00.2-device.json"]) == {
+        "type": "vdpa",
+        "version": "1.1.0",
+        "vdpa": {
+            "pci-address": "0000:3b:00.2",
+            "pf-pci-address": ROOT,
+            "parent-device": "vdpa0",
+            "driver": "vhost",
+            "path": "/dev/vhost-vdpa-0",
+        },
+    }
+    slow = json.loads(told["intel.com-slow-0000:3b:00.3-device.json"])["vdpa"]
+    assert (slow["driver"], "path" in slow) == ("virtio", False)
+    assert json.loads(told["intel.com-user-0000:3b:00.4-device.json"])["type"] == "pci"
+
+
+def test_the_files_for_virtio_through_the_kernel_come_with_the_function_or_are_said_to_lack() -> (
+    None
+):
+    found = advertise(RICH, read(VIRTIO))
+    answers = ContainerAnswers(AllocationSettings())
+    answers.see(RICH, found)
+    given_ = answers.give("intel.com/user", ("0000:3b:00.4",))
+    assert [(f.host_path, f.permissions) for f in given_.files] == [
+        ("/dev/vhost-net", "rw"),
+        ("/dev/net/tun", "rw"),
+    ]
+    about = json.loads(given_.envs["PCIDEVICE_INTEL_COM_USER_INFO"])["0000:3b:00.4"]
+    assert about["vhost"] == {"net-mount": "/dev/vhost-net", "tun-mount": "/dev/net/tun"}
+    assert found.problems == ()
+    bare = replace(RICH, vhost_files=())
+    lacking = advertise(bare, read(VIRTIO))
+    assert [each.resource for each in lacking.problems] == ["intel.com/user"]
+    assert "modules vhost_net and tun" in lacking.problems[0].text
+    answers.see(bare, lacking)
+    assert answers.give("intel.com/user", ("0000:3b:00.4",)).files == ()
+
+
 @given(st.text(), st.text())
 def test_any_text_of_a_selector_is_read(name: str, numbers: str) -> None:
     for each in NODE.nics:
@@ -184,7 +279,17 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_tried_again(
     [
         ("sriov: [{resourceName: a}, {resourceName: a}]", ["intel.com/a", "twice"]),
         ("sriov: [{resourceName: a, deviceType: accelerator}]", ["deviceType", "netDevice"]),
-        ("sriov: [{resourceName: a, selectors: {pKeys: ['0x1']}}]", ["pKeys", "rootDevices"]),
+        ("sriov: [{resourceName: a, selectors: {colours: [red]}}]", ["colours", "rootDevices"]),
+        (
+            "sriov: [{resourceName: a, selectors: {ddpProfiles: [GTPv1-C/U IPv4/IPv6 payload]}}]",
+            ["sriov[0].selectors.ddpProfiles", "GTPv1", "devlink", "pfNames or rootDevices"],
+        ),
+        (
+            "sriov: [{resourceName: a, selectors: [{isRdma: true, vdpaType: vhost}]}]",
+            ["isRdma", "vdpaType", "leave one out"],
+        ),
+        ("sriov: [{resourceName: a, selectors: {pKeys: ['8001']}}]", ["pKeys", "0[xX]"]),
+        ("sriov: [{resourceName: a, selectors: {vdpaType: user}}]", ["vdpaType", "virtio"]),
         ("sriov: [{resourceName: 'a b'}]", ["after the slash"]),
     ],
 )
