@@ -20,6 +20,7 @@ class Account:
     groups: list[str] = field(default_factory=list)
     audiences: list[str] = field(default_factory=list)  # empty: the API server's own
     may_get: list[str] = field(default_factory=list)
+    sees: list[str] = field(default_factory=list)  # namespaces whose pods it may get and list
 
 
 class ReviewingServer(FaultyServer):
@@ -53,6 +54,11 @@ class ReviewingServer(FaultyServer):
         return {"authenticated": True, "user": user, "audiences": known}
 
     def _access(self, spec: JSON) -> JSON:
-        path = spec["nonResourceAttributes"]["path"]
         named = [a for a in self.accounts.values() if a.user == spec["user"]]
+        if "resourceAttributes" in spec:
+            asked = spec["resourceAttributes"]
+            assert asked["resource"] == "pods"
+            assert asked["verb"] in ("get", "list")
+            return {"allowed": any(asked["namespace"] in account.sees for account in named)}
+        path = spec["nonResourceAttributes"]["path"]
         return {"allowed": any(path in account.may_get for account in named)}
