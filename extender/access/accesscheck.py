@@ -352,9 +352,7 @@ class Gate:
             log.warning("caller refused", extra={**shown, "not_logged_before": silent})
 
 
-def _asking(
-    area: Area, route: str, request: web.Request, it: CertificateHolder | None
-) -> _Asking:
+def _asking(area: Area, route: str, request: web.Request, it: CertificateHolder | None) -> _Asking:
     """Return what matters of a request; raises ``_Refused`` for headers that contradict."""
     sent, signed, right = request.headers.get("Authorization", ""), None, None
     if area is Area.READ:

@@ -108,7 +108,7 @@ def _check_use(certificate: "Certificate", now: float) -> None:
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
-        raise NotSigned("the certificate is not for clients: it names no purpose") from None
+        return  # for any purpose, as Go's crypto/x509 reads it
     if x509.ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
         raise NotSigned("the certificate is not for clients: clientAuth is not among its purposes")
 

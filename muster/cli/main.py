@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except Failure as failure:
         output.say(f"muster: {failure}", to=sys.stderr)
-        return 1
+        return failure.code
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as a shell reports it
 

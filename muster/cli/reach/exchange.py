@@ -1,0 +1,136 @@
+"""One request and its answer, over a connection that is closed afterwards."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from muster.cli.kubeconfig.context import Cluster
+from muster.cli.output import ExitCode, Failure
+
+_AGENT: Final = "kubectl-muster"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request."""
+
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: JSON to POST, None for a GET
+    body: bytes | None = None
+
+    @property
+    def method(self) -> str:
+        """GET or POST."""
+        return "GET" if self.body is None else "POST"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with any status."""
+
+    status: int
+    body: bytes
+
+    @property
+    def good(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300  # noqa: PLR2004  2xx
+
+
+def with_api_server(cluster: Cluster, asked: Asked, timeout_s: float) -> Answer:
+    """Return the API server's answer.
+
+    Raises ``OSError`` or ``http.client.HTTPException`` if there is none, ``Failure`` for a
+    kubeconfig that cannot be used.
+    """
+    credential = cluster.credential
+    headers = {**asked.headers}
+    if credential.token and not (cluster.server.startswith("https://") or is_here(cluster.server)):
+        text = f"{cluster.source}: server {cluster.server}: a token is not sent in the clear"
+        raise Failure(f"{text}; use https://", code=ExitCode.USAGE)
+    if credential.token:
+        headers["Authorization"] = f"Bearer {credential.token}"
+    base = urlsplit(cluster.server).path
+    connection = _connection(cluster, timeout_s)
+    return over(connection, Asked(f"{base}{asked.path}", headers, asked.body))
+
+
+def is_here(url: str) -> bool:
+    """Return whether a URL is of this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def over(connection: http.client.HTTPConnection, asked: Asked) -> Answer:
+    """Return the answer over an open or a new connection, and close it. Raises as above."""
+    headers = {"User-Agent": _AGENT, "Accept": "application/json", **asked.headers}
+    if asked.body is not None:
+        headers["Content-Type"] = "application/json"
+    try:
+        connection.request(asked.method, asked.path, asked.body, headers)
+        reply = connection.getresponse()
+        return Answer(reply.status, reply.read())
+    finally:
+        connection.close()
+
+
+def _connection(cluster: Cluster, timeout_s: float) -> http.client.HTTPConnection:
+    parts = urlsplit(cluster.server)
+    host = parts.hostname or ""
+    plain = parts.scheme == "http"
+    port = parts.port or (80 if plain else 443)
+    proxy = cluster.proxy or _proxy_of(parts.scheme, host)
+    near, at = (host, port) if not proxy else _proxy(proxy, cluster.source)
+    if plain:
+        connection = http.client.HTTPConnection(near, at, timeout=timeout_s)
+    else:
+        tls = cluster.tls()
+        if cluster.server_name:
+            tls = _Named(tls, cluster.server_name)  # type: ignore[assignment]  what is used of it
+        connection = http.client.HTTPSConnection(near, at, timeout=timeout_s, context=tls)
+    if proxy:
+        connection.set_tunnel(host, port)
+    return connection
+
+
+class _Named:
+    """A context for a server whose certificate has another name than its host."""
+
+    def __init__(self, context: ssl.SSLContext, name: str) -> None:
+        self._context = context
+        self._name = name
+        self.post_handshake_auth = False
+        self.verify_mode = context.verify_mode
+        self.check_hostname = context.check_hostname
+
+    def wrap_socket(self, sock: socket.socket, *, server_hostname: str) -> ssl.SSLSocket:
+        """Wrap, with the certificate's name in place of ``server_hostname``."""
+        del server_hostname
+        return self._context.wrap_socket(sock, server_hostname=self._name)
+
+
+def _proxy(url: str, source: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        text = f"{source}: proxy-url: {url!r}: allowed is http://HOST:PORT"
+        raise Failure(text, code=ExitCode.USAGE)
+    return parts.hostname, parts.port or 80
+
+
+def _proxy_of(scheme: str, host: str) -> str:
+    """Return the proxy that the environment names for a host, as kubectl does; "" for none."""
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # noqa: PLC0415
+
+    proxies = getproxies_environment()
+    return "" if proxy_bypass_environment(host, proxies) else proxies.get(scheme, "")
