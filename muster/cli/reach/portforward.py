@@ -10,8 +10,7 @@ from __future__ import annotations
 import http
 import http.client
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -35,34 +34,34 @@ _RIGHTS: Final = f"{RIGHT}, nor create pods/portforward"
 T = TypeVar("T")
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _Port(msgspec.Struct, rename="camel"):
+class _Port(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     container_port: int = 0
 
 
-class _Container(msgspec.Struct):
-    ports: list[_Port] = []
+class _Container(msgspec.Struct, frozen=True):
+    ports: tuple[_Port, ...] = ()
 
 
-class _Spec(msgspec.Struct):
-    containers: list[_Container] = []
+class _Spec(msgspec.Struct, frozen=True):
+    containers: tuple[_Container, ...] = ()
 
 
-class _Pod(msgspec.Struct):
+class _Pod(msgspec.Struct, frozen=True):
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()
 
 
-class _Pods(msgspec.Struct):
-    items: list[_Pod] = []
+class _Pods(msgspec.Struct, frozen=True):
+    items: tuple[_Pod, ...] = ()
 
 
-class _ConfigMap(msgspec.Struct):
-    data: Mapping[str, str] = field(default_factory=dict)
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
