@@ -10,6 +10,7 @@ from support.apiservers.apifaults import FaultyServer
 from muster.kube.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 JSON = dict[str, Any]
+PUBLISHED = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
 @dataclass
@@ -32,9 +33,13 @@ class ReviewingServer(FaultyServer):
         self.open = asyncio.Event()
         self.open.set()
         self.reviews: list[JSON] = []
+        self.client_ca = ""  # PEM of who signs the cluster's client certificates, "": none is told
 
     async def handle(self, raw: web.BaseRequest) -> web.StreamResponse:
         """Answer a review; everything else as the simulated server does."""
+        if raw.path == PUBLISHED and self.client_ca:
+            found = {"metadata": {"name": "x"}, "data": {"client-ca-file": self.client_ca}}
+            return web.json_response(found)
         failing = any(fault.left > 0 and fault.path in raw.path for fault in self.faults)
         if raw.path not in (TOKEN_REVIEWS, ACCESS_REVIEWS) or failing:
             return await super().handle(raw)
