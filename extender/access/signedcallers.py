@@ -100,6 +100,7 @@ def _check_issuer(certificate: "Certificate", authorities: "list[Certificate]") 
 def _check_use(certificate: "Certificate", now: float) -> None:
     """Check validity and purpose, as kube-apiserver does (ExtKeyUsageClientAuth)."""
     from cryptography import x509  # noqa: PLC0415  lazy
+    from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415  lazy
 
     at = datetime.fromtimestamp(now, UTC)
     if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
@@ -109,7 +110,8 @@ def _check_use(certificate: "Certificate", now: float) -> None:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return  # for any purpose, as Go's crypto/x509 reads it
-    if x509.ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
+    allowed = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+    if allowed.isdisjoint(usages):
         raise NotSigned("the certificate is not for clients: clientAuth is not among its purposes")
 
 

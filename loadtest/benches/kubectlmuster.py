@@ -68,7 +68,7 @@ async def _run(settings: Settings) -> dict[str, object]:
         await _until_listed(muster, settings.gangs)
         url = await stack.enter_async_context(_Proxy(plane, muster.extender_url))
         kubeconfig = plane.credentials.write_kubeconfig("observer", url)
-        took, answers, starts = [], [], []
+        took, answers, starts, answered = [], [], [], 0
         for _ in range(settings.rounds):
             starts.append(await _seconds(["-c", "pass"], kubeconfig, 0))
             began = time.perf_counter()

@@ -34,7 +34,8 @@ _KINDS: Final = ("pod/", "gang/")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the candidates for the last word; never fails."""
     *before, word = list(sys.argv[1:] if argv is None else argv) or [""]
-    found, directive = [], _NO_FILES
+    found: list[str] = []
+    directive = _NO_FILES
     with contextlib.suppress(Failure, OSError, HTTPException, ValueError, LookupError, SystemExit):
         found, directive = candidates(before, word)
     for each in found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
-import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -95,29 +94,27 @@ def _connection(cluster: Cluster, timeout_s: float) -> http.client.HTTPConnectio
     if plain:
         connection = http.client.HTTPConnection(near, at, timeout=timeout_s)
     else:
-        tls = cluster.tls()
-        if cluster.server_name:
-            tls = _Named(tls, cluster.server_name)  # type: ignore[assignment]  what is used of it
-        connection = http.client.HTTPSConnection(near, at, timeout=timeout_s, context=tls)
+        name = cluster.server_name or host
+        connection = _Https(near, at, timeout_s, cluster.tls(), name)
     if proxy:
         connection.set_tunnel(host, port)
     return connection
 
 
-class _Named:
-    """A context for a server whose certificate has another name than its host."""
+class _Https(http.client.HTTPSConnection):
+    """A connection whose certificate may have another name than the host, and come by a proxy."""
 
-    def __init__(self, context: ssl.SSLContext, name: str) -> None:
-        self._context = context
+    def __init__(
+        self, host: str, port: int, timeout_s: float, tls: ssl.SSLContext, name: str
+    ) -> None:
+        super().__init__(host, port, timeout=timeout_s, context=tls)
+        self._tls = tls
         self._name = name
-        self.post_handshake_auth = False
-        self.verify_mode = context.verify_mode
-        self.check_hostname = context.check_hostname
 
-    def wrap_socket(self, sock: socket.socket, *, server_hostname: str) -> ssl.SSLSocket:
-        """Wrap, with the certificate's name in place of ``server_hostname``."""
-        del server_hostname
-        return self._context.wrap_socket(sock, server_hostname=self._name)
+    def connect(self) -> None:
+        """Connect, and check the certificate for ``name``."""
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
 
 
 def _proxy(url: str, source: str) -> tuple[str, int]:
@@ -130,7 +127,6 @@ def _proxy(url: str, source: str) -> tuple[str, int]:
 
 def _proxy_of(scheme: str, host: str) -> str:
     """Return the proxy that the environment names for a host, as kubectl does; "" for none."""
-    from urllib.request import getproxies_environment, proxy_bypass_environment  # noqa: PLC0415
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  lazy
 
-    proxies = getproxies_environment()
-    return "" if proxy_bypass_environment(host, proxies) else proxies.get(scheme, "")
+    return "" if proxy_bypass(host) else getproxies().get(scheme, "")

@@ -24,6 +24,7 @@ PROTOCOL: Final = "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
 _PIECE: Final = 1 << 16
 _OPEN_S: Final = 10.0
+_LAST_S: Final = 1.0
 
 
 class TunnelRefused(Exception):
@@ -97,10 +98,18 @@ async def _carry(cluster: Cluster, path: str, ends: _Ends) -> None:
             raise TunnelRefused(error.message, error.status) from error
         async with socket_:
             ends.opened.set()
-            async with asyncio.TaskGroup() as group:
-                inward = group.create_task(_inward(socket_, ends))
-                await _outward(socket_, ends)
-                inward.cancel()
+            both = [asyncio.create_task(way(socket_, ends)) for way in (_inward, _outward)]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await _last_words(both[1])
+            for task in both:
+                task.cancel()
+            # A side that has gone shows as an end of file at the caller's socket.
+            await asyncio.gather(*both, return_exceptions=True)
+
+
+async def _last_words(outward: asyncio.Task[None]) -> None:
+    """Give what the pod has sent, or the kubelet has said, a moment to arrive."""
+    await asyncio.wait([outward], timeout=_LAST_S)
 
 
 async def _inward(socket_: aiohttp.ClientWebSocketResponse, ends: _Ends) -> None:
