@@ -148,9 +148,9 @@ def _namespaces(before: list[str]) -> Iterator[str]:
 
 
 def _named(given: argparse.Namespace, path: str) -> Iterator[str]:
-    from muster.cli.reach.exchange import Asked, with_api_server  # noqa: PLC0415  lazy
+    from muster.cli.reach.exchange import SentRequest, with_api_server  # noqa: PLC0415  lazy
 
-    asked = Asked(f"{path}?limit={_MOST}", {"Accept": _NAMES_ONLY})
+    asked = SentRequest(f"{path}?limit={_MOST}", {"Accept": _NAMES_ONLY})
     answer = with_api_server(way.cluster_of(given), asked, _TIMEOUT_S)
     if answer.good:
         for item in json.loads(answer.body)["items"]:

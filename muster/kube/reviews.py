@@ -27,14 +27,14 @@ _PUBLISHED: Final = "extension-apiserver-authentication"
 T = TypeVar("T")
 
 
-class ConfigMap(Wire, frozen=True):
+class PublishedConfig(Wire, frozen=True):
     """core/v1 ConfigMap, as far as it is read."""
 
     metadata: ObjectMeta
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", ConfigMap)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", PublishedConfig)
 
 
 class UserInfo(Wire, frozen=True):

@@ -15,7 +15,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class NamedSubject:
     """A pod or a gang."""
 
     #: "pod" or "gang"
@@ -24,7 +24,7 @@ class Subject:
     name: str
 
 
-def subject(text: str, namespace: Callable[[], str]) -> Subject:
+def subject(text: str, namespace: Callable[[], str]) -> NamedSubject:
     """Return what ``pod/NAME``, ``gang/NAME``, ``NAMESPACE/POD`` or ``NAME``, a pod's, is about.
 
     ``namespace``: that of names without one. Raises ``Failure`` for anything else.
@@ -34,10 +34,10 @@ def subject(text: str, namespace: Callable[[], str]) -> Subject:
         written = "write NAME, pod/NAME, gang/NAME or NAMESPACE/NAME"
         raise Failure(f"pod {text!r}: {written}", code=ExitCode.USAGE)
     if not before:
-        return Subject("pod", namespace(), quote(name, safe=""))
+        return NamedSubject("pod", namespace(), quote(name, safe=""))
     if before in _KINDS:
-        return Subject(_KINDS[before], namespace(), quote(name, safe=""))
-    return Subject("pod", quote(before, safe=""), quote(name, safe=""))
+        return NamedSubject(_KINDS[before], namespace(), quote(name, safe=""))
+    return NamedSubject("pod", quote(before, safe=""), quote(name, safe=""))
 
 
 def query(**parameters: str) -> str:

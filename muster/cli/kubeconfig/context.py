@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from muster.cli.kubeconfig import credential, files
 from muster.cli.kubeconfig.credential import Credential
-from muster.cli.kubeconfig.files import Entry, Kubeconfig, contents, decoded
+from muster.cli.kubeconfig.files import ConfigEntry, Kubeconfig, contents, decoded
 from muster.cli.output import ExitCode, Failure
 
 _POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -94,7 +94,7 @@ def _chosen(config: Kubeconfig, wanted: str | None) -> Cluster:
         raise Failure(_unknown(config, name), code=ExitCode.USAGE)
     chosen = config.contexts[name]
     cluster = _entry(config, "cluster", config.clusters, chosen.text("cluster"), name)
-    user = Entry({}, Path())
+    user = ConfigEntry({}, Path())
     if chosen.text("user"):
         user = _entry(config, "user", config.users, chosen.text("user"), name)
     server = cluster.text("server").rstrip("/")
@@ -122,15 +122,15 @@ def _unknown(config: Kubeconfig, name: str) -> str:
 
 
 def _entry(
-    config: Kubeconfig, kind: str, entries: Mapping[str, Entry], name: str, context: str
-) -> Entry:
+    config: Kubeconfig, kind: str, entries: Mapping[str, ConfigEntry], name: str, context: str
+) -> ConfigEntry:
     if name in entries:
         return entries[name]
     text = f"{config}: context {context}: {kind}: {name!r} is not in the file"
     raise Failure(text, code=ExitCode.USAGE)
 
 
-def authority(cluster: Entry, source: str) -> str:
+def authority(cluster: ConfigEntry, source: str) -> str:
     """Return the PEM of a cluster's authority, "" for none. Raises ``Failure``."""
     if data := cluster.text("certificate-authority-data"):
         return decoded(data, source, "certificate-authority-data").decode(errors="replace")

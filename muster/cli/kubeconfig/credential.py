@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from muster.cli.kubeconfig import execplugin
-from muster.cli.kubeconfig.files import Entry, contents, decoded
+from muster.cli.kubeconfig.files import ConfigEntry, contents, decoded
 from muster.cli.output import ExitCode, Failure
 
 _IMPERSONATION: Final = ("as", "as-groups", "as-uid", "as-user-extra")
@@ -45,7 +45,7 @@ class Credential:
             os.unlink(path)  # noqa: PTH108  pathlib is not loaded for it
 
 
-def of_user(name: str, user: Entry, source: str) -> Credential:
+def of_user(name: str, user: ConfigEntry, source: str) -> Credential:
     """Return what a user shows. Raises ``Failure``."""
     where = f"{source}: user {name}"
     if any(user.fields.get(key) for key in _IMPERSONATION):
@@ -53,7 +53,7 @@ def of_user(name: str, user: Entry, source: str) -> Credential:
         raise Failure(text, code=ExitCode.USAGE)
     plugin = user.fields.get("exec")
     if isinstance(plugin, dict):
-        made = execplugin.run(Entry(plugin, user.directory), where)
+        made = execplugin.run(ConfigEntry(plugin, user.directory), where)
         return Credential(name, made.token, made.certificate.encode(), made.key.encode())
     return Credential(
         name,
@@ -63,7 +63,7 @@ def of_user(name: str, user: Entry, source: str) -> Credential:
     )
 
 
-def _token(user: Entry, where: str) -> str:
+def _token(user: ConfigEntry, where: str) -> str:
     # As client-go: a file is newer than what is written beside it.
     if (path := user.path("tokenFile")) is not None:
         return contents(path, where, "tokenFile").decode(errors="replace").strip()
@@ -71,11 +71,11 @@ def _token(user: Entry, where: str) -> str:
     if not isinstance(provider, dict):
         return user.text("token").strip()
     config = provider.get("config")
-    values = Entry(config if isinstance(config, dict) else {}, user.directory)
+    values = ConfigEntry(config if isinstance(config, dict) else {}, user.directory)
     return values.text("id-token") or values.text("access-token")
 
 
-def _part(user: Entry, field_: str, where: str) -> bytes:
+def _part(user: ConfigEntry, field_: str, where: str) -> bytes:
     """Return a certificate or key as PEM, empty for none."""
     if data := user.text(f"{field_}-data"):
         return decoded(data, where, f"{field_}-data")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from muster.cli.kubeconfig.files import Entry
+from muster.cli.kubeconfig.files import ConfigEntry
 from muster.cli.output import ExitCode, Failure
 
 _PATIENCE_S: Final = 120.0  # a browser may be asked for a password meanwhile
@@ -27,7 +27,7 @@ class Given:
     key: str = field(default="", repr=False)
 
 
-def run(plugin: Entry, where: str) -> Given:
+def run(plugin: ConfigEntry, where: str) -> Given:
     """Run the program of a user's entry ``exec``. Raises ``Failure`` that says what it said."""
     command = plugin.text("command")
     try:
@@ -77,7 +77,7 @@ def _words(listed: object) -> list[str]:
     return [str(word) for word in listed] if isinstance(listed, list) else []
 
 
-def _environment(plugin: Entry) -> dict[str, str]:
+def _environment(plugin: ConfigEntry) -> dict[str, str]:
     version = plugin.text("apiVersion") or "client.authentication.k8s.io/v1"
     spec = {"interactive": sys.stdin.isatty()}
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}

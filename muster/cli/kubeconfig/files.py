@@ -21,7 +21,7 @@ _SECTIONS: Final = {"clusters": "cluster", "contexts": "context", "users": "user
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigEntry:
     """One cluster, context or user."""
 
     #: as it is in the file
@@ -47,9 +47,9 @@ class Kubeconfig:
     #: the files that were read
     files: tuple[Path, ...]
     current: str = ""
-    clusters: dict[str, Entry] = field(default_factory=dict)
-    contexts: dict[str, Entry] = field(default_factory=dict)
-    users: dict[str, Entry] = field(default_factory=dict)
+    clusters: dict[str, ConfigEntry] = field(default_factory=dict)
+    contexts: dict[str, ConfigEntry] = field(default_factory=dict)
+    users: dict[str, ConfigEntry] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "kubeconfig " + ", ".join(map(str, self.files))
@@ -73,9 +73,9 @@ def read(paths: list[Path]) -> Kubeconfig:
         current = document.get("current-context")
         found.current = found.current or (current if isinstance(current, str) else "")
         for section, inside in _SECTIONS.items():
-            kept: dict[str, Entry] = getattr(found, section)
+            kept: dict[str, ConfigEntry] = getattr(found, section)
             for name, fields in _named(document.get(section), inside):
-                kept.setdefault(name, Entry(fields, path.parent))
+                kept.setdefault(name, ConfigEntry(fields, path.parent))
     return found
 
 

@@ -17,7 +17,7 @@ _AGENT: Final = "kubectl-muster"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     """A request."""
 
     path: str
@@ -44,7 +44,7 @@ class Answer:
         return 200 <= self.status < 300  # noqa: PLR2004  2xx
 
 
-def with_api_server(cluster: Cluster, asked: Asked, timeout_s: float) -> Answer:
+def with_api_server(cluster: Cluster, asked: SentRequest, timeout_s: float) -> Answer:
     """Return the API server's answer.
 
     Raises ``OSError`` or ``http.client.HTTPException`` if there is none, ``Failure`` for a
@@ -59,7 +59,7 @@ def with_api_server(cluster: Cluster, asked: Asked, timeout_s: float) -> Answer:
         headers["Authorization"] = f"Bearer {credential.token}"
     base = urlsplit(cluster.server).path
     connection = _connection(cluster, timeout_s)
-    return over(connection, Asked(f"{base}{asked.path}", headers, asked.body))
+    return over(connection, SentRequest(f"{base}{asked.path}", headers, asked.body))
 
 
 def is_here(url: str) -> bool:
@@ -71,7 +71,7 @@ def is_here(url: str) -> bool:
         return False
 
 
-def over(connection: http.client.HTTPConnection, asked: Asked) -> Answer:
+def over(connection: http.client.HTTPConnection, asked: SentRequest) -> Answer:
     """Return the answer over an open or a new connection, and close it. Raises as above."""
     headers = {"User-Agent": _AGENT, "Accept": "application/json", **asked.headers}
     if asked.body is not None:

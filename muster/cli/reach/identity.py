@@ -8,10 +8,10 @@ from muster.apiwire import callersignature
 from muster.apiwire.callersignature import SignedRequest
 from muster.cli.kubeconfig.credential import Credential
 from muster.cli.output import ExitCode, Failure
-from muster.cli.reach.exchange import Asked
+from muster.cli.reach.exchange import SentRequest
 
 
-def shown(credential: Credential, asked: Asked, *, proxied: bool) -> dict[str, str]:
+def shown(credential: Credential, asked: SentRequest, *, proxied: bool) -> dict[str, str]:
     """Return the headers for a request; ``asked.path`` is as the extender gets it.
 
     ``proxied``: through the API server's proxy, which removes ``Authorization``. Raises ``Failure``
@@ -26,7 +26,7 @@ def shown(credential: Credential, asked: Asked, *, proxied: bool) -> dict[str, s
     raise Failure(text, code=ExitCode.DENIED)
 
 
-def _signed(credential: Credential, asked: Asked) -> dict[str, str]:
+def _signed(credential: Credential, asked: SentRequest) -> dict[str, str]:
     from cryptography import x509  # noqa: PLC0415  a tenth of a second
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415  lazy
     from cryptography.hazmat.primitives.asymmetric import (  # noqa: PLC0415  lazy

@@ -20,7 +20,7 @@ import msgspec
 from muster.cli.kubeconfig.context import Cluster
 from muster.cli.output import ExitCode, Failure
 from muster.cli.reach import identity, refusals
-from muster.cli.reach.exchange import Asked, over, with_api_server
+from muster.cli.reach.exchange import SentRequest, over, with_api_server
 from muster.cli.reach.serviceproxy import RIGHT
 from muster.cli.reach.tunnel import TunnelRefused, tunnel
 from muster.kube.names import LEADER
@@ -78,7 +78,7 @@ class PortForward:
         """Return the extender's answer. Raises ``Failure``."""
         pod, port = self._leader(timeout_s)
         context = self._context(timeout_s)
-        asked = Asked(path, {}, body)
+        asked = SentRequest(path, {}, body)
         shown = identity.shown(self.cluster.credential, asked, proxied=False)
         name = f"muster-extender.{self.namespace}.svc"
         what = f"port-forward to pod {self.namespace}/{pod} of"
@@ -88,7 +88,7 @@ class PortForward:
                 try:
                     connection = http.client.HTTPConnection(name)
                     connection.sock = context.wrap_socket(ends.near, server_hostname=name)
-                    answer = over(connection, Asked(path, shown, body))
+                    answer = over(connection, SentRequest(path, shown, body))
                 except (OSError, http.client.HTTPException) as error:
                     if ends.trouble:
                         text = f"{what} {self.cluster.host}: the node says: {ends.trouble}"
@@ -144,7 +144,7 @@ class PortForward:
     def _read(self, path: str, kind: type[T], timeout_s: float) -> T:
         """Return an object of the API server. Raises ``Failure``."""
         try:
-            answer = with_api_server(self.cluster, Asked(path), timeout_s)
+            answer = with_api_server(self.cluster, SentRequest(path), timeout_s)
         except (OSError, http.client.HTTPException) as error:
             raise refusals.no_answer("API server", self.cluster.server, error) from error
         if answer.good:

@@ -18,7 +18,7 @@ from typing import Final
 
 from muster.cli.kubeconfig.context import Cluster
 from muster.cli.reach import identity, refusals
-from muster.cli.reach.exchange import Answer, Asked, with_api_server
+from muster.cli.reach.exchange import Answer, SentRequest, with_api_server
 
 #: name:port of the Service, by its port's name; RBAC's resourceNames has the same
 SERVICE: Final = "https:muster-extender:https"
@@ -39,10 +39,10 @@ class ServiceProxy:
 
     def ask(self, path: str, timeout_s: float, body: bytes | None = None) -> bytes:
         """Return the extender's answer. Raises ``Failure``, or ``NotProxied``."""
-        shown = identity.shown(self.cluster.credential, Asked(path, {}, body), proxied=True)
+        shown = identity.shown(self.cluster.credential, SentRequest(path, {}, body), proxied=True)
         proxied = f"/api/v1/namespaces/{self.namespace}/services/{SERVICE}/proxy{path}"
         try:
-            answer = with_api_server(self.cluster, Asked(proxied, shown, body), timeout_s)
+            answer = with_api_server(self.cluster, SentRequest(proxied, shown, body), timeout_s)
         except (OSError, http.client.HTTPException) as error:
             raise refusals.no_answer("API server", self.cluster.server, error) from error
         if answer.good:

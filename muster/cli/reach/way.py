@@ -26,7 +26,7 @@ NAMESPACE: Final = "muster-system"
 _AUTO, _PROXY, _FORWARD = "auto", "service-proxy", "port-forward"
 
 
-class Way(Protocol):
+class ExtenderWay(Protocol):
     """A way to the extender."""
 
     def ask(self, path: str, timeout_s: float, body: bytes | None = None) -> bytes:
@@ -108,7 +108,7 @@ def namespace_of(arguments: argparse.Namespace) -> str:
     return "default" if arguments.extender else cluster_of(arguments).namespace
 
 
-def _by_api_server(arguments: argparse.Namespace, cluster: Cluster) -> Way:
+def _by_api_server(arguments: argparse.Namespace, cluster: Cluster) -> ExtenderWay:
     from muster.cli.reach.serviceproxy import ServiceProxy  # noqa: PLC0415  lazy
 
     proxy = ServiceProxy(cluster, arguments.muster_namespace)
@@ -125,7 +125,7 @@ def _by_api_server(arguments: argparse.Namespace, cluster: Cluster) -> Way:
             raise Failure(text, code=ExitCode.USAGE)
 
 
-def _forward(arguments: argparse.Namespace, cluster: Cluster) -> Way:
+def _forward(arguments: argparse.Namespace, cluster: Cluster) -> ExtenderWay:
     from muster.cli.reach.portforward import PortForward  # noqa: PLC0415  lazy
 
     authority = Path(arguments.ca) if arguments.ca else None
@@ -135,7 +135,7 @@ def _forward(arguments: argparse.Namespace, cluster: Cluster) -> Way:
 class _Either:
     """The proxy, and whatever else there is for a user who may not use it."""
 
-    def __init__(self, proxy: ServiceProxy, otherwise: Callable[[], Way] | None) -> None:
+    def __init__(self, proxy: ServiceProxy, otherwise: Callable[[], ExtenderWay] | None) -> None:
         self._proxy = proxy
         self._otherwise = otherwise
 

@@ -27,7 +27,7 @@ from loadtest.testbed.client.nodes import create_all, create_nodes, grid
 from loadtest.testbed.controlplane.assets import Minor
 from muster.cli.kubeconfig import context
 from muster.cli.reach import identity
-from muster.cli.reach.exchange import Asked, with_api_server
+from muster.cli.reach.exchange import SentRequest, with_api_server
 from muster.cli.reach.serviceproxy import SERVICE
 from muster.kube import names
 
@@ -162,9 +162,9 @@ async def test_no_certificate_of_the_cluster_schedules_or_reserves_whatever_its_
 def posted(kubeconfig: Path, path: str) -> tuple[int, str]:
     """POST through the proxy with all that `kubectl muster` would show."""
     cluster = context.find(kubeconfig, None)
-    shown = identity.shown(cluster.credential, Asked(path, {}, b"{}"), proxied=True)
+    shown = identity.shown(cluster.credential, SentRequest(path, {}, b"{}"), proxied=True)
     proxied = f"/api/v1/namespaces/muster-system/services/{SERVICE}/proxy{path}"
-    answer = with_api_server(cluster, Asked(proxied, shown, b"{}"), 30)
+    answer = with_api_server(cluster, SentRequest(proxied, shown, b"{}"), 30)
     return answer.status, answer.body.decode()
 
 

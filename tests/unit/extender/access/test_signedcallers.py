@@ -23,7 +23,7 @@ from extender.config.callers import CallersSettings, NamedCallers, Readers, Toke
 from muster.apiwire import callersignature
 from muster.cli.kubeconfig.credential import Credential
 from muster.cli.reach import identity
-from muster.cli.reach.exchange import Asked
+from muster.cli.reach.exchange import SentRequest
 
 CALLERS = CallersSettings(
     Tokens(cache_seconds=0),
@@ -52,7 +52,7 @@ def signed(pair: Pair, path: str, body: bytes | None = None) -> dict[str, str]:
     credential = Credential(
         "x", certificate=pair.certificate.read_bytes(), key=pair.key.read_bytes()
     )
-    return identity.shown(credential, Asked(path, {}, body), proxied=True)
+    return identity.shown(credential, SentRequest(path, {}, body), proxied=True)
 
 
 async def ask(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.cli.ask.subjects import Subject, query, subject
+from muster.cli.ask.subjects import NamedSubject, query, subject
 from muster.cli.output import ExitCode, Failure
 
 
@@ -13,13 +13,13 @@ def of_context() -> str:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("train-0", Subject("pod", "mine", "train-0")),
-        ("po/train-0", Subject("pod", "mine", "train-0")),
-        ("gangs/train", Subject("gang", "mine", "train")),
-        ("team/train-0", Subject("pod", "team", "train-0")),
+        ("train-0", NamedSubject("pod", "mine", "train-0")),
+        ("po/train-0", NamedSubject("pod", "mine", "train-0")),
+        ("gangs/train", NamedSubject("gang", "mine", "train")),
+        ("team/train-0", NamedSubject("pod", "team", "train-0")),
     ],
 )
-def test_a_pod_or_gang_is_named_as_for_kubectl(text: str, found: Subject) -> None:
+def test_a_pod_or_gang_is_named_as_for_kubectl(text: str, found: NamedSubject) -> None:
     assert subject(text, of_context) == found
 
 
