@@ -10,6 +10,11 @@
                                 │ none: 401, 403  │ unknown: 401
                                 └ the API server cannot be asked: 503, never a guess
 
+The API server's proxy removes ``Authorization``. To read, and for nothing else, a caller behind it
+may send the token in ``Muster-Authorization``, or a signature by a client certificate of the
+cluster (``muster.apiwire.callersignature``). RBAC on pods limits what a reader sees
+(``readerscope``).
+
 kube-scheduler treats every status but 200 as a failure and shows no body. The text is for people
 and for the log, which gets a few such lines a minute, with the caller's address. Every refusal is
 counted.
@@ -32,9 +37,14 @@ from aiohttp import web
 
 from extender.access.answercache import Busy
 from extender.access.callerrules import Accounts, Area, CallerRules, CertificateHolder, holder
+from extender.access.readerscope import KEY, OutOfSight, PodRight, ReaderScope, needed
+from extender.access.signedcallers import NotSigned, SignedCallers
 from extender.config.callers import identifies
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
+from muster.apiwire import callersignature as signature
+from muster.apiwire.callersignature import ShownSignature
+from muster.apiwire.whatif import BODY_BYTES
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo
@@ -47,6 +57,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANDSHAKE: Final = "handshake"  # the label ``route`` of callers whose handshake failed
 PATIENCE_S: Final = 5.0  # for questions to the API server: half of Prometheus' scrape time-out
 LOGGED_PER_MINUTE: Final = 10
+ALL_GANGS: Final = "gangs"  # the route that is shown in part
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr.h
 _NEVER: Final = float("-inf")
 # A name of an object: what RBAC is asked and what is looked up cannot differ in it, as they could
@@ -86,8 +97,12 @@ class _Asking:
     #: the name of the route in metrics and messages
     route: str
     path: str
-    #: the header of this name, "" if there is none
+    #: the header ``Authorization``, or the one that takes its place; "" if there is none
     authorization: str
+    #: what a caller without a token shows instead
+    signed: ShownSignature | None
+    #: the right on pods that is enough, None: there is none
+    right: PodRight | None
     #: the subject of the certificate, None without one
     holder: CertificateHolder | None
 
@@ -133,6 +148,8 @@ class Gate:
     identifies: bool = True
     #: looks tokens up, None where tokens are not accepted
     accounts: Accounts | None = None
+    #: verifies signatures, None where tokens are not accepted
+    signers: SignedCallers | None = None
     #: returns epoch seconds
     clock: Callable[[], float] = time.time
     _admitted: dict[Area, _Admitted] = field(
@@ -146,12 +163,13 @@ class Gate:
         """Return the gate that the configuration asks for."""
         callers = config.callers
         asked = identifies(callers, certificates=config.asks_certificates)
-        accounts = None
+        accounts, signers = None, None
         if callers.tokens is not None:
             accounts = Accounts(client, callers.tokens, time.monotonic, metrics.caller_reviewed)
+            signers = SignedCallers(client, time.time, time.monotonic)
         if callers.anybody:
             log.warning("everybody who reaches this address may call everything, bind too")
-        return cls(CallerRules(callers), metrics, asked, accounts)
+        return cls(CallerRules(callers), metrics, asked, accounts, signers)
 
     def guarded(self, area: Area, routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
         """Return the routes with the gate in front; unchanged if callers are not identified."""
@@ -178,16 +196,24 @@ class Gate:
             transport = request.transport  # None after the caller has hung up: never admitted
             if not all(map(_NAME.fullmatch, request.match_info.values())):
                 refused = _Refused(DenialReason.NAME, _no_name(route, request))
-                self._note(route, refused.why, str(refused), request.remote)
-                return self._answer(area, refused)
+                return self._refuse(area, route, request, refused)
             # From kube-scheduler's second call on, this look-up is the only cost.
             if self.clock() >= until.get(id(transport), _NEVER):
                 answer = await self._look_at(area, route, request)
                 if answer is not None:
                     return answer
-            return await handler(request)
+            try:
+                return await handler(request)
+            except OutOfSight as hidden:
+                return self._refuse(area, route, request, _hidden(hidden))
 
         return handle
+
+    def _refuse(
+        self, area: Area, route: str, request: web.Request, refused: _Refused
+    ) -> web.Response:
+        self._note(route, refused.why, str(refused), request.remote)
+        return self._answer(area, refused)
 
     async def _look_at(self, area: Area, route: str, request: web.Request) -> web.Response | None:
         """Return None for a caller that is admitted, else the answer to it."""
@@ -199,50 +225,81 @@ class Gate:
                 self._admitted[area].add(transport, it.until)
                 vouch(transport)
                 return None
-        sent = request.headers.get("Authorization", "")
         try:
-            await self._admit(_Asking(area, route, request.path, sent, it))
+            scope = await self._admit(_asking(area, route, request, it), request)
         except _Refused as refused:
-            self._note(route, refused.why, str(refused), request.remote)
-            return self._answer(area, refused)
+            return self._refuse(area, route, request, refused)
+        if scope is not None:
+            request[KEY] = scope
         vouch(transport)
         return None
 
-    async def _admit(self, asking: _Asking) -> None:
-        """Return if the caller's token is enough; raises ``_Refused`` if not."""
-        if not asking.authorization:
+    async def _admit(self, asking: _Asking, request: web.Request) -> ReaderScope | None:
+        """Return what the caller sees, None for everything; raises ``_Refused``."""
+        if asking.signed is None and not asking.authorization:
             raise self._without_token(asking)
         if self.accounts is None:
             raise _Refused(
                 DenialReason.TOKEN,
                 f"{asking.route}: tokens are not accepted here; {self._needed(asking)}",
             )
-        scheme, _, token = asking.authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            # The text does not repeat the header: it may be a token without its scheme.
-            raise _Refused(
-                DenialReason.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token"
-            )
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self._ask(asking, self.accounts, token.strip())
+                user = await self._user(asking, request)
+                return await self._permitted(asking, self.accounts, user)
         except Busy:
             text = f"{asking.route}: too many tokens are being looked at; try again in a moment"
             raise _Refused(DenialReason.BUSY, text) from None
         except (KubeError, TimeoutError) as error:
-            text = f"{asking.route}: the API server cannot be asked about the token: {error}"
+            text = f"{asking.route}: the API server cannot be asked about the caller: {error}"
             raise _Refused(DenialReason.UNAVAILABLE, text) from error
 
-    async def _ask(self, asking: _Asking, accounts: Accounts, token: str) -> None:
-        user = await accounts.owner(token)
+    async def _user(self, asking: _Asking, request: web.Request) -> UserInfo:
+        """Return the owner of the token, or whoever signed the request."""
+        if asking.authorization:
+            return await self._owner(asking)
+        if asking.signed is None or self.signers is None:
+            raise self._without_token(asking)
+        try:
+            user = await self.signers.holder(asking.signed, request.method, request.raw_path)
+        except NotSigned as why:
+            raise _Refused(DenialReason.CERTIFICATE, f"{asking.route}: {why}") from why
+        if asking.signed.digest != signature.digest(await _body(request)):
+            text = f"{asking.route}: {signature.DIGEST}: is not that of the body"
+            raise _Refused(DenialReason.CERTIFICATE, text)
+        return user
+
+    async def _owner(self, asking: _Asking) -> UserInfo:
+        scheme, _, token = asking.authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip() or self.accounts is None:
+            # The text does not repeat the header: it may be a token without its scheme.
+            raise _Refused(
+                DenialReason.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token"
+            )
+        user = await self.accounts.owner(token.strip())
         if user is None:
             text = "the token is invalid: expired, of another cluster or for another audience"
             raise _Refused(DenialReason.TOKEN, f"{asking.route}: {text}")
+        return user
+
+    async def _permitted(
+        self, asking: _Asking, accounts: Accounts, user: UserInfo
+    ) -> ReaderScope | None:
+        """Return what the user sees, None for everything; raises ``_Refused``."""
         if self.rules.user_may(asking.area, user):
-            return
-        if self.rules.asks_rbac(asking.area) and await accounts.may_get(user, asking.path):
-            return
-        raise self._forbidden(asking, user)
+            return None
+        if not self.rules.asks_rbac(asking.area):
+            raise self._forbidden(asking, user)
+        if await accounts.may_get(user, asking.path):
+            return None
+        right = asking.right
+        if right is None and asking.route != ALL_GANGS:
+            raise self._forbidden(asking, user)
+        if right is not None and not await accounts.may_with_pods(
+            user, right.verb, right.namespace, right.name
+        ):
+            raise self._forbidden(asking, user)
+        return ReaderScope(user, accounts)
 
     def _without_token(self, asking: _Asking) -> _Refused:
         it = asking.holder
@@ -258,6 +315,7 @@ class Gate:
         text = f"{asking.route}: {shown} may not: needs a name in callers.{asking.area}"
         if self.accounts is not None and self.rules.asks_rbac(asking.area):
             text += f", or a token whose owner RBAC lets get nonResourceURL {asking.path}"
+            text += f" or {asking.right}" if asking.right is not None else ""
         return _Refused(DenialReason.FORBIDDEN, text)
 
     def _needed(self, asking: _Asking) -> str:
@@ -292,6 +350,35 @@ class Gate:
         if self._seen <= LOGGED_PER_MINUTE:
             shown = {"route": route, "reason": why.value, "peer": peer, "problem": text}
             log.warning("caller refused", extra={**shown, "not_logged_before": silent})
+
+
+def _asking(area: Area, route: str, request: web.Request, it: CertificateHolder | None) -> _Asking:
+    """Return what matters of a request; raises ``_Refused`` for headers that contradict."""
+    sent, signed, right = request.headers.get("Authorization", ""), None, None
+    if area is Area.READ:
+        right = needed(route, request.match_info, request.query)
+        instead = request.headers.get(signature.TOKEN, "")
+        try:
+            signed = signature.read(request.headers)
+        except ValueError as error:
+            raise _Refused(DenialReason.CERTIFICATE, f"{route}: {error}") from error
+        if sum(map(bool, (sent, instead, signed))) > 1:
+            text = f"Authorization, {signature.TOKEN}, {signature.CERTIFICATE}: send one of them"
+            raise _Refused(DenialReason.TOKEN, f"{route}: {text}")
+        sent = sent or instead
+    return _Asking(area, route, request.path, sent, signed, right, it)
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body, which the handler can read again; raises ``_Refused`` for a large one."""
+    if (request.content_length or 0) > BODY_BYTES or "Transfer-Encoding" in request.headers:
+        text = f"a signed request needs Content-Length, {BODY_BYTES} bytes at most"
+        raise _Refused(DenialReason.CERTIFICATE, text)
+    return await request.read()
+
+
+def _hidden(hidden: OutOfSight) -> _Refused:
+    return _Refused(DenialReason.FORBIDDEN, str(hidden))
 
 
 def _name(path: str) -> str:

@@ -16,7 +16,7 @@ from extender.access.answercache import AnswerCache
 from extender.config.callers import CallersSettings, NamedCallers, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
-from muster.kube.reviews import UserInfo, may, owner_of
+from muster.kube.reviews import UserInfo, may, may_with_pods, owner_of
 from muster.observability import clientcert
 
 NO_S: Final = 10.0  # how long a refusal of the API server is cached, as on kube-scheduler's ports
@@ -120,6 +120,7 @@ class Accounts:
         self._audiences = tokens.audiences
         self._owners = AnswerCache[bytes, UserInfo | None](yes_s, no_s, clock)
         self._allowed = AnswerCache[tuple[bytes, str], bool](yes_s, no_s, clock)
+        self._pods = AnswerCache[tuple[bytes, str, str, str], bool](yes_s, no_s, clock)
         self._asked = asked
 
     async def owner(self, token: str) -> UserInfo | None:
@@ -137,6 +138,18 @@ class Accounts:
             return await self._answer("access", may(self._client, user, GET, path))
 
         return await self._allowed.get((msgspec.json.encode(user), path), ask)
+
+    async def may_with_pods(
+        self, user: UserInfo, verb: str, namespace: str, name: str = ""
+    ) -> bool:
+        """Return whether RBAC lets ``user`` do that to pods; ``namespace`` "": everywhere."""
+
+        async def ask() -> bool:
+            asked = may_with_pods(self._client, user, verb, namespace, name)
+            return await self._answer("access", asked)
+
+        question = (msgspec.json.encode(user), verb, namespace, name)
+        return await self._pods.get(question, ask)
 
     async def _answer(self, kind: str, question: Awaitable[V]) -> V:
         """Return the answer to a question, within ``QUESTION_S``; report the outcome."""

@@ -5,6 +5,7 @@
 ``whatif``        what-if and defrag: plans for a supposed cluster
 ``suppositions``  from a question to a supposition about a snapshot
 ``membernotes``   lines about members on nodes that have lost resources
+``redaction``     answers without the names of what a reader may not see
 ``answers``       answers as JSON of a type of ``muster.apiwire``, and errors
 ``dump``          state and decisions into one file
 ``dumprequests``  what asks for it: SIGUSR2, or a plan that breaks a rule

@@ -11,12 +11,15 @@ from aiohttp import web
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from extender.access.answercache import Busy
+from extender.access.readerscope import OutOfSight, ReaderScope, scope_of
 from extender.planning import hotspares, waitcauses
 from extender.planning.planner import Planner
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
 from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem
-from extender.readapi.stories import StoryApi
+from extender.readapi.redaction import Names, names_of, namespace_of, redacted
+from extender.readapi.stories import KINDS, StoryApi
 from extender.readapi.whatif import WhatIf
 from extender.timeslice import Pace
 from extender.watchover.census import Census
@@ -116,38 +119,83 @@ class ReadApi:
         """Return a row per gang; ``?phase=``, ``?namespace=`` and ``?limit=`` restrict them."""
         wanted = request.query.get("phase", "").lower()
         namespace = request.query.get("namespace", "")
-        limit = limit_of(request, MAX_ROWS)
+        limit, scope = limit_of(request, MAX_ROWS), scope_of(request)
+        keys = sorted(self.state.gangs())
+        if namespace:
+            keys = [key for key in keys if namespace_of(key) == namespace]
+        elif scope is not None:
+            try:
+                keys = await _visible(keys, scope)
+            except (KubeError, TimeoutError, Busy) as error:
+                return problem(503, f"gangs: the API server cannot be asked: {error}")
         rows: list[GangRow] = []
-        for key in sorted(self.state.gangs()):
+        for key in keys:
             if len(rows) >= limit:
                 break
-            view = None if namespace and _namespace(key) != namespace else self.state.gang(key)
+            view = self.state.gang(key)
             if view is not None and wanted in ("", view.phase.value.lower()):
                 rows.append(self._row(view))
             await self.pace.breathe()
         return answer(rows)
 
     async def explain(self, request: web.Request) -> web.Response:
-        """Return why a pod waits, or on which node it is planned."""
+        """Return why a pod waits, or on which node it is planned; ``?kind=gang``: why a gang does.
+
+        Names of gangs that the reader may not see are left out.
+        """
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
+        kind = request.query.get("kind", "pod")
+        if kind not in KINDS:
+            return problem(400, f"kind: {kind!r}; allowed are pod and gang")
+        try:
+            ask = self._pod if kind == "pod" else self._gang
+            found = await ask(namespace, name)
+            if found is None:
+                return problem(404, f"{kind} {namespace}/{name}: does not exist")
+            return answer(await redacted(found, scope_of(request), self._names))
+        except KubeError as error:
+            return problem(502, f"{kind} {namespace}/{name}: {error}")
+        except (TimeoutError, Busy) as error:
+            return problem(503, f"{kind} {namespace}/{name}: no answer from the API server {error}")
+
+    async def _pod(self, namespace: str, name: str) -> Explanation | None:
+        """Explain a pod, None where there is none. Raises ``KubeError``."""
         uid, asked = self.state.find_pod(namespace, name), Explanation(f"{namespace}/{name}")
         if uid is not None:
-            return answer(await self._explained(asked, uid))
+            return await self._explained(asked, uid)
         try:
             pod = await self.client.get_pod(namespace, name)
         except NotFound:
-            return problem(404, f"pod {namespace}/{name}: does not exist")
-        except KubeError as error:
-            return problem(502, f"pod {namespace}/{name}: {error}")
+            return None
         asked = replace(asked, node=pod.spec.node_name)
         if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:
-            return answer(await self._explained(asked, pod_uid(pod.metadata.uid)))
+            return await self._explained(asked, pod_uid(pod.metadata.uid))
         text = "not managed by Muster: it asks for no accelerator and names no gang"
-        return answer(replace(asked, lines=(text,)))
+        return replace(asked, lines=(text,))
+
+    async def _gang(self, namespace: str, name: str) -> Explanation | None:
+        """Explain a gang, None where there is none; of several dialects one that waits."""
+        keys = [key for key in self.state.gangs() if key.split("/", 1)[1] == f"{namespace}/{name}"]
+        views = [view for view in map(self.state.gang, keys) if view is not None]
+        if not views:
+            return None
+        view = max(views, key=lambda each: len(each.waiting))
+        asked = Explanation("", gang=self._row(view))
+        if len(view.waiting) or len(view.blocked):
+            return await self._with_ways(self._waiting(asked, view), view.key)
+        counts = {"placed": len(view.assumed) + len(view.released), "bound": len(view.bound)}
+        shown = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+        text = f"{view.key}: no member waits; {shown or 'all are finished'}"
+        return replace(asked, lines=(text,))
+
+    def _names(self) -> Names:
+        return names_of(self.state.gangs())
 
     async def _explained(self, asked: Explanation, uid: PodUid) -> Explanation:
         """Explain a pod; for a gang that waits for room, add what would make it fit."""
-        found, key = self._of(asked, uid), self.state.gang_of(uid)
+        return await self._with_ways(self._of(asked, uid), self.state.gang_of(uid))
+
+    async def _with_ways(self, found: Explanation, key: GangKey | None) -> Explanation:
         decision = None if key is None else self.planner.decisions.get(key)
         if found.decision is UNSET or not isinstance(decision, Wait):
             return found
@@ -218,5 +266,16 @@ class ReadApi:
         )
 
 
-def _namespace(key: GangKey) -> str:
-    return key.split("/", 2)[1]
+async def _visible(keys: list[GangKey], scope: ReaderScope) -> list[GangKey]:
+    """Return the keys that the reader sees; raises ``OutOfSight`` where that is none.
+
+    Raises ``KubeError`` or ``Busy`` if the API server cannot be asked.
+    """
+    seen = await scope.visible(sorted({namespace_of(key) for key in keys}))
+    if not seen:
+        raise OutOfSight(
+            f"gangs: user {scope.user.username!r} may not: needs RBAC to get nonResourceURL "
+            "/v1/gangs, or to list pods in a namespace that has gangs; ask for one namespace "
+            "with ?namespace= (-n)"
+        )
+    return [key for key in keys if namespace_of(key) in seen]

@@ -6,8 +6,11 @@ from typing import Final
 
 from aiohttp import web
 
+from extender.access.answercache import Busy
+from extender.access.readerscope import scope_of
 from extender.engine import Engine
 from extender.readapi.answers import answer, limit_of, problem
+from extender.readapi.redaction import Names, names_of, redacted
 from extender.story.chain import AT_ONCE, About, chain, of_gang, of_pod
 from extender.story.entries import Entry
 from extender.timeslice import Pace
@@ -58,16 +61,28 @@ class StoryApi:
         found = await self.pace.drive(chain(entries, about))
         if not found and not is_there:
             return problem(404, f"{asked}: does not exist, and did not lately")
-        return answer(
-            StoryAnswer(
-                kind=asked.kind,
-                name=f"{asked.namespace}/{asked.name}",
-                most=self.engine.story.most,
-                since=entries[0].at if entries else None,
-                left_out=max(0, len(found) - limit),
-                entries=await self._shown(entries, found[-limit:]),
-            )
+        told = StoryAnswer(
+            kind=asked.kind,
+            name=f"{asked.namespace}/{asked.name}",
+            most=self.engine.story.most,
+            since=entries[0].at if entries else None,
+            left_out=max(0, len(found) - limit),
+            entries=await self._shown(entries, found[-limit:]),
         )
+        try:
+            shown = await redacted(told, scope_of(request), lambda: self._known(entries))
+        except (KubeError, TimeoutError, Busy) as error:
+            return problem(503, f"{asked}: the API server cannot be asked: {error}")
+        return answer(shown)
+
+    def _known(self, entries: Sequence[Entry]) -> Names:
+        """Return every name of a gang or pod that an answer can have."""
+        found = names_of(self.engine.state.gangs())
+        for entry in entries:
+            found |= names_of(entry.gangs)
+            if entry.name:
+                found[f"{entry.namespace}/{entry.name}"] = entry.namespace
+        return found
 
     async def _about(self, entries: Sequence[Entry], asked: _Asked) -> tuple[About, bool]:
         """Return a filter for the entries, and whether there is such a pod or gang now.

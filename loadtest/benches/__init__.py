@@ -6,6 +6,7 @@
 ``filtercalls``       the extender's filter as kube-scheduler calls it
 ``filterverb``        latency of a plan hit, beside an echo and a reference
 ``hostile``           the phase of `muster bench webhook` with slow and broken clients
+``kubectlmuster``     `kubectl muster gangs`, from its start to its end
 ``model``             what the model of a cluster costs in memory and in time
 ``openb``             GPUs allocated on the openb trace by one rule, and how fast
 ``order``             who is next among many queues and gangs, and a queue that changes

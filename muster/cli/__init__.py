@@ -1,7 +1,10 @@
 """The command line: `muster …`. A module here is a command; larger commands have a package.
 
 ``main``           the parser of all commands
+``completion``     kubectl's completion of what is typed
 ``ask/``           status, gangs, explain, story, whatif, defrag: a running extender answers
+``reach/``         the ways to that extender, with a kubeconfig or a URL
+``kubeconfig/``    the kubeconfig as kubectl reads it
 ``inject/``        inject, policies: injection without a cluster
 ``replay/``        recorded decisions, asked again
 ``networks/``      the networks of jobs
@@ -14,5 +17,5 @@
 ``sourcetree``     demo, loadtest, bench, assets: only in a source tree
 ``ops/``           the work of the operator's commands, without their flags
 ``cluster``        flags of commands that talk to the API server
-``output``         one JSON object, or a table for people
+``output``         one JSON object, or a table for people; exit codes
 """

@@ -4,52 +4,69 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from muster.cli.output import Failure
+from muster.cli.output import ExitCode, Failure
+from muster.cli.reach.way import add_cluster_flags
 
 if TYPE_CHECKING:
+    from muster.cli.kubeconfig.context import Cluster
     from muster.kube.http.auth import Auth
+    from muster.kube.http.credentials import Credentials
+
+__all__ = ["add_cluster_flags", "identity", "run_against"]
 
 T = TypeVar("T")
 
 
-def add_cluster_flags(command: argparse.ArgumentParser) -> None:
-    """Add --kubeconfig and --context, as kubectl has them."""
-    command.add_argument(
-        "--kubeconfig", type=Path, help="default: $KUBECONFIG, else ~/.kube/config, else this pod's"
-    )
-    command.add_argument("--context", help="a context of the kubeconfig (default: its current one)")
+class _Source:
+    """Credentials of a context; read anew when the API server refuses them."""
+
+    def __init__(self, read: Callable[[], Cluster], first: Cluster) -> None:
+        self._read = read
+        self._first: Cluster | None = first
+
+    def load(self) -> Credentials:
+        """See ``CredentialSource``."""
+        from muster.kube.http.credentials import Credentials  # noqa: PLC0415  lazy
+
+        cluster = self._first or self._read()
+        self._first = None
+        token = cluster.credential.token
+        return Credentials(
+            server=cluster.server,
+            tls=cluster.tls() if cluster.server.startswith("https://") else None,
+            authorization=f"Bearer {token}" if token else "",
+            server_hostname=cluster.server_name or None,
+            proxy=cluster.proxy or None,
+        )
+
+    def authorization(self) -> str:
+        """See ``CredentialSource``."""
+        return self.load().authorization
 
 
 def identity(arguments: argparse.Namespace) -> Auth:
     """Return the identity of the command. Raises ``Failure`` when there are no credentials."""
-    from muster.kube.http import auth  # noqa: PLC0415  lazy: --help starts without it
+    from muster.cli.kubeconfig import context  # noqa: PLC0415  lazy: --help starts without it
+    from muster.kube.http.auth import Auth  # noqa: PLC0415  lazy
 
-    found = _kubeconfig(arguments.kubeconfig)
-    if found is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        raise Failure("no cluster: name one with --kubeconfig FILE or $KUBECONFIG")
-    return auth.load(found, context=arguments.context)
+    def read() -> Cluster:
+        return context.find(arguments.kubeconfig, arguments.context)
 
-
-def _kubeconfig(given: Path | None) -> Path | None:
-    """Return the file to read, None for none; of a list in $KUBECONFIG the first one."""
-    if given is not None:
-        return given
-    if listed := os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]:
-        return Path(listed)
-    usual = Path.home() / ".kube" / "config"
-    return usual if usual.exists() else None
+    return Auth(_Source(read, read()))
 
 
 def run_against(arguments: argparse.Namespace, work: Callable[[Auth], Coroutine[Any, Any, T]]) -> T:
     """Run `work` with the identity of the flags. Raises ``Failure`` if the cluster refuses it."""
-    from muster.kube.errors import KubeError  # noqa: PLC0415  lazy
+    from muster.kube.errors import Forbidden, KubeError, TransportError, Unauthorized  # noqa: PLC0415
 
     try:
         return asyncio.run(work(identity(arguments)))
+    except (Forbidden, Unauthorized) as error:
+        raise Failure(str(error), code=ExitCode.DENIED) from error
+    except TransportError as error:
+        raise Failure(str(error), code=ExitCode.UNREACHED) from error
     except KubeError as error:
         raise Failure(str(error)) from error

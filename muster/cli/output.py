@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
 from muster.observability.printable import printable
@@ -15,8 +16,22 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  no public name
 
 
+class ExitCode(IntEnum):
+    """Exit codes of every command (docs/cli.md)."""
+
+    OK = 0
+    NO = 1  # the answer is no, something is broken, or the command failed
+    USAGE = 2  # what was typed, or a file that it names; argparse's own code
+    UNREACHED = 3  # there is no answer
+    DENIED = 4  # there is an answer, and it is that we may not
+
+
 class Failure(Exception):
     """A command failed; the message is the reason and what to do."""
+
+    def __init__(self, text: str, *, code: ExitCode = ExitCode.NO) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def say(text: str, *, to: TextIO | None = None) -> None:

@@ -15,13 +15,26 @@ from typing import Final, TypeVar
 import msgspec
 
 from muster.kube.client import KubeClient
-from muster.kube.errors import DecodeError
-from muster.kube.wire import Wire
+from muster.kube.errors import DecodeError, NotFound
+from muster.kube.resources import Resource
+from muster.kube.wire import ObjectMeta, Wire
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105  a path
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
+_PUBLISHED: Final = "extension-apiserver-authentication"
+
 T = TypeVar("T")
+
+
+class PublishedConfig(Wire, frozen=True):
+    """core/v1 ConfigMap, as far as it is read."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", PublishedConfig)
 
 
 class UserInfo(Wire, frozen=True):
@@ -71,20 +84,43 @@ async def may(client: KubeClient, user: UserInfo, verb: str, path: str) -> bool:
 
     Raises ``KubeError`` where the API server cannot be asked.
     """
+    return await _reviewed(client, user, {"nonResourceAttributes": {"verb": verb, "path": path}})
+
+
+async def may_with_pods(
+    client: KubeClient, user: UserInfo, verb: str, namespace: str, name: str = ""
+) -> bool:
+    """Return whether ``user`` may ``verb`` pods of a namespace, or the one called ``name``.
+
+    Raises ``KubeError`` where the API server cannot be asked.
+    """
+    pods = {"verb": verb, "resource": "pods", "namespace": namespace, "name": name}
+    return await _reviewed(client, user, {"resourceAttributes": pods})
+
+
+async def _reviewed(client: KubeClient, user: UserInfo, about: Mapping[str, object]) -> bool:
     spec = {
         "user": user.username,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": user.extra,
-        "nonResourceAttributes": {"verb": verb, "path": path},
+        **about,
     }
     kind = "SubjectAccessReview"
-    body: Mapping[str, object] = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": kind,
-        "spec": spec,
-    }
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
     return _read(await client.ask(ACCESS_REVIEWS, body), _AccessReview).status.allowed
+
+
+async def client_authorities(client: KubeClient) -> str:
+    """Return the CAs of the cluster's client certificates as PEM, "" where it publishes none.
+
+    kube-apiserver publishes them for extension API servers. Raises ``KubeError``.
+    """
+    try:
+        found = await client.get(CONFIG_MAPS, _PUBLISHED, namespace="kube-system")
+    except NotFound:
+        return ""
+    return found.data.get("client-ca-file", "")
 
 
 def _read(answer: bytes, kind: type[T]) -> T:

@@ -4,6 +4,7 @@
 ``coldstart``      CPU and memory of the extender until it has read a cluster
 ``device_plugin``  the device plugin's answers, memory and idleness
 ``gate``           ratios of Muster's costs beside recorded bounds; fails on a regression
+``kubectlmuster``  `kubectl muster gangs`, from its start to its end
 ``order``          who is next among many queues and waiting gangs
 ``sustained``      `muster bench sustained`
 ``trace``          the replay of a trace of gangs beside gang best-fit

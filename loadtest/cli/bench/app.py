@@ -10,7 +10,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadtest.cli.bench import coldstart, device_plugin, gate, order, sustained, webhook
+from loadtest.cli.bench import (
+    coldstart,
+    device_plugin,
+    gate,
+    kubectlmuster,
+    order,
+    sustained,
+    webhook,
+)
 from loadtest.cli.bench import trace as bench_trace
 from muster.cli.output import Failure, add_json_flag, show
 
@@ -34,6 +42,7 @@ def register(commands: Subparsers) -> None:
     device_plugin.register(kinds)
     sustained.register(kinds)
     coldstart.register(kinds)
+    kubectlmuster.register(kinds)
     _register_chaos(kinds)
     gate.register(kinds)
 

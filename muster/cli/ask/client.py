@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
-import urllib.error
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from muster.apiwire import explain, gangs, status
-from muster.apiwire.problem import Problem
 from muster.cli import output
-from muster.cli.ask import connection, views
-from muster.cli.output import Failure
+from muster.cli.ask import outputs, subjects, views, watch
+from muster.cli.ask.outputs import Format
+from muster.cli.reach import way
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
 
-_DEFAULT: Final = "http://127.0.0.1:8888"
 _TIMEOUT_S: Final = 10.0
-_PODS: Final = frozenset({"pod", "pods", "po"})
 
 
 def register(commands: Subparsers) -> None:
     """Add the three commands."""
-    add(commands, "status", "what the extender knows and whether it is ready", run=_status)
-    add(commands, "gangs", "all gangs with their phase", run=_gangs)
-    command = add(commands, "explain", "why a pod waits, and what would free it", run=_explain)
-    command.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
-    command.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
+    about = add(commands, "status", "what the extender knows and whether it is ready", run=_status)
+    watch.add_flags(about)
+    listed = add(commands, "gangs", "gangs with their phase, and why they wait", run=_gangs)
+    listed.add_argument("-n", "--namespace", default="", help="whose (default: the context's)")
+    listed.add_argument("-A", "--all-namespaces", action="store_true", help="those you may see")
+    listed.add_argument("--phase", default="", help="only those in this phase, such as Pending")
+    watch.add_flags(listed)
+    command = add(
+        commands, "explain", "why a pod or a gang waits, what would free it", run=_explain
+    )
+    command.add_argument(
+        "subject", metavar="SUBJECT", help="pod/NAME, gang/NAME, NAMESPACE/POD, or NAME of a pod"
+    )
+    command.add_argument("-n", "--namespace", default="", help="its (default: the context's)")
 
 
 def add(
@@ -39,73 +42,52 @@ def add(
 ) -> argparse.ArgumentParser:
     """Add a command that asks a running extender."""
     command = commands.add_parser(name, help=purpose)
-    command.add_argument(
-        "--extender",
-        metavar="URL",
-        default=os.environ.get("MUSTER_EXTENDER", _DEFAULT),
-        help=f"the extender's address (default: $MUSTER_EXTENDER, else {_DEFAULT})",
-    )
-    connection.add_flags(command)
-    command.add_argument("--json", action="store_true", help="print the reply as it came")
+    outputs.add_flags(command)
+    way.add_flags(command)
     command.set_defaults(run=run, command=name)
     return command
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    return _show(arguments, status.PATH, lambda raw: views.status(raw, time.time()))
+    def look() -> bytes:
+        return way.ask(arguments, status.PATH, _TIMEOUT_S)
+
+    def text(raw: bytes) -> str:
+        return views.status(raw, time.time())
+
+    return watch.show(arguments, look, text)
 
 
 def _gangs(arguments: argparse.Namespace) -> int:
-    return _show(arguments, gangs.PATH, lambda raw: views.gangs(raw, time.time()))
+    namespace = _whose(arguments)
+    path = gangs.PATH + subjects.query(phase=arguments.phase, namespace=namespace)
+
+    def look() -> bytes:
+        return way.ask(arguments, path, _TIMEOUT_S)
+
+    def text(raw: bytes) -> str:
+        wide = Format.of(arguments) is Format.WIDE
+        return views.gangs(raw, time.time(), wide=wide, namespace=namespace)
+
+    return watch.show(arguments, look, text)
+
+
+def _whose(arguments: argparse.Namespace) -> str:
+    """Return the namespace to list, "" for all: with --extender all is the default."""
+    if arguments.all_namespaces or (arguments.extender and not arguments.namespace):
+        return ""
+    return way.namespace_of(arguments)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    namespace, name = pod_named(arguments.pod, arguments.namespace)
-    path = f"{explain.PATH}/{namespace}/{name}"
-    return _show(arguments, path, lambda raw: views.explanation(raw, time.time(), output.width()))
-
-
-def _show(arguments: argparse.Namespace, path: str, view: Callable[[bytes], str]) -> int:
-    raw = ask(arguments, path, _TIMEOUT_S)
-    output.say(raw.decode() if arguments.json else view(raw))
+    asked = subjects.subject(arguments.subject, lambda: way.namespace_of(arguments))
+    if arguments.namespace and asked.namespace != arguments.namespace:
+        raise output.Failure(
+            f"{arguments.subject!r}: only pods and gangs can be explained; write pod/{asked.name}",
+            code=output.ExitCode.USAGE,
+        )
+    path = f"{explain.PATH}/{asked.namespace}/{asked.name}"
+    path += subjects.query(kind="gang" if asked.kind == "gang" else "")
+    raw = way.ask(arguments, path, _TIMEOUT_S)
+    outputs.show(arguments, raw, lambda: views.explanation(raw, time.time(), output.width()))
     return 0
-
-
-def pod_named(text: str, namespace: str) -> tuple[str, str]:
-    """Return namespace and name of ``NAME``, ``pod/NAME`` or ``NAMESPACE/NAME``.
-
-    With a ``namespace`` given, only the kind may be before a slash. Raises ``Failure`` for anything
-    else.
-    """
-    before, slash, name = text.rpartition("/")
-    if not name or "/" in before or (slash and not before):
-        raise Failure(f"pod {text!r}: write NAME, pod/NAME or NAMESPACE/NAME")
-    if not before or before in _PODS:
-        return namespace or "default", name
-    if namespace:
-        raise Failure(f"{text!r}: only pods can be explained; write pod/{name}")
-    return before, name
-
-
-def ask(
-    arguments: argparse.Namespace, path: str, timeout_s: float, body: bytes | None = None
-) -> bytes:
-    """Return the extender's answer to a GET, or to a POST of a ``body``.
-
-    Raises ``Failure`` with the extender's error, or with why it cannot be reached.
-    """
-    url = arguments.extender.rstrip("/") + path
-    try:
-        return connection.get(url, arguments, timeout_s, body=body)
-    except urllib.error.HTTPError as refused:
-        raise Failure(_error(refused.read(2000)) or f"{url}: {refused}") from refused
-    except OSError as error:
-        raise Failure(f"{url}: {error}; name the extender with --extender URL") from error
-
-
-def _error(body: bytes) -> str:
-    """Return the error in an answer of the extender, "" for an answer of another server."""
-    try:
-        return msgspec.json.decode(body, type=Problem).error
-    except msgspec.MsgspecError:
-        return ""

@@ -7,7 +7,6 @@ MUSTER_CA, MUSTER_CERT, MUSTER_KEY, MUSTER_TOKEN_FILE.
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import ssl
 import sys
@@ -15,9 +14,9 @@ import urllib.request
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
-from urllib.parse import urlsplit
 
-from muster.cli.output import Failure
+from muster.cli.output import ExitCode, Failure
+from muster.cli.reach.exchange import is_here
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -31,7 +30,7 @@ _FLAGS: Final = (
 )
 
 
-def add_flags(command: argparse.ArgumentParser) -> None:
+def add_flags(command: argparse._ActionsContainer) -> None:
     """Add the flags of a connection, except its URL."""
     for name, variable, purpose in _FLAGS:
         command.add_argument(
@@ -56,7 +55,7 @@ def get(
     for flags that cannot be used.
     """
     if not url.startswith(("http://", "https://")):
-        raise Failure(f"URL {url!r}: must begin with http:// or https://")
+        raise Failure(f"URL {url!r}: must begin with http:// or https://", code=ExitCode.USAGE)
     headers = _headers(url, arguments)
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -86,16 +85,19 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 def _headers(url: str, arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.token_file is None:
         return {}
-    if not url.startswith("https://") and not _is_here(url):
-        raise Failure(f"{url}: a token is not sent in the clear; use https://")
+    if not url.startswith("https://") and not is_here(url):
+        text = f"{url}: a token is not sent in the clear; use https://"
+        raise Failure(text, code=ExitCode.USAGE)
     source = arguments.token_file
     try:
         text = sys.stdin.read() if source == _STDIN else Path(source).read_text(encoding="utf-8")
     except OSError as error:
-        raise Failure(f"--token-file {source}: {error.strerror}") from error
+        text = f"--token-file {source}: {error.strerror}"
+        raise Failure(text, code=ExitCode.USAGE) from error
     token = text.strip()
     if not token or any(c.isspace() for c in token) or not token.isascii():
-        raise Failure(f"--token-file {source}: holds no token, that is one word")
+        text = f"--token-file {source}: holds no token, that is one word"
+        raise Failure(text, code=ExitCode.USAGE)
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -106,13 +108,5 @@ def _context(arguments: argparse.Namespace) -> ssl.SSLContext:
             context.load_cert_chain(arguments.cert, arguments.key)
     except OSError as error:  # ssl.SSLError is one
         files = [name for name in (arguments.ca, arguments.cert, arguments.key) if name]
-        raise Failure(f"{', '.join(files)}: {error}") from error
+        raise Failure(f"{', '.join(files)}: {error}", code=ExitCode.USAGE) from error
     return context
-
-
-def _is_here(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -51,19 +51,28 @@ def _queued(queue: Queue, why: str) -> str:
     return f"{queue.gangs[why]:,} gangs, {queue.pods.get(why, 0):,} pods"
 
 
-def gangs(raw: bytes, now: float) -> str:
-    """Return a line per gang, waiting ones first, with the reason."""
+def gangs(raw: bytes, now: float, *, wide: bool = False, namespace: str = "") -> str:
+    """Return a line per gang, waiting ones first, with the reason; ``wide``: with more numbers.
+
+    ``namespace``: the one that was asked for, "" for all.
+    """
     rows = msgspec.json.decode(raw, type=list[GangRow])
     if not rows:
-        return "no gangs: no pod asks for an accelerator or names a gang"
-    head = ("GANG", "PHASE", "PLACED", "WAITING", "AGE", "PRIORITY", "QUEUE", "REASON")
-    return columns([head, *(_gang(row, now) for row in sorted(rows, key=_urgency))])
+        where = f" in namespace {namespace} (all: -A)" if namespace else ""
+        return f"no gangs{where}: no pod asks for an accelerator or names a gang"
+    head = ("GANG", "PHASE", "PLACED", "WAITING", "AGE", "PRIORITY", "QUEUE")
+    more = ("SIZE", "BLOCKED", "RELEASED", "BOUND", "FINISHED", "SKIPS") if wide else ()
+    made = [
+        (*_gang(row, now), *(_numbers(row) if wide else ()), _why(row))
+        for row in sorted(rows, key=_urgency)
+    ]
+    return columns([(*head, *more, "REASON"), *made])
 
 
 def explanation(raw: bytes, now: float, width: int | None = None) -> str:
     """Return where a pod goes, or all that is known about why it waits."""
     found = msgspec.json.decode(raw, type=Explanation)
-    facts = [("Pod", found.pod)]
+    facts = [("Pod", found.pod)] if found.pod else []  # without: of a whole gang
     if found.gang is not UNSET:
         facts += gang_facts(found.gang, now)
     if found.node is not UNSET and found.node:
@@ -117,8 +126,18 @@ def _gang(row: GangRow, now: float) -> tuple[str, ...]:
     waits = row.waiting + row.blocked
     return (
         row.gang, row.phase, members(row), str(waits), since(row, now), str(row.priority),
-        row.queue, row.reason or _lacking(row) or _unhealthy(row),
+        row.queue,
     )  # fmt: skip
+
+
+def _numbers(row: GangRow) -> tuple[str, ...]:
+    size = "-" if row.size is None else str(row.size)
+    counts = (row.blocked, row.released, row.bound, row.finished, row.skips)
+    return (size, *map(str, counts))
+
+
+def _why(row: GangRow) -> str:
+    return row.reason or _lacking(row) or _unhealthy(row)
 
 
 def _lacking(row: GangRow) -> str:

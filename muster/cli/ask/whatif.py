@@ -12,15 +12,15 @@ from muster.apiwire import defrag as defragwire
 from muster.apiwire import whatif as wire
 from muster.apiwire.whatif import Job, Set, WhatIfNodes, WhatIfQuestion, Without
 from muster.cli import output
-from muster.cli.ask import client, whatifviews
+from muster.cli.ask import client, outputs, whatifviews
 from muster.cli.inject import jobfile
-from muster.cli.output import Failure
+from muster.cli.output import ExitCode, Failure
+from muster.cli.reach import way
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
 
 _TIMEOUT_S: Final = 30.0  # longer than the extender's own limit
-_NOT_FITTING: Final = 3
 _LEVELS: Final = {
     "topology-required": "topology_required",
     "topology-preferred": "topology_preferred",
@@ -65,33 +65,33 @@ def register(commands: Subparsers) -> None:
         commands, "defrag", "which moves would make room for a gang; a proposal", run=_defrag
     )
     defrag.add_argument("gang", metavar="GANG", help="NAME or NAMESPACE/NAME")
-    defrag.add_argument("-n", "--namespace", default="", help="the gang's (default: default)")
+    defrag.add_argument("-n", "--namespace", default="", help="the gang's (default: the context's)")
 
 
 def _whatif(arguments: argparse.Namespace) -> int:
     body = msgspec.json.encode(_question(arguments))
-    raw = client.ask(arguments, wire.PATH, _TIMEOUT_S, body)
-    output.say(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
-    return 0 if whatifviews.fits(raw) else _NOT_FITTING
+    raw = way.ask(arguments, wire.PATH, _TIMEOUT_S, body)
+    outputs.show(arguments, raw, lambda: whatifviews.whatif(raw, output.width()))
+    return 0 if whatifviews.fits(raw) else ExitCode.NO
 
 
 def _defrag(arguments: argparse.Namespace) -> int:
-    name = _qualified(arguments.gang, arguments.namespace, "gang")
-    raw = client.ask(arguments, f"{defragwire.PATH}/{name}", _TIMEOUT_S)
-    output.say(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
-    return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
+    name = _qualified(arguments.gang, way.namespace_of(arguments), "gang")
+    raw = way.ask(arguments, f"{defragwire.PATH}/{name}", _TIMEOUT_S)
+    outputs.show(arguments, raw, lambda: whatifviews.defrag(raw, output.width()))
+    return 0 if whatifviews.is_proposal(raw) else ExitCode.NO
 
 
 def _question(arguments: argparse.Namespace) -> WhatIfQuestion:
-    gang, job = "", None
+    gang, job, namespace = "", None, way.namespace_of(arguments)
     if arguments.gang:
-        gang = _qualified(arguments.gang, arguments.namespace, "gang")
+        gang = _qualified(arguments.gang, namespace, "gang")
     else:
         job = _job(arguments.file, arguments.namespace)
     return WhatIfQuestion(
         gang=gang,
         job=job,
-        without=_without(arguments.without, arguments.namespace),
+        without=_without(arguments.without, namespace),
         with_nodes=tuple(_nodes(text) for text in arguments.with_nodes),
         set=_wishes(arguments.set, arguments.replicas),
     )
@@ -109,7 +109,7 @@ def _qualified(text: str, namespace: str, kind: str) -> str:
     """Return NAMESPACE/NAME; a whole key (three parts) is returned unchanged."""
     parts = text.split("/")
     if not all(parts) or len(parts) > 3:  # noqa: PLR2004  dialect/namespace/name
-        raise Failure(f"{kind} {text!r}: write NAME or NAMESPACE/NAME")
+        raise Failure(f"{kind} {text!r}: write NAME or NAMESPACE/NAME", code=ExitCode.USAGE)
     if len(parts) == 1:
         return f"{namespace or 'default'}/{text}"
     return text if kind != "gang" or len(parts) != 3 else "/".join(parts[1:])  # noqa: PLR2004
@@ -120,7 +120,9 @@ def _without(texts: list[str], namespace: str) -> Without:
     for text in texts:
         kind, slash, name = text.partition("/")
         if not slash or not name or f"{kind}s" not in found:
-            raise Failure(f"--without {text}: write gang/NAME, pod/NAME or node/NAME")
+            raise Failure(
+                f"--without {text}: write gang/NAME, pod/NAME or node/NAME", code=ExitCode.USAGE
+            )
         found[f"{kind}s"].append(name if kind == "node" else _qualified(name, namespace, kind))
     return Without(**{kind: tuple(names) for kind, names in found.items()})
 
@@ -130,7 +132,10 @@ def _nodes(text: str) -> WhatIfNodes:
     pairs = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     like = pairs.pop("like", "")
     if not colon or not count.isdecimal() or not like or not all(pairs.values()):
-        raise Failure(f"--with-nodes {text}: write N:like=NODE, as 4:like=n1 or 4:like=n1,rack=r9")
+        raise Failure(
+            f"--with-nodes {text}: write N:like=NODE, as 4:like=n1 or 4:like=n1,rack=r9",
+            code=ExitCode.USAGE,
+        )
     return WhatIfNodes(count=int(count), like=like, labels=pairs)
 
 
@@ -145,5 +150,7 @@ def _wishes(texts: list[str], size: int | None) -> Set:
             found = replace(found, **{key: int(value)})
         else:
             allowed = ", ".join([f"{name}=LEVEL" for name in _LEVELS])
-            raise Failure(f"--set {text}: allowed are {allowed}, size=N, min=N")
+            raise Failure(
+                f"--set {text}: allowed are {allowed}, size=N, min=N", code=ExitCode.USAGE
+            )
     return found if size is None else replace(found, size=size)

@@ -89,6 +89,7 @@ def write(
         _callers(token, namespace),
         _secret("muster-extender-tls", namespace, extender, authority.chain),
         _secret("muster-scheduler-client", namespace, scheduler, authority.chain),
+        _published(authority.chain, namespace),
     ]
     manifest = yaml.safe_dump_all(secrets, sort_keys=False).encode()
     files = (
@@ -112,6 +113,16 @@ def _callers(token: str, namespace: str) -> dict[str, object]:
         "kind": "Secret",
         "metadata": {"name": admissioncalls.SECRET, "namespace": namespace},
         "stringData": {"token": token},
+    }
+
+
+def _published(chain: bytes, namespace: str) -> dict[str, object]:
+    """Return what `kubectl muster --via port-forward` checks the extender's certificate with."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "muster-extender-ca", "namespace": namespace},
+        "data": {"ca.crt": chain.decode()},
     }
 
 

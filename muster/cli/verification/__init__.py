@@ -8,6 +8,7 @@
 ``registration``  wanted and stored webhook configurations
 ``callers``       who may call the extender, and whether kube-scheduler is among them
 ``webhookcallers``  whether the webhook reserves, for an API server that shows who it is
+``installation``  where Muster is installed, and how its webhook is configured there
 ``installedconfig``  the configuration file of an installed program
 ``rights``        whether the ServiceAccounts have the rights of the shipped RBAC
 ``leader``        whether a replica leads

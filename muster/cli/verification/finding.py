@@ -46,3 +46,14 @@ def warning(area: str, text: str, remedy: str) -> CheckFinding:
 def broken(area: str, text: str, remedy: str) -> CheckFinding:
     """Return a finding of level BROKEN."""
     return CheckFinding(CheckLevel.BROKEN, area, text, remedy)
+
+
+def verdict(findings: list[CheckFinding]) -> str:
+    """Return the last line of a report: "all good", or the one next thing to do."""
+    for level in (CheckLevel.BROKEN, CheckLevel.WARNING, CheckLevel.UNKNOWN):
+        worst = [finding for finding in findings if finding.level is level]
+        if worst:
+            todo = worst[0].remedy or worst[0].text
+            more = f" ({len(worst) - 1} more {level.value})" if len(worst) > 1 else ""
+            return f"next: {worst[0].area}: {todo}{more}"
+    return "all good"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from muster.kube.http.transport import HttpRequest, Transport
 
 AREA: Final = "rights"
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_SHIPPED: Final = "muster-system"  # the namespace in the manifest
 _IN_FLIGHT: Final = 8
 _REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
@@ -120,7 +121,10 @@ async def check(
 ) -> list[CheckFinding]:
     """Check each right; one finding per account. `reviews`: whether the extender reviews tokens."""
     manifest = shipped.path("rbac", "muster.yaml")
-    rights = required(await asyncio.to_thread(manifest.read_bytes))
+    rights = [
+        replace(right, namespace=namespace) if right.namespace == _SHIPPED else right
+        for right in required(await asyncio.to_thread(manifest.read_bytes))
+    ]
     if not reviews:
         rights = [right for right in rights if right.group not in _REVIEWS]
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ import msgspec
 from muster.cli.verification import (
     callers,
     foundconfig,
+    installation,
     leader,
     rights,
     scheduler,
@@ -36,10 +37,10 @@ _TESTED: Final = ((1, 35), (1, 36))  # what `make test` runs on
 class Settings:
     """What is checked."""
 
-    #: The webhook's configuration, None: the shipped one.
+    #: The webhook's configuration, None: that in the cluster, else the shipped one.
     webhook_config: Path | None = None
-    #: The namespace of Muster.
-    namespace: str = "muster-system"
+    #: The namespace of Muster, "" to look for it.
+    namespace: str = ""
     #: The namespace for the dry run of a pod.
     probe_namespace: str = "default"
     #: The scheduler configuration, None: searched in the cluster.
@@ -59,14 +60,14 @@ async def verify(auth: Auth, settings: Settings) -> list[CheckFinding]:
     server_now = now + timedelta(seconds=skew.ahead_s)
     findings = [_clock(skew)]
     async with Transport(auth, user_agent="muster-verify", retry=Retry(attempts=2)) as transport:
+        if not settings.namespace:
+            settings = replace(settings, namespace=await installation.namespace(transport))
         checks: tuple[tuple[str, Callable[[], Awaitable[list[CheckFinding]]]], ...] = (
             ("version", lambda: _version(transport)),
             (rights.AREA, lambda: _rights(transport, settings.namespace)),
             (
                 webhooks.AREA,
-                lambda: webhooks.check(
-                    transport, settings.webhook_config, settings.probe_namespace, now
-                ),
+                lambda: _webhooks(transport, settings, now),
             ),
             (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
             (callers.AREA, lambda: callers.check(transport, settings.namespace)),
@@ -82,6 +83,16 @@ async def verify(auth: Auth, settings: Settings) -> list[CheckFinding]:
 async def _rights(transport: Transport, namespace: str) -> list[CheckFinding]:
     reviews = await callers.accepts_tokens(transport, namespace)
     return await rights.check(transport, namespace, reviews=reviews)
+
+
+async def _webhooks(transport: Transport, settings: Settings, now: datetime) -> list[CheckFinding]:
+    config, probed = settings.webhook_config, settings.probe_namespace
+    if config is None:
+        text = await installation.webhook_config(transport, settings.namespace)
+        if text is not None:
+            with installation.as_file(text) as path:
+                return await webhooks.check(transport, path, probed, now)
+    return await webhooks.check(transport, config, probed, now)
 
 
 async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[CheckFinding]:

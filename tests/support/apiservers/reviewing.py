@@ -10,6 +10,7 @@ from support.apiservers.apifaults import FaultyServer
 from muster.kube.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 JSON = dict[str, Any]
+PUBLISHED = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
 @dataclass
@@ -20,6 +21,7 @@ class Account:
     groups: list[str] = field(default_factory=list)
     audiences: list[str] = field(default_factory=list)  # empty: the API server's own
     may_get: list[str] = field(default_factory=list)
+    sees: list[str] = field(default_factory=list)  # namespaces whose pods it may get and list
 
 
 class ReviewingServer(FaultyServer):
@@ -31,9 +33,13 @@ class ReviewingServer(FaultyServer):
         self.open = asyncio.Event()
         self.open.set()
         self.reviews: list[JSON] = []
+        self.client_ca = ""  # PEM of who signs the cluster's client certificates, "": none is told
 
     async def handle(self, raw: web.BaseRequest) -> web.StreamResponse:
         """Answer a review; everything else as the simulated server does."""
+        if raw.path == PUBLISHED and self.client_ca:
+            found = {"metadata": {"name": "x"}, "data": {"client-ca-file": self.client_ca}}
+            return web.json_response(found)
         failing = any(fault.left > 0 and fault.path in raw.path for fault in self.faults)
         if raw.path not in (TOKEN_REVIEWS, ACCESS_REVIEWS) or failing:
             return await super().handle(raw)
@@ -53,6 +59,11 @@ class ReviewingServer(FaultyServer):
         return {"authenticated": True, "user": user, "audiences": known}
 
     def _access(self, spec: JSON) -> JSON:
-        path = spec["nonResourceAttributes"]["path"]
         named = [a for a in self.accounts.values() if a.user == spec["user"]]
+        if "resourceAttributes" in spec:
+            asked = spec["resourceAttributes"]
+            assert asked["resource"] == "pods"
+            assert asked["verb"] in ("get", "list")
+            return {"allowed": any(asked["namespace"] in account.sees for account in named)}
+        path = spec["nonResourceAttributes"]["path"]
         return {"allowed": any(path in account.may_get for account in named)}

@@ -8,10 +8,10 @@ import yaml
 from muster.cli.ops import issuing
 
 
-def certificates(directory: Path) -> None:
+def certificates(directory: Path, address: str = "127.0.0.1") -> None:
     """Make them (in ``made``), and lay the extender's out as its Secret is mounted."""
     made = directory / "made"
-    issuing.write(made, "muster-system", ("127.0.0.1",), 90)
+    issuing.write(made, "muster-system", (address,), 90)
     secrets = yaml.safe_load_all((made / "secrets.yaml").read_text())
     [tls] = [s for s in secrets if s["metadata"]["name"] == "muster-extender-tls"]
     for name, value in tls["data"].items():

@@ -48,24 +48,42 @@ def test_the_shells_become_the_program_and_parse_their_own_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "code"),
     [
-        (["explain", "a/b/train-0"], "pod 'a/b/train-0': write NAME, pod/NAME or NAMESPACE/NAME"),
-        (["bench", "throughput", "--nodes", "10"], "2048 pods of one host each do not fit"),
-        (["assets", "--kubernetes", "1.2"], "--kubernetes 1.2: not one of 1.35, 1.36"),
-        (["demo", "--kubernetes", "1.36"], "add --control-plane real"),
-        (["status", "--extender", "localhost:1"], "must begin with http:// or https://"),
-        (["status", "--extender", NOBODY], "name the extender with --extender URL"),
+        (["explain", "a/b/train-0"], "pod 'a/b/train-0': write NAME, pod/NAME", 2),
+        (["bench", "throughput", "--nodes", "10"], "2048 pods of one host each do not fit", 1),
+        (["assets", "--kubernetes", "1.2"], "--kubernetes 1.2: not one of 1.35, 1.36", 1),
+        (["demo", "--kubernetes", "1.36"], "add --control-plane real", 1),
+        (["status", "--extender", "localhost:1"], "must begin with http:// or https://", 2),
+        (["status", "--extender", NOBODY], "nothing listens there", 3),
     ],
 )
 def test_what_a_user_can_mend_is_said_in_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 1
+    assert main(arguments) == code
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["gagns"], "gangs"),
+        (["explian", "pod/x"], "explain"),
+        (["gangs", "--contxt", "x"], "--context"),
+        (["gangs", "-o", "jsn"], "json"),
+    ],
+)
+def test_a_typing_error_suggests_the_nearest_word(
+    typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(typed)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"did you mean {meant}?\n")
 
 
 @pytest.mark.parametrize("name", ["demo", "loadtest", "bench", "assets"])

@@ -82,13 +82,13 @@ def test_a_refusal_is_told_in_the_extenders_words(
     other = tmp_path / "other"
     other.write_text("other")
     with serving() as (url, _):
-        assert main(["status", "--extender", url, "--token-file", str(other)]) == 1
+        assert main(["status", "--extender", url, "--token-file", str(other)]) == 4
     assert capsys.readouterr().err == "muster: nothing shows who is calling\n"
 
 
 def test_a_token_does_not_follow_a_redirect(token: Path) -> None:
     with serving() as (thief, stolen), serving(f"{thief}/v1/gangs") as (url, _):
-        assert main(["gangs", "--extender", url, "--token-file", str(token)]) == 1
+        assert main(["gangs", "--extender", url, "--token-file", str(token)]) == 3
     assert stolen == []
 
 
@@ -96,7 +96,7 @@ def test_a_token_is_not_sent_in_the_clear_to_another_machine(
     token: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = "http://muster.invalid"
-    assert main(["status", "--extender", url, "--token-file", str(token)]) == 1
+    assert main(["status", "--extender", url, "--token-file", str(token)]) == 2
     assert "use https://" in capsys.readouterr().err
 
 
@@ -110,7 +110,7 @@ def test_a_file_without_a_token_is_named(
     file = tmp_path / "x"
     if content is not None:
         file.write_text(content)
-    assert main(["status", "--extender", "https://localhost:1", "--token-file", str(file)]) == 1
+    assert main(["status", "--extender", "https://localhost:1", "--token-file", str(file)]) == 2
     err = capsys.readouterr().err
     assert str(file) in err
     assert says in err
@@ -120,5 +120,5 @@ def test_a_certificate_that_cannot_be_read_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     absent = str(tmp_path / "absent.crt")
-    assert main(["probe", "https://localhost:1/readyz", "--ca", absent]) == 1
+    assert main(["probe", "https://localhost:1/readyz", "--ca", absent]) == 2
     assert absent in capsys.readouterr().err

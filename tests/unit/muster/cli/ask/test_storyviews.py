@@ -1,12 +1,9 @@
 """Stories as people read them."""
 
 import msgspec
-import pytest
 
 from muster.apiwire.story import StoryAnswer, StoryEntry
 from muster.cli.ask import storyviews
-from muster.cli.ask.story import subject
-from muster.cli.output import Failure
 
 NOW = 1_800_000_000.0
 GANG = ("muster/default/g",)
@@ -39,21 +36,3 @@ def test_an_empty_story_says_since_when_nothing_happened() -> None:
     ]
     assert shown(StoryAnswer("pod", "a/b", 100, None, 0, ())) == ["pod a/b: nothing happened to it"]
     assert "stores no story" in shown(StoryAnswer("pod", "a/b", 0, None, 0, ()))[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("g-0", ("pod", "g-0")),
-        ("po/g-0", ("pod", "g-0")),
-        ("gangs/g", ("gang", "g")),
-    ],
-)
-def test_a_subject_is_named_as_for_kubectl(text: str, found: tuple[str, str]) -> None:
-    assert subject(text) == found
-
-
-@pytest.mark.parametrize("text", ["", "node/n1", "pod/", "gang/a/b"])
-def test_other_subjects_are_refused_with_the_way_to_write_them(text: str) -> None:
-    with pytest.raises(Failure, match="write pod/NAME or gang/NAME"):
-        subject(text)

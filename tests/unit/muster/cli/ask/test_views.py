@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cli.ask import views
-from muster.cli.ask.client import pod_named
-from muster.cli.output import Failure
 
 NOW = 1_800_000_000.0
 ROW = {
@@ -152,26 +150,3 @@ def test_ages_are_short(seconds: float, shown: str) -> None:
 def test_columns_never_run_into_each_other(rows: list[tuple[str, str]]) -> None:
     starts = {line.rindex("   ") + 3 for line in views.columns(rows).splitlines()}
     assert len(starts) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "namespace", "found"),
-    [
-        ("train-0", "", ("default", "train-0")),
-        ("pod/train-0", "", ("default", "train-0")),
-        ("po/train-0", "team", ("team", "train-0")),
-        ("team/train-0", "", ("team", "train-0")),
-    ],
-)
-def test_a_pod_may_be_named_as_for_kubectl(
-    text: str, namespace: str, found: tuple[str, str]
-) -> None:
-    assert pod_named(text, namespace) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "namespace"), [("", ""), ("a/", ""), ("/a", ""), ("a/b/c", ""), ("svc/web", "team")]
-)
-def test_what_is_no_pod_is_refused_with_the_way_to_write_it(text: str, namespace: str) -> None:
-    with pytest.raises(Failure, match="write "):
-        pod_named(text, namespace)

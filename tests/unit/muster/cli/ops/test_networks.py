@@ -186,7 +186,7 @@ async def test_a_refusal_is_told_in_the_api_servers_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refusal = Fault("GET", POOLS, code=403, left=9)
-    assert await said(tmp_path, fill=two, fault=refusal) == 1
+    assert await said(tmp_path, fill=two, fault=refusal) == 4
     assert capsys.readouterr().err.startswith("muster: 403")
 
 
