@@ -24,6 +24,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from muster.cli.ops import admissioncalls
 
+EXTENDER_SECRET: Final = "muster-extender-tls"  # noqa: S105  a name
+SCHEDULER_SECRET: Final = "muster-scheduler-client"  # noqa: S105  a name
+
 _SECRET_MODE: Final = 0o600
 _PUBLIC_MODE: Final = 0o644
 _LONGEST_DAYS: Final = 3650
@@ -61,6 +64,27 @@ class _Life:
     end: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What `make` made: both certificates with their keys, and the authority's certificate."""
+
+    namespace: str
+    #: PEM.
+    authority: bytes
+    extender: _Pair
+    scheduler: _Pair
+
+    @property
+    def extender_secret(self) -> dict[str, object]:
+        """The Secret that the extender's pods mount."""
+        return _secret(EXTENDER_SECRET, self.namespace, self.extender, self.authority)
+
+    @property
+    def scheduler_secret(self) -> dict[str, object]:
+        """The Secret that a second kube-scheduler mounts."""
+        return _secret(SCHEDULER_SECRET, self.namespace, self.scheduler, self.authority)
+
+
 def write(
     directory: Path, namespace: str, addresses: tuple[str, ...], days: int
 ) -> list[tuple[Path, str]]:
@@ -68,6 +92,25 @@ def write(
 
     Raises ``FileExistsError`` before anything is overwritten, and ``ValueError`` for an invalid
     address or lifetime.
+    """
+    made = make(namespace, addresses, days)
+    token = randomness.token_urlsafe(_TOKEN_BYTES)
+    secrets = [callers(token, namespace), made.extender_secret, made.scheduler_secret]
+    manifest = yaml.safe_dump_all(secrets, sort_keys=False).encode()
+    files = (
+        ("secrets.yaml", manifest, _SECRET_MODE, "kubectl apply -f it; then delete it"),
+        ("ca.crt", made.authority, _PUBLIC_MODE, "tlsConfig.caFile of kube-scheduler"),
+        ("scheduler.crt", made.scheduler.chain, _PUBLIC_MODE, "tlsConfig.certFile"),
+        ("scheduler.key", made.scheduler.key_pem, _SECRET_MODE, "tlsConfig.keyFile"),
+        *_shown_by_the_api_server(token, namespace),
+    )
+    return _put_all(directory, files)
+
+
+def make(namespace: str, addresses: tuple[str, ...], days: int) -> Issued:
+    """Make an authority and what it signs, valid for ``days``.
+
+    Raises ``ValueError`` for an invalid address or lifetime.
     """
     if not 1 <= days <= _LONGEST_DAYS:
         raise ValueError(f"--days {days}: allowed is 1 to {_LONGEST_DAYS}")
@@ -84,29 +127,11 @@ def write(
     extender = _issue(authority, "muster extender", names, both, life)
     caller: list[x509.GeneralName] = [x509.DNSName("kube-scheduler")]
     scheduler = _issue(authority, "kube-scheduler", caller, (_CLIENT,), life)
-    token = randomness.token_urlsafe(_TOKEN_BYTES)
-    secrets = [
-        _callers(token, namespace),
-        _secret("muster-extender-tls", namespace, extender, authority.chain),
-        _secret("muster-scheduler-client", namespace, scheduler, authority.chain),
-    ]
-    manifest = yaml.safe_dump_all(secrets, sort_keys=False).encode()
-    files = (
-        ("secrets.yaml", manifest, _SECRET_MODE, "kubectl apply -f it; then delete it"),
-        (
-            "ca.crt",
-            authority.chain,
-            _PUBLIC_MODE,
-            "tlsConfig.caFile of kube-scheduler",
-        ),
-        ("scheduler.crt", scheduler.chain, _PUBLIC_MODE, "tlsConfig.certFile"),
-        ("scheduler.key", scheduler.key_pem, _SECRET_MODE, "tlsConfig.keyFile"),
-        *_shown_by_the_api_server(token, namespace),
-    )
-    return _put_all(directory, files)
+    return Issued(namespace, authority.chain, extender, scheduler)
 
 
-def _callers(token: str, namespace: str) -> dict[str, object]:
+def callers(token: str, namespace: str) -> dict[str, object]:
+    """Return the Secret with the token that the API server shows to the webhook."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
