@@ -1,4 +1,4 @@
-"""`muster certificates`: makes the certificates of extender and kube-scheduler, or judges given ones."""
+"""`muster certificates`: makes the certificates of extender and kube-scheduler, or judges some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`muster withdraw`: the steps before Muster is uninstalled, in their order (docs/runbooks/uninstall.md)."""
+"""`muster withdraw`: the steps before Muster is uninstalled (docs/runbooks/uninstall.md)."""
 
 from __future__ import annotations
 

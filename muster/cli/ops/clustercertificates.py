@@ -7,7 +7,7 @@
             ▼
     make all anew ──► write the Secrets ──some were there──► restart the pods that hold the old ones
 
-The authority's key is not kept, so both sides change together; a kube-scheduler reads its files once.
+The authority's key is not kept, so both sides change together; kube-scheduler reads its files once.
 The token that the API server shows to the webhook is made once and stays: files of kube-apiserver
 hold it, too.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import base64
 import secrets as randomness
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -112,12 +111,11 @@ async def _token(transport: Transport, namespace: str) -> list[str]:
     return [f"made the token of Secret {namespace}/{admissioncalls.SECRET}"]
 
 
-async def _write(transport: Transport, namespace: str, secret: Mapping[str, object]) -> None:
+async def _write(transport: Transport, namespace: str, secret: issuing.SecretManifest) -> None:
     """Create the Secret, or replace the data of the one that is there."""
-    metadata = secret["metadata"]
-    assert isinstance(metadata, dict)
     labels = dict([MADE_HERE, ("app.kubernetes.io/part-of", "muster")])
-    body = msgspec.json.encode({**secret, "metadata": {**metadata, "labels": labels}})
+    metadata = {**secret["metadata"], "labels": labels}
+    body = msgspec.json.encode({**secret, "metadata": metadata})
     path = f"{_secrets(namespace)}/{metadata['name']}"
     try:
         await transport.send(HttpRequest("PATCH", path, body=body, content_type=_MERGE))

@@ -14,7 +14,7 @@ import secrets as randomness
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Required, TypedDict
 
 import yaml
 from cryptography import x509
@@ -34,6 +34,24 @@ _TOKEN_BYTES: Final = 32
 _APISERVER: Final = "/etc/kubernetes/muster"  # where kube-apiserver finds its files
 _CLOCKS: Final = timedelta(hours=1)  # certificates begin that much earlier: clocks differ
 _SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+
+
+class SecretMetadata(TypedDict):
+    """Where a Secret lies."""
+
+    name: str
+    namespace: str
+
+
+class SecretManifest(TypedDict, total=False):
+    """A Secret as it is written."""
+
+    apiVersion: Required[str]
+    kind: Required[str]
+    type: str
+    metadata: Required[SecretMetadata]
+    stringData: dict[str, str]
+    data: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +93,12 @@ class Issued:
     scheduler: _Pair
 
     @property
-    def extender_secret(self) -> dict[str, object]:
+    def extender_secret(self) -> SecretManifest:
         """The Secret that the extender's pods mount."""
         return _secret(EXTENDER_SECRET, self.namespace, self.extender, self.authority)
 
     @property
-    def scheduler_secret(self) -> dict[str, object]:
+    def scheduler_secret(self) -> SecretManifest:
         """The Secret that a second kube-scheduler mounts."""
         return _secret(SCHEDULER_SECRET, self.namespace, self.scheduler, self.authority)
 
@@ -130,7 +148,7 @@ def make(namespace: str, addresses: tuple[str, ...], days: int) -> Issued:
     return Issued(namespace, authority.chain, extender, scheduler)
 
 
-def callers(token: str, namespace: str) -> dict[str, object]:
+def callers(token: str, namespace: str) -> SecretManifest:
     """Return the Secret with the token that the API server shows to the webhook."""
     return {
         "apiVersion": "v1",
@@ -209,7 +227,7 @@ def _put_all(
     return [(directory / name, purpose) for name, _, _, purpose in files]
 
 
-def _secret(name: str, namespace: str, pair: _Pair, ca: bytes) -> dict[str, object]:
+def _secret(name: str, namespace: str, pair: _Pair, ca: bytes) -> SecretManifest:
     parts = {"tls.crt": pair.chain, "tls.key": pair.key_pem, "ca.crt": ca}
     return {
         "apiVersion": "v1",

@@ -144,10 +144,9 @@ def _left_waiting(scheduler: str, waiting: list[str]) -> list[str]:
         return []
     more = "" if len(waiting) <= _NAMED else f" and {len(waiting) - _NAMED} more"
     names = ", ".join(waiting[:_NAMED]) + more
-    return [
-        f"{len(waiting)} pods wait for the scheduler {scheduler}, and no other one places them: "
-        f"{names}. Their gates are lifted. Wait until they run, or delete them, and uninstall again"
-    ]
+    what = f"{len(waiting)} pods wait for the scheduler {scheduler}: {names}"
+    remedy = "wait until they run, or delete them, and uninstall again"
+    return [f"{what}. No other scheduler places them, and their gates are lifted: {remedy}"]
 
 
 async def _made_here(transport: Transport, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs without a kubelet: the command of each runs as a process here, with its ServiceAccount's token.
+"""Jobs without a kubelet: the command of each runs as a process, as its ServiceAccount.
 
 ::
 

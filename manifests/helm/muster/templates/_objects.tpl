@@ -80,7 +80,7 @@ apart: the spreading of ha.
 {{- end }}
 {{- $notes := merge (dict "checksum/config" (sha256sum .config)) $values.podAnnotations .root.Values.podAnnotations }}
 {{- $_ := set $template.metadata "annotations" $notes }}
-{{- $_ := set $template.metadata "labels" (merge $template.metadata.labels (dict "app.kubernetes.io/part-of" "muster") .root.Values.commonLabels) }}
+{{- $_ := set $template.metadata "labels" (merge $template.metadata.labels .root.Values.commonLabels) }}
 {{- end }}
 
 {{/* muster.replicas: of a program that may have a standby. Arguments: [root, values of the program]. */}}
