@@ -158,8 +158,9 @@ REGISTRY: Final = Recipe(  # holds charts, as any OCI registry does
     name="registry",
     folder="registry",
     version="3.1.2",
-    packages=("github.com/distribution/distribution/v3/cmd/registry",),
+    packages=(".",),
     binaries=("registry",),
+    sources=("go.sum", "main.go"),
 )
 RECIPES: Final = (ETCD, HELM, *KUBERNETES.values(), KUSTOMIZE, KWOK, REGISTRY, VOLCANO)
 
