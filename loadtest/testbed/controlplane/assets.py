@@ -56,7 +56,7 @@ class Recipe:
     binaries: tuple[str, ...]
     variables: tuple[str, ...] = field(default=())  # stamped with -ldflags -X
     tags: tuple[str, ...] = field(default=())  # build constraints to switch on
-    sources: tuple[str, ...] = field(default=())  # a program of ours: needs no other module
+    sources: tuple[str, ...] = field(default=())  # of a program of ours: what shapes it
     cgo: bool = False  # needs a C compiler; linked statically all the same
 
     @property

@@ -207,7 +207,9 @@ async def test_values_reach_every_pod_and_every_object_that_they_are_for(helm: H
     assert pod["metadata"]["annotations"]["note"] == "extender"
     assert pods["muster-webhook"]["metadata"]["annotations"]["note"] == "all"
     [config] = [
-        o for o in ours if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", "muster-extender-config")
+        o
+        for o in ours
+        if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", "muster-extender-config")
     ]
     merged = yaml.safe_load(config["data"]["extender.yaml"])
     assert merged["leaderElection"] == {"leaderElect": True, "leaseDurationSeconds": 30}
