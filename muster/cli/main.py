@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify
+from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify, withdraw
 from muster.cli.ask import client, story, whatif
 from muster.cli.inject import inject
 from muster.cli.networks import networks
@@ -33,6 +33,7 @@ _COMMANDS = (
     replay,
     verify,
     ungate,
+    withdraw,
     networks,
     certificates,
     probe,

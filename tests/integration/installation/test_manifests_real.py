@@ -89,6 +89,25 @@ async def test_an_overlay_renders_and_every_object_is_accepted_with_no_unknown_f
         await delete_all(api, made)
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
+async def test_a_right_to_a_named_object_keeps_that_name_when_kustomize_renames_others(
+    overlay: str,
+) -> None:
+    """kustomize takes the name of a ConfigMap that it makes for any resourceName like it."""
+    files = [*(MANIFESTS / "rbac").glob("*.yaml"), *(MANIFESTS / "components").rglob("*.yaml")]
+    written = {
+        (doc["kind"], doc["metadata"]["name"]): doc["rules"]
+        for path in files
+        for doc in yaml.safe_load_all(path.read_text())
+        if isinstance(doc, dict) and doc.get("kind") in {"Role", "ClusterRole"}
+    }
+    rendered = await render(MANIFESTS / "overlays" / overlay)
+    roles = [obj for obj in rendered if obj["kind"] in {"Role", "ClusterRole"}]
+    assert len(roles) >= 6
+    for role in roles:
+        assert role["rules"] == written[role["kind"], role["metadata"]["name"]]
+
+
 @pytest.mark.parametrize("overlay", ["single", "second-scheduler"])
 async def test_the_pods_are_admitted_under_the_restricted_profile_of_pod_security(
     api: Api, overlay: str

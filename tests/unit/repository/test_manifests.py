@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 from cryptography.x509.oid import NameOID
+from support.pods.wirepods import pod
 
 from extender.config import settings as extender_config
 from extender.config.callers import NamedCallers, Readers
@@ -21,7 +22,12 @@ from muster.injection.policies.cel import literal
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
 from muster.vniagent import config as agent_config
-from muster.workloads.managedpods import DAEMONSET_CONTROLLERS, EXCLUDED_NAMESPACES
+from muster.workloads.managedpods import (
+    DAEMONSET_CONTROLLERS,
+    EXCLUDED_NAMESPACES,
+    REWRITTEN,
+    ManagedPolicy,
+)
 from webhook import config as webhook_config
 from webhook.process import built
 from webhook.registration.configurations import to_json
@@ -43,6 +49,8 @@ def documents(path: Path) -> list[JSON]:
 
 def deployments() -> Iterator[JSON]:
     for path in MANIFESTS.rglob("*.yaml"):
+        if "templates" in path.parts:
+            continue  # of the Helm chart, which is rendered first: tests/integration/installation
         found = documents(path)
         yield from (d for d in found if isinstance(d, dict) and d.get("kind") == "Deployment")
 
@@ -126,6 +134,17 @@ def test_pods_are_written_the_profile_that_the_second_scheduler_has() -> None:
     [profile] = yaml.safe_load((folder / "config.yaml").read_text())["profiles"]
     written = webhook_config.load(folder / "webhook-config.yaml").managed.profile
     assert profile["schedulerName"] == written == "muster-scheduler"
+
+
+@pytest.mark.parametrize("scheduler", ["", "default-scheduler", "volcano"])
+def test_a_second_scheduler_gets_the_pods_that_muster_plans_and_no_others(scheduler: str) -> None:
+    folder = MANIFESTS / "components" / "second-scheduler"
+    config = webhook_config.load(folder / "webhook-config.yaml").managed
+    policy = ManagedPolicy.of(config)
+    assert policy.plans(pod(limits={"nvidia.com/gpu": 1}, scheduler=scheduler))
+    assert not policy.plans(pod(limits={"cpu": 1}, scheduler=scheduler))
+    assert not policy.plans(pod(limits={"nvidia.com/gpu": 1}, scheduler="somebody-elses"))
+    assert set(config.rewrite) == {"default-scheduler", *REWRITTEN}
 
 
 def test_the_service_selects_the_leader_as_the_code_labels_it() -> None:
