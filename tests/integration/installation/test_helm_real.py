@@ -63,11 +63,11 @@ class Site:
 
     async def install(self, chart: Path = CHART, *words: str, command: str = "install") -> str:
         return await self.helm(
-            command, "muster", chart, "--create-namespace", "--timeout=110s", *words
+            command, "muster", chart, "--create-namespace", "--timeout=5m", *words
         )
 
     async def uninstall(self) -> str:
-        return await self.helm("uninstall", "muster", "--timeout=110s")
+        return await self.helm("uninstall", "muster", "--timeout=5m")
 
     async def left(self) -> list[str]:
         """Return what is there of Muster, but for what the API server makes by itself."""
@@ -96,7 +96,7 @@ async def site(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Site]:
         site = Site(api, Helm(tmp_path, plane.kubeconfig()), jobs)
         yield site
         await api.delete(PODS)
-        if "muster" in await site.helm("list", "--all", "--short"):
+        if "muster" in await site.helm("list", "--short"):
             await site.helm("uninstall", "muster", "--no-hooks")
         items, _ = await api.list_all(SECRETS)
         for item in items:
@@ -130,7 +130,7 @@ async def test_the_whole_life_of_an_installation_leaves_no_gate_and_nothing_but_
     assert await cpu(site) == "2"
     assert await certificate(site, "muster-extender-tls") == first
 
-    await site.helm("rollback", "muster", "1", "--timeout=110s")
+    await site.helm("rollback", "muster", "1", "--timeout=5m")
     assert await cpu(site) == "1"
     assert await labels(site, f"{CRDS}/clusterprofiles.muster.dev") == "0.0.9"
 
@@ -266,7 +266,7 @@ async def test_the_chart_is_pushed_to_a_registry_and_installed_from_there(
         await site.helm("package", CHART, "--destination", tmp_path)
         host = f"oci://127.0.0.1:{port}/charts"
         await site.helm("push", tmp_path / "muster-0.1.0.tgz", host, "--plain-http")
-        words = ("--plain-http", "--version=0.1.0", "--create-namespace", "--timeout=110s")
+        words = ("--plain-http", "--version=0.1.0", "--create-namespace", "--timeout=5m")
         await site.helm("install", "muster", f"{host}/muster", *words)
     finally:
         await registry.stop()
