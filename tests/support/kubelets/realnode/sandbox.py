@@ -88,10 +88,12 @@ class Sandbox:
     """One node's namespaces, directory and control groups; an asynchronous context manager."""
 
     numa_nodes: int = 0  # in place of the machine's, if not 0
+    connected: bool = False  # whether the machine can reach the node's pods
     name: str = field(default_factory=lambda: f"{cgroups.PREFIX}{os.getpid()}-{next(_NUMBER)}")
     directory: Path = field(init=False)
     outside: str = field(init=False, default="")  # the address of the machine for the node
     inside: str = field(init=False, default="")  # the address of the node
+    pods: str = field(init=False, default="")  # their subnet, where they are connected
     _unshare: Program | None = field(init=False, default=None)
     _init: int = field(init=False, default=0)
     _programs: list[Inside] = field(init=False, default_factory=list)
@@ -170,6 +172,9 @@ class Sandbox:
             ("route", "add", "default", "via", self.outside),
         ):
             await run(*self.command("ip", *words))
+        if self.connected:
+            # The route goes with the device.
+            self.pods = await _subnet(self._device, self.inside)
 
     def end(self) -> None:
         """Kill everything inside, and leave nothing behind."""
@@ -248,6 +253,16 @@ async def _addresses() -> tuple[str, str]:
         if not await run("ip", "-o", "addr", "show", "to", f"{_dotted(base)}/30"):
             return _dotted(base + 1), _dotted(base + 2)
     raise AssertionError("devices of this machine are in every network that this process may take")
+
+
+async def _subnet(device: str, via: str) -> str:
+    """Route a /24 of 198.19.0.0/16 that no route of this machine leads to, and return it."""
+    for _ in range(_BLOCKS):
+        subnet = f"198.19.{(os.getpid() + next(_NUMBER)) % 256}.0/24"
+        if not await run("ip", "route", "show", "to", "root", subnet):
+            await run("ip", "route", "add", subnet, "via", via, "dev", device)
+            return subnet
+    raise AssertionError("routes of this machine lead to every subnet that pods may take")
 
 
 def _dotted(address: int) -> str:
