@@ -93,7 +93,7 @@ def manifest(archived: Path, base_url: str) -> str:
             "spec": {
                 "version": f"v{wheel.version()}",
                 "shortDescription": "Ask why jobs wait and where they will go",
-                "description": "Shows gangs, their places and why they wait, as Muster plans them.\n",
+                "description": "Shows gangs, their places and why they wait.\n",
                 "caveats": "Muster must be installed in the cluster.\n",
                 "platforms": [platform],
             },
@@ -110,7 +110,7 @@ def _script(loader: str, python: str) -> str:
 def _entries(
     stacked: Sequence[Layer],
 ) -> Iterator[tuple[tarfile.TarInfo, io.BufferedReader | None]]:
-    """Yield the layers' files that the plugin needs, without links that lead out of the folder."""
+    """Yield the layers' files that the plugin needs; links that lead out of the folder are not."""
     for layer in stacked:
         with tarfile.open(layer.path, mode="r|gz") as packed:
             for info in packed:
