@@ -36,6 +36,8 @@ def _run(arguments: argparse.Namespace) -> int:
         nodes = {minor: _node(minor) for minor in minors}
         tools = {
             "kustomize": str(assets.ensure_kustomize(_report)),
+            "helm": str(assets.ensure_helm(_report)),
+            "registry": str(assets.ensure_registry(_report)),
             "kwok": str(assets.ensure_kwok(_report)),
             "volcano_controller_manager": str(assets.ensure_volcano(_report)),
             "crds": str(crds.ensure(_report)),

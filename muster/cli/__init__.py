@@ -8,6 +8,7 @@
 ``verify``         whether Muster is installed correctly
 ``verification/``  the checks of `muster verify`, one area each
 ``ungate``         takes Muster's gate off pods by hand
+``withdraw``       the steps before Muster is uninstalled
 ``certificates``   certificates for extender and kube-scheduler
 ``probe``          requests a page with a certificate or a token
 ``shells``         extender, webhook, device-plugin, vni-agent: start that program

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify
+from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify, withdraw
 from muster.cli.ask import client, story, whatif
 from muster.cli.inject import inject
 from muster.cli.networks import networks
@@ -28,6 +28,7 @@ _COMMANDS = (
     replay,
     verify,
     ungate,
+    withdraw,
     networks,
     certificates,
     probe,

@@ -147,7 +147,21 @@ KUSTOMIZE: Final = Recipe(  # renders manifests/ in tests, as `kubectl apply -k`
     packages=("sigs.k8s.io/kustomize/kustomize/v5",),
     binaries=("kustomize",),
 )
-RECIPES: Final = (ETCD, *KUBERNETES.values(), KUSTOMIZE, KWOK, VOLCANO)
+HELM: Final = Recipe(  # installs manifests/helm in tests, as users do
+    name="helm",
+    folder="helm",
+    version="4.3.1",
+    packages=("helm.sh/helm/v4/cmd/helm",),
+    binaries=("helm",),
+)
+REGISTRY: Final = Recipe(  # holds charts, as any OCI registry does
+    name="registry",
+    folder="registry",
+    version="3.1.2",
+    packages=("github.com/distribution/distribution/v3/cmd/registry",),
+    binaries=("registry",),
+)
+RECIPES: Final = (ETCD, HELM, *KUBERNETES.values(), KUSTOMIZE, KWOK, REGISTRY, VOLCANO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +222,16 @@ def ensure_kwok(progress: Progress = lambda _line: None) -> Path:
 def ensure_volcano(progress: Progress = lambda _line: None) -> Path:
     """Return Volcano's controller manager, built if need be; raises AssetError as `ensure` does."""
     return ensure_one(VOLCANO, progress)["volcano-controller-manager"]
+
+
+def ensure_helm(progress: Progress = lambda _line: None) -> Path:
+    """Return the helm program, built if need be; raises AssetError as `ensure` does."""
+    return ensure_one(HELM, progress)["helm"]
+
+
+def ensure_registry(progress: Progress = lambda _line: None) -> Path:
+    """Return an OCI registry's program, built if need be; raises AssetError as `ensure` does."""
+    return ensure_one(REGISTRY, progress)["registry"]
 
 
 def ensure_one(recipe: Recipe, progress: Progress = lambda _line: None) -> dict[str, Path]:

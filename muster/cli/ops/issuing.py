@@ -14,7 +14,7 @@ import secrets as randomness
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Required, TypedDict
 
 import yaml
 from cryptography import x509
@@ -24,6 +24,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from muster.cli.ops import admissioncalls
 
+EXTENDER_SECRET: Final = "muster-extender-tls"  # noqa: S105  a name
+SCHEDULER_SECRET: Final = "muster-scheduler-client"  # noqa: S105  a name
+
 _SECRET_MODE: Final = 0o600
 _PUBLIC_MODE: Final = 0o644
 _LONGEST_DAYS: Final = 3650
@@ -31,6 +34,24 @@ _TOKEN_BYTES: Final = 32
 _APISERVER: Final = "/etc/kubernetes/muster"  # where kube-apiserver finds its files
 _CLOCKS: Final = timedelta(hours=1)  # certificates begin that much earlier: clocks differ
 _SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+
+
+class SecretMetadata(TypedDict):
+    """Where a Secret lies."""
+
+    name: str
+    namespace: str
+
+
+class SecretManifest(TypedDict, total=False):
+    """A Secret as it is written."""
+
+    apiVersion: Required[str]
+    kind: Required[str]
+    type: str
+    metadata: Required[SecretMetadata]
+    stringData: dict[str, str]
+    data: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +82,27 @@ class _Life:
     end: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What `make` made: both certificates with their keys, and the authority's certificate."""
+
+    namespace: str
+    #: PEM.
+    authority: bytes
+    extender: _Pair
+    scheduler: _Pair
+
+    @property
+    def extender_secret(self) -> SecretManifest:
+        """The Secret that the extender's pods mount."""
+        return _secret(EXTENDER_SECRET, self.namespace, self.extender, self.authority)
+
+    @property
+    def scheduler_secret(self) -> SecretManifest:
+        """The Secret that a second kube-scheduler mounts."""
+        return _secret(SCHEDULER_SECRET, self.namespace, self.scheduler, self.authority)
+
+
 def write(
     directory: Path, namespace: str, addresses: tuple[str, ...], days: int
 ) -> list[tuple[Path, str]]:
@@ -68,6 +110,25 @@ def write(
 
     Raises ``FileExistsError`` before anything is overwritten, and ``ValueError`` for an invalid
     address or lifetime.
+    """
+    made = make(namespace, addresses, days)
+    token = randomness.token_urlsafe(_TOKEN_BYTES)
+    secrets = [callers(token, namespace), made.extender_secret, made.scheduler_secret]
+    manifest = yaml.safe_dump_all(secrets, sort_keys=False).encode()
+    files = (
+        ("secrets.yaml", manifest, _SECRET_MODE, "kubectl apply -f it; then delete it"),
+        ("ca.crt", made.authority, _PUBLIC_MODE, "tlsConfig.caFile of kube-scheduler"),
+        ("scheduler.crt", made.scheduler.chain, _PUBLIC_MODE, "tlsConfig.certFile"),
+        ("scheduler.key", made.scheduler.key_pem, _SECRET_MODE, "tlsConfig.keyFile"),
+        *_shown_by_the_api_server(token, namespace),
+    )
+    return _put_all(directory, files)
+
+
+def make(namespace: str, addresses: tuple[str, ...], days: int) -> Issued:
+    """Make an authority and what it signs, valid for ``days``.
+
+    Raises ``ValueError`` for an invalid address or lifetime.
     """
     if not 1 <= days <= _LONGEST_DAYS:
         raise ValueError(f"--days {days}: allowed is 1 to {_LONGEST_DAYS}")
@@ -84,29 +145,11 @@ def write(
     extender = _issue(authority, "muster extender", names, both, life)
     caller: list[x509.GeneralName] = [x509.DNSName("kube-scheduler")]
     scheduler = _issue(authority, "kube-scheduler", caller, (_CLIENT,), life)
-    token = randomness.token_urlsafe(_TOKEN_BYTES)
-    secrets = [
-        _callers(token, namespace),
-        _secret("muster-extender-tls", namespace, extender, authority.chain),
-        _secret("muster-scheduler-client", namespace, scheduler, authority.chain),
-    ]
-    manifest = yaml.safe_dump_all(secrets, sort_keys=False).encode()
-    files = (
-        ("secrets.yaml", manifest, _SECRET_MODE, "kubectl apply -f it; then delete it"),
-        (
-            "ca.crt",
-            authority.chain,
-            _PUBLIC_MODE,
-            "tlsConfig.caFile of kube-scheduler",
-        ),
-        ("scheduler.crt", scheduler.chain, _PUBLIC_MODE, "tlsConfig.certFile"),
-        ("scheduler.key", scheduler.key_pem, _SECRET_MODE, "tlsConfig.keyFile"),
-        *_shown_by_the_api_server(token, namespace),
-    )
-    return _put_all(directory, files)
+    return Issued(namespace, authority.chain, extender, scheduler)
 
 
-def _callers(token: str, namespace: str) -> dict[str, object]:
+def callers(token: str, namespace: str) -> SecretManifest:
+    """Return the Secret with the token that the API server shows to the webhook."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -184,7 +227,7 @@ def _put_all(
     return [(directory / name, purpose) for name, _, _, purpose in files]
 
 
-def _secret(name: str, namespace: str, pair: _Pair, ca: bytes) -> dict[str, object]:
+def _secret(name: str, namespace: str, pair: _Pair, ca: bytes) -> SecretManifest:
     parts = {"tls.crt": pair.chain, "tls.key": pair.key_pem, "ca.crt": ca}
     return {
         "apiVersion": "v1",
