@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,7 @@ def package(source: Path, directory: Path, epoch: int) -> Path | None:
     chart = yaml.safe_load(description.read_text(encoding="utf-8"))
     name, version = chart["name"], chart["version"]
     # Helm reads the name from the first entry's folder (pkg/chart/loader/archive.go).
-    files = sorted(path for path in source.rglob("*") if path.is_file() and path != description)
+    files = sorted(path for path in _files(source) if path != description)
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in (description, *files):
@@ -34,3 +36,9 @@ def package(source: Path, directory: Path, epoch: int) -> Path | None:
     target = directory / f"{name}-{version}.tgz"
     target.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
     return target
+
+
+def _files(source: Path) -> Iterator[Path]:
+    """Yield all files; links to folders are followed, as helm does (files/ links to manifests/)."""
+    for folder, _, names in os.walk(source, followlinks=True):
+        yield from (Path(folder) / name for name in names)
