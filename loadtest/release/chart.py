@@ -39,6 +39,8 @@ def package(source: Path, directory: Path, epoch: int) -> Path | None:
 
 
 def _files(source: Path) -> Iterator[Path]:
-    """Yield all files; links to folders are followed, as helm does (files/ links to manifests/)."""
+    """Yield all files that .helmignore does not name; links to folders are followed, as by helm."""
+    lines = (source / ".helmignore").read_text(encoding="utf-8").splitlines()
+    ignored = {line for line in lines if line and not line.startswith("#")}
     for folder, _, names in os.walk(source, followlinks=True):
-        yield from (Path(folder) / name for name in names)
+        yield from (Path(folder) / name for name in names if name not in ignored)

@@ -1,8 +1,8 @@
-"""Muster as pods in a cluster, from its own image, as the shipped manifests install it.
+"""Muster as pods in a cluster, from its own image, as the shipped chart installs it.
 
 The image is the one that `make release` builds; kubelet, containerd, kube-scheduler (the second
-one) and the controllers are real. What a probe, a right, a path or a name in the manifests gets
-wrong shows here and nowhere else (support.installed.site draws it).
+one) and the controllers are real. What a probe, a right, a path or a name in the chart gets wrong
+shows here and nowhere else (support.installed.site draws it).
 """
 
 import re
@@ -69,8 +69,7 @@ async def test_a_killed_program_comes_back_and_the_next_gang_is_placed(site: Sit
 async def test_a_rolling_upgrade_loses_no_gang(site: Site) -> None:
     """Gangs come and go all the time; none slips past the webhook, none stays behind."""
     before = await site.until_running("first")
-    for one in OURS:
-        await site.upgrade(one, images.NEXT)
+    await site.upgrade(images.NEXT)
     count = 0
     while count == 0 or not await site.rolled_out(OURS):
         name = f"meanwhile-{count}"

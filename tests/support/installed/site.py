@@ -8,21 +8,22 @@
     kube-controller-manager              muster-device-plugin ──► kubelet
                                          pods of gangs
 
-The overlay is one as users write it: `single`, the second scheduler, the device plugin; it names
-the images, lowers requests of CPU for a small machine and has the device plugin simulate a machine.
+The chart is installed by helm as users do it: one of each program, the second scheduler, the device
+plugin. The values name the images, lower requests for a small machine and have the device plugin
+simulate one.
 """
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from support.apiservers.eventually import eventually
+from support.charts.helmclient import CHART, Helm
 from support.installed import images
 from support.kubelets.realnode import (
     NodeOptions,
@@ -36,12 +37,10 @@ from support.kubelets.realnode import (
 from support.kubelets.realnode.node import PODS
 from support.networks.netns import run
 
-from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.testbed.controlplane.assets import Minor, ensure_kustomize
-from loadtest.testbed.controlplane.controlplane import ControlPlane, collection
-from muster.cli.ops import issuing
+from loadtest.testbed.client.api import JSON, Api, ApiFailed
+from loadtest.testbed.controlplane.assets import Minor
+from loadtest.testbed.controlplane.controlplane import ControlPlane
 
-MANIFESTS: Final = Path(__file__).parents[3] / "manifests"
 GPU: Final = "nvidia.com/gpu"
 JOBS: Final = "/apis/batch/v1/namespaces/default/jobs"
 _APPS: Final = "/apis/apps/v1/namespaces"
@@ -58,8 +57,6 @@ _CONTROLLERS: Final = (
     "serviceaccount-controller",
 )
 _PLUGIN: Final = {
-    "apiVersion": "muster.dev/v1alpha1",
-    "kind": "DevicePluginConfiguration",
     "simulation": {"machine": "dgx-h100"},
     "publication": {"levels": ["muster.dev/block", "muster.dev/rack"]},
 }
@@ -98,7 +95,14 @@ class Site:
     plane: ControlPlane
     node: RealNode
     api: Api
-    first_gang_s: float = field(default=0.0)  # from the first object until the first gang was bound
+    helm: Helm
+    values: Path
+    first_gang_s: float = 0.0  # from `helm install` until the first gang was bound
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return what installing and upgrading have in common."""
+        return ("--values", str(self.values), f"--timeout={_INSTALLED_S:.0f}s")
 
     async def until(self, condition: Callable[[], Any], what: str) -> None:
         """Poll until the coroutine returns something true; AssertionError with all pods if not."""
@@ -154,10 +158,9 @@ class Site:
 
         await self.until(again, f"{one.name} started again")
 
-    async def upgrade(self, one: Workload, tag: str) -> None:
-        image = {"name": one.container, "image": f"{images.MUSTER}:{tag}"}
-        change = {"spec": {"template": {"spec": {"containers": [image]}}}}
-        await self.api.patch(one.path, change, kind=STRATEGIC_PATCH)
+    async def upgrade(self, tag: str) -> None:
+        """Upgrade everything from Muster's image to another one; does not wait for the pods."""
+        await self.helm("upgrade", "muster", CHART, f"--set=image.tag={tag}", *self.words)
 
     async def ctr(self, *words: str) -> str:
         """Ask the node's containerd."""
@@ -254,52 +257,17 @@ def _container(pod: JSON) -> JSON:
     return found
 
 
-def overlay(directory: Path, scheduler_tag: str) -> None:
-    """Write the overlay."""
-    (directory / "device-plugin.yaml").write_text(yaml.safe_dump(_PLUGIN))
-    less = {
-        "op": "replace",
-        "path": "/spec/template/spec/containers/0/resources/requests/cpu",
-        "value": "20m",
+def values(scheduler_tag: str) -> JSON:
+    """Return the chart's values: what a user of a small machine says, and simulated devices."""
+    small = {"resources": {"requests": {"cpu": "20m", "memory": "64Mi"}}}
+    registry, _, repository = images.MUSTER.rpartition("/")
+    return {
+        "image": {"registry": registry, "repository": repository, "tag": images.NOW},
+        "scheduler": {"image": {"tag": scheduler_tag}, **small},
+        "extender": small,
+        "webhook": small,
+        "devicePlugin": {"enabled": True, "config": _PLUGIN, **small},
     }
-    manifests = os.path.relpath(MANIFESTS, directory)
-    components = ("second-scheduler", "device-plugin")
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [f"{manifests}/overlays/single"],
-        "components": [f"{manifests}/components/{name}" for name in components],
-        "configMapGenerator": [
-            {
-                "name": PLUGIN.name,
-                "namespace": PLUGIN.namespace,
-                "behavior": "replace",
-                "files": ["device-plugin.yaml"],
-            }
-        ],
-        "images": [
-            {"name": "muster", "newName": images.MUSTER, "newTag": images.NOW},
-            {"name": images.KUBE_SCHEDULER, "newTag": scheduler_tag},
-        ],
-        "patches": [{"target": {"kind": "Deployment"}, "patch": yaml.safe_dump([less])}],
-    }
-    (directory / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-
-
-async def install(site: Site, directory: Path, scheduler_tag: str) -> None:
-    """Do what docs/runbooks/install.md says, and wait until everything is ready."""
-    folder = directory / "overlay"
-    folder.mkdir()
-    overlay(folder, scheduler_tag)
-    rendered = await run(str(await asyncio.to_thread(ensure_kustomize)), "build", str(folder))
-    issuing.write(directory / "certs", "muster-system", ("10.96.0.80",), 90)
-    secrets = (directory / "certs" / "secrets.yaml").read_text()
-    objects = [obj for obj in yaml.safe_load_all(rendered) if obj]
-    namespaces = [obj for obj in objects if obj["kind"] == "Namespace"]
-    others = [obj for obj in objects if obj["kind"] != "Namespace"]
-    for obj in (*namespaces, *yaml.safe_load_all(secrets), *others):
-        await site.api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
-    await site.until_rolled_out(ALL)
 
 
 @asynccontextmanager
@@ -319,9 +287,12 @@ async def installed(minor: Minor, directory: Path) -> AsyncIterator[Site]:
             await real.import_images(archive)
         api = await stack.enter_async_context(plane.api())
         await eventually(api, "/api/v1/namespaces/default/serviceaccounts/default", bool)
-        site = Site(plane, real, api)
+        file = directory / "values.yaml"
+        file.write_text(yaml.safe_dump(values(made.scheduler_tag)))
+        site = Site(plane, real, api, Helm(directory, plane.kubeconfig()), file)
         began = time.monotonic()
-        await install(site, directory, made.scheduler_tag)
+        await site.helm("install", "muster", CHART, "--create-namespace", *site.words)
+        await site.until_rolled_out(ALL)
         await site.submit("first")
         await site.until_bound("first")
         site.first_gang_s = time.monotonic() - began

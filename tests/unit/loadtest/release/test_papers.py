@@ -116,6 +116,7 @@ def test_the_chart_is_packed_alike_each_time_with_what_its_links_lead_to(tmp_pat
         names = archive.getnames()
     assert names[0] == "muster/Chart.yaml"
     assert "muster/files/base/extender.yaml" in names
+    assert "muster/files/base/kustomization.yaml" not in names  # .helmignore
 
 
 def test_no_chart_is_no_archive(tmp_path: Path) -> None:
