@@ -257,6 +257,10 @@ def _container(pod: JSON) -> JSON:
     return found
 
 
+def _namespace(name: str, labels: dict[str, str]) -> JSON:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
 def values(scheduler_tag: str) -> JSON:
     """Return the chart's values: what a user of a small machine says, and simulated devices."""
     small = {"resources": {"requests": {"cpu": "20m", "memory": "64Mi"}}}
@@ -290,6 +294,9 @@ async def installed(minor: Minor, directory: Path) -> AsyncIterator[Site]:
         file = directory / "values.yaml"
         file.write_text(yaml.safe_dump(values(made.scheduler_tag)))
         site = Site(plane, real, api, Helm(directory, plane.kubeconfig()), file)
+        # As where a cluster has all namespaces restricted: the chart's Jobs keep to it, too.
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        await api.create("/api/v1/namespaces", _namespace("muster-system", labels))
         began = time.monotonic()
         await site.helm("install", "muster", CHART, "--create-namespace", *site.words)
         await site.until_rolled_out(ALL)
