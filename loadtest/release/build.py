@@ -161,8 +161,9 @@ def _wheels(inputs: str, target: Target, progress: Progress) -> Path:
 def described(path: Path) -> Wheel:
     """Return what a wheel's own metadata says of it."""
     folder = next(entry for entry in ZipPath(path).iterdir() if entry.name.endswith(".dist-info"))
-    metadata = PathDistribution(folder).metadata  # type: ignore[arg-type]  # it only joins and reads
-    license_ = metadata.get("License-Expression") or metadata.get("License") or ""
+    metadata = PathDistribution(folder).metadata
+    fields = [metadata[key] for key in ("License-Expression", "License") if key in metadata]
+    license_ = fields[0] if fields else ""
     return Wheel(
         name=metadata["Name"],
         version=metadata["Version"],

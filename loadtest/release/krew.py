@@ -107,9 +107,7 @@ def _script(loader: str, python: str) -> str:
     return _SCRIPT.format(loader=loader, libraries=libraries, python=python, start=_START)
 
 
-def _entries(
-    stacked: Sequence[Layer],
-) -> Iterator[tuple[tarfile.TarInfo, io.BufferedReader | None]]:
+def _entries(stacked: Sequence[Layer]) -> Iterator[_Entry]:
     """Yield the layers' files that the plugin needs; links that lead out of the folder are not."""
     for layer in stacked:
         with tarfile.open(layer.path, mode="r|gz") as packed:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MEDIA_TYPE: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 _LEVEL: Final = 6  # of gzip: 9 takes four times as long for two per cent
@@ -58,15 +62,18 @@ def _zipped(out: IO[bytes]) -> gzip.GzipFile:
     return gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0, compresslevel=_LEVEL)
 
 
-class _Digest:
-    """A file that is written to another one, and whose digest is known afterwards."""
+class _Digest(io.RawIOBase):
+    """What is written goes to another file, and its digest is known afterwards."""
 
-    def __init__(self, out: IO[bytes]) -> None:
+    def __init__(self, out: gzip.GzipFile) -> None:
+        super().__init__()
         self._out = out
         self.sha256 = hashlib.sha256()
 
-    def write(self, data: bytes) -> int:
-        """Write to both."""
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer) -> int:
         self.sha256.update(data)
         return self._out.write(data)
 
