@@ -3,7 +3,7 @@
 ::
 
     apt ──► debian ──► base ──────┐
-    pip ──► wheels ──► packages ──┼──► layers ──► image ──► release ──► dist/: wheel, sources,
+    pip ──► wheels ──► packages ──┼──► layers ──► image ──► assembly ─► dist/: wheel, sources,
     source tree ──► wheel ────────┘                           ▲         image, chart, plugin, sums
                                                               └── sbom, provenance, krew, chart
 
@@ -20,5 +20,5 @@
 ``krew``        `kubectl muster` as an archive that needs no Python, and its krew manifest
 ``sbom``        what is in the image, as CycloneDX
 ``provenance``  what a release was made from, as an in-toto statement
-``release``     all files of a release, with their checksums
+``assembly``    all files of a release, with their checksums
 """

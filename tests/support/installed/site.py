@@ -37,7 +37,7 @@ from support.kubelets.realnode import (
 from support.kubelets.realnode.node import PODS
 from support.networks.netns import run
 
-from loadtest.testbed.client.api import JSON, Api, ApiFailed
+from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 
@@ -235,7 +235,7 @@ class Site:
                 if c["status"] != "True"
             ]
             if meta["namespace"] != "default":
-                lines.append(await self._log(meta["namespace"], meta["name"]))
+                lines.append(self._log(meta["namespace"], meta["name"]))
         events, _ = await self.api.list_all("/api/v1/events")
         lines += [
             f"{e['reason']}: {e['involvedObject'].get('name')}: {e.get('message')}"
@@ -243,13 +243,10 @@ class Site:
         ]
         return "\n".join(lines)
 
-    async def _log(self, namespace: str, name: str) -> str:
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
-        try:
-            said = await self.api.get(path, tailLines="15")
-        except ApiFailed as refused:
-            return f"  {refused.message}"
-        return str(said.get("text", said))
+    def _log(self, namespace: str, name: str) -> str:
+        """Return the last words of a pod's containers, as the kubelet keeps them."""
+        found = (self.node.directory / "log" / "pods").glob(f"{namespace}_{name}_*/*/*.log")
+        return "".join(path.read_text(errors="replace")[-2000:] for path in sorted(found))
 
 
 def _container(pod: JSON) -> JSON:

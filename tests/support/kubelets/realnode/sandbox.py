@@ -9,7 +9,8 @@
       └── unshare ── init.py (number 1) ── kubelet, containerd, shims, containers
 
 198.18.0.0/15 is set aside for tests of network devices (RFC 2544); a node takes four addresses of
-it, chosen by process number, which the directory, the control groups and the device carry, too.
+its lower half, chosen by process number, which the directory, the control groups and the device
+carry, too. Connected nodes take a /24 of the upper half for their pods.
 """
 
 import itertools
@@ -246,9 +247,9 @@ def _places() -> list[Path]:
 
 
 async def _addresses() -> tuple[str, str]:
-    """Return both ends of a /30 of 198.18.0.0/15 that no device of this machine is in."""
+    """Return both ends of a /30 of 198.18.0.0/16 that no device of this machine is in."""
     for _ in range(_BLOCKS):
-        block = (os.getpid() * _BLOCKS + next(_NUMBER) % _BLOCKS) % (1 << 15)
+        block = (os.getpid() * _BLOCKS + next(_NUMBER) % _BLOCKS) % (1 << 14)
         base = (198 << 24) + (18 << 16) + block * 4
         if not await run("ip", "-o", "addr", "show", "to", f"{_dotted(base)}/30"):
             return _dotted(base + 1), _dotted(base + 2)

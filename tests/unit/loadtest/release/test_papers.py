@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadtest.release import chart, krew, layers, provenance, release, sbom
+from loadtest.release import assembly, chart, krew, layers, provenance, sbom
 from loadtest.release.build import Parts, Wheel
 from loadtest.release.debian import Package
 from loadtest.release.layers import Layer
@@ -125,4 +125,4 @@ def test_no_chart_is_no_archive(tmp_path: Path) -> None:
 
 def test_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"text")
-    assert release.sums(tmp_path) == {"a": hashlib.sha256(b"text").hexdigest()}
+    assert assembly.sums(tmp_path) == {"a": hashlib.sha256(b"text").hexdigest()}

@@ -31,15 +31,15 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from loadtest.release import release  # noqa: PLC0415  lazy
+    from loadtest.release import assembly  # noqa: PLC0415  lazy
     from loadtest.testbed.controlplane.assets import AssetError  # noqa: PLC0415  lazy
 
     try:
         if arguments.what == "image":
-            made = release.image(arguments.output, arguments.name, _report)
+            made = assembly.image(arguments.output, arguments.name, _report)
         else:
-            url = arguments.url or release.DEFAULT_URL
-            made = release.everything(arguments.output, arguments.name, url, _report)
+            url = arguments.url or assembly.DEFAULT_URL
+            made = assembly.everything(arguments.output, arguments.name, url, _report)
     except AssetError as error:
         raise Failure(str(error)) from error
     sizes = {path.name: f"{path.stat().st_size / 1024**2:.1f} MiB" for path in made.files}
