@@ -9,7 +9,7 @@ PYTEST_FLAGS ?=
 # tests/conftest.py says how many workers fit; PYTEST_FLAGS="-n 0" is one process.
 WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto)
 
-.PHONY: help install demo test gate deep lint docs assets manifests proto lock format clean
+.PHONY: help install demo test gate deep lint docs assets image release manifests proto lock format clean
 
 help:
 	@echo "make demo     gangs placed on an embedded fleet, no cluster needed"
@@ -20,6 +20,8 @@ help:
 	@echo "make docs     the documentation as a site, in $(SITE)/"
 	@echo "make install  everything into $(VENV)/"
 	@echo "make assets   etcd, Kubernetes, a real node, the dialects' CRDs, cached outside the tree"
+	@echo "make image    the container image as an archive, without Docker, in dist/"
+	@echo "make release  image, wheel, chart, plugin, SBOM and checksums, in dist/"
 	@echo "make manifests  webhook configurations, CRDs and schemas anew, as the code has them"
 	@echo "make proto    muster/protogen/ anew from proto/"
 	@echo "make lock     resolve the dependencies anew"
@@ -43,6 +45,13 @@ demo: $(STAMP)
 
 assets: $(STAMP)
 	@$(BIN)/muster assets
+
+# As make release, docs/release.md says what comes out.
+image: $(STAMP)
+	@$(BIN)/muster release image
+
+release: $(STAMP)
+	@$(BIN)/muster release
 
 test: $(STAMP) assets
 	$(BIN)/pytest --hypothesis-profile=ci --second-chance $(WORKERS) $(PYTEST_FLAGS)

@@ -41,6 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "kwok": str(assets.ensure_kwok(_report)),
             "volcano_controller_manager": str(assets.ensure_volcano(_report)),
             "crds": str(crds.ensure(_report)),
+            **_image(),
         }
     except assets.AssetError as error:
         raise Failure(str(error)) from error
@@ -62,6 +63,17 @@ def _node(minor: Minor) -> dict[str, Path]:
         _report(f"no real node of {minor}, and its tests are skipped: {reason}")
         return {}
     return asdict(nodeassets.ensure(_report, minor))
+
+
+def _image() -> dict[str, str]:
+    """Build the image's lower layers; where there is no apt, print that and build none."""
+    from loadtest.release import build, debian  # noqa: PLC0415  lazy
+
+    if reason := debian.why_not():
+        _report(f"no image, and its tests are skipped: {reason}")
+        return {}
+    made = build.parts(_report)
+    return {"image_base": str(made.base.path), "image_packages": str(made.packages.path)}
 
 
 def _report(line: str) -> None:

@@ -1,4 +1,4 @@
-"""`muster demo`, `loadtest`, `bench` and `assets`, which only a source tree has.
+"""`muster demo`, `loadtest`, `bench`, `assets` and `release`, which only a source tree has.
 
 Images and wheels contain the product only. Where the package ``loadtest`` can be imported, its
 commands are added; elsewhere each of these commands fails with a message that names the place.
@@ -17,7 +17,7 @@ from muster.cli.output import Failure
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
 
-_NAMES: Final = ("demo", "loadtest", "bench", "assets")
+_NAMES: Final = ("demo", "loadtest", "bench", "assets", "release")
 _BESIDE: Final = Path(__file__).resolve().parents[2] / "loadtest" / "__init__.py"
 
 

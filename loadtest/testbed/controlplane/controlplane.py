@@ -44,9 +44,10 @@ _UNTHROTTLED: Final = (
 )
 # Only the log shows a watch that is closed because its reader is late, and a list read again.
 _LOG_WATCHES: Final = "--vmodule=cache_watcher=1,reflector=4"
-# ServiceAccount would refuse pods until a controller has made the namespace's account;
 # TaintNodesByCondition would taint every new node not-ready and no kubelet is there to clear it.
-_NO_ADMISSION: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
+_NO_ADMISSION: Final = "--disable-admission-plugins=TaintNodesByCondition"
+# Would refuse pods until a controller has made the namespace's account.
+_NO_ACCOUNTS: Final = ",ServiceAccount"
 _QUOTA_BYTES: Final = 8 * 1024**3  # etcd's largest advised; 130,000 nodes need more than its 2 GiB
 
 
@@ -61,6 +62,9 @@ class Options:
     bind_address: str = (
         "127.0.0.1"  # of the API server; 0.0.0.0 for nodes with networks of their own
     )
+    # Pods get tokens of their ServiceAccounts: needs the controllers that make accounts and publish
+    # the authority.
+    service_accounts: bool = False
     rbac: Path | None = None  # a YAML file of RBAC objects, applied when the API server is ready
 
 
@@ -226,7 +230,7 @@ class ControlPlane(Parts):
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
             "--profiling=false",
-            _NO_ADMISSION,
+            _NO_ADMISSION + ("" if self._options.service_accounts else _NO_ACCOUNTS),
             f"--admission-control-config-file={made.admission}",
             *_UNTHROTTLED,
             *self._options.api_server_flags,

@@ -24,6 +24,7 @@ from cryptography.x509.oid import NameOID
 from muster.cli.ops import admissioncalls
 
 NAMESPACE: Final = "muster-system"
+IN_CLUSTER: Final = "10.96.0.1"  # the API server's Service: the first of the Services' range
 _VALID_FOR: Final = dt.timedelta(days=7)
 
 
@@ -70,7 +71,7 @@ class Credentials:
 
     @property
     def certificate(self) -> Path:
-        """Serving certificate for 127.0.0.1, localhost and, to real nodes, control-plane."""
+        """Serving certificate for 127.0.0.1, localhost, real nodes (control-plane) and pods."""
         return self.directory / "serving.crt"
 
     @property
@@ -180,7 +181,9 @@ def _certificate(
         names = [
             x509.DNSName("localhost"),
             x509.DNSName("control-plane"),
+            x509.DNSName("kubernetes.default.svc"),
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.IPAddress(ipaddress.ip_address(IN_CLUSTER)),
         ]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(signer, hashes.SHA256())

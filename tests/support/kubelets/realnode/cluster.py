@@ -27,6 +27,12 @@ def plane_options(minor: Minor = DEFAULT_MINOR, **more: Any) -> Options:
 
     `more` are fields of Options; api_server_flags are added to those that are needed here.
     """
+    if more.get("service_accounts"):
+        # To the endpoints of a webhook's Service: this side knows no Service address.
+        more["api_server_flags"] = (
+            "--enable-aggregator-routing=true",
+            *more.get("api_server_flags", ()),
+        )
     flags = (
         "--authorization-mode=Node",  # beside RBAC: kubelets are who they are
         "--kubelet-preferred-address-types=InternalIP",  # the nodes' names cannot be resolved

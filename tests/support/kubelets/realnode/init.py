@@ -13,7 +13,7 @@ What the node sees (everything else is the machine's own):
 
     /sys/fs/cgroup            its own groups as if they were the machine's
     /run                      empty
-    /var                      the machine's, but what is written goes to memory
+    /var, /etc                the machine's, but what is written goes to memory
     /var/lib/kubelet          SPEC.kubelet, so that tests see the sockets from outside
     /etc/hosts                SPEC.hosts: the machine is "control-plane"
     /proc/sys/…               files in place of the settings of the whole machine that a kubelet
@@ -68,6 +68,8 @@ def begin(spec: dict) -> None:
     upper, work = make(private, "var"), make(private, "var.work")
     layers = f"lowerdir=/var,upperdir={upper},workdir={work}"
     mount("-t", "overlay", "-o", layers, "node", "/var")
+    upper, work = make(private, "etc"), make(private, "etc.work")
+    mount("-t", "overlay", "-o", f"lowerdir=/etc,upperdir={upper},workdir={work}", "node", "/etc")
     mount("--bind", spec["kubelet"], make("/var/lib/kubelet"))
     mount("--bind", spec["hosts"], "/etc/hosts")
     shield_tunables(make(private, "sys"))

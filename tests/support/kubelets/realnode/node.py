@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from support.kubelets.realnode import images, settings
+from support.kubelets.realnode import images, services, settings
 from support.kubelets.realnode.podresources import healthy_devices
 from support.kubelets.realnode.pods import Seen, pod_spec, status_of
 from support.kubelets.realnode.sandbox import CONTROL_PLANE, Inside, Sandbox
@@ -263,8 +264,12 @@ class RealNode:
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """Write and return a kubeconfig for programs on the node; see ControlPlane.kubeconfig."""
-        port = self.plane.url.rpartition(":")[2]
-        return self.plane.kubeconfig(user, server=f"https://{CONTROL_PLANE}:{port}")
+        return self.plane.kubeconfig(user, server=self._server)
+
+    @property
+    def _server(self) -> str:
+        """The API server as the node reaches it."""
+        return f"https://{CONTROL_PLANE}:{self.plane.url.rpartition(':')[2]}"
 
     async def until(
         self, condition: Callable[[], Awaitable[bool]], what: str | Callable[[], str]
@@ -285,7 +290,9 @@ class RealNode:
         """Write the files, start containerd with its images, then the kubelet."""
         for folder in ("cdi", "cni"):
             (self.directory / folder).mkdir()
-        (self.directory / "cni" / "10-pods.conflist").write_text(settings.network())
+        (self.directory / "cni" / "10-pods.conflist").write_text(
+            settings.network(self.sandbox.pods)
+        )
         config = self.directory / "containerd.toml"
         config.write_text(settings.containerd(self.directory, self.sandbox.private, self.assets))
         self.containerd = self.sandbox.program(
@@ -299,6 +306,21 @@ class RealNode:
         await self.import_images(self._images())
         self.kubelet = self._kubelet()
         await self.start_kubelet()
+        if self.options.connected:
+            await self._serve_services()
+
+    async def _serve_services(self) -> None:
+        """Give pods the cluster's Services and names."""
+
+        async def said() -> bool:
+            return services.READY in program.log_tail()
+
+        token = self.directory / "services-token"
+        token.write_text(self.plane.credentials.tokens["observer"])
+        words = (sys.executable, services.__file__, self._server, token, self.plane.credentials.ca)
+        program = self.program("services", words, ready=said)
+        program.start()
+        await program.wait_ready()
 
     def _images(self) -> Path:
         path = self.directory / "images.tar"
@@ -349,7 +371,7 @@ async def real_node(
     assets = await asyncio.to_thread(ensure, minor=plane.minor)
     async with plane.api() as api:
         try:
-            async with Sandbox(numa_nodes=options.numa_nodes) as sandbox:
+            async with Sandbox(options.numa_nodes, options.connected) as sandbox:
                 node = RealNode(plane, options, assets, sandbox, api)
                 await node.begin()
                 yield node

@@ -9,7 +9,8 @@
       └── unshare ── init.py (number 1) ── kubelet, containerd, shims, containers
 
 198.18.0.0/15 is set aside for tests of network devices (RFC 2544); a node takes four addresses of
-it, chosen by process number, which the directory, the control groups and the device carry, too.
+its lower half, chosen by process number, which the directory, the control groups and the device
+carry, too. Connected nodes take a /24 of the upper half for their pods.
 """
 
 import itertools
@@ -88,10 +89,12 @@ class Sandbox:
     """One node's namespaces, directory and control groups; an asynchronous context manager."""
 
     numa_nodes: int = 0  # in place of the machine's, if not 0
+    connected: bool = False  # whether the machine can reach the node's pods
     name: str = field(default_factory=lambda: f"{cgroups.PREFIX}{os.getpid()}-{next(_NUMBER)}")
     directory: Path = field(init=False)
     outside: str = field(init=False, default="")  # the address of the machine for the node
     inside: str = field(init=False, default="")  # the address of the node
+    pods: str = field(init=False, default="")  # their subnet, where they are connected
     _unshare: Program | None = field(init=False, default=None)
     _init: int = field(init=False, default=0)
     _programs: list[Inside] = field(init=False, default_factory=list)
@@ -170,6 +173,9 @@ class Sandbox:
             ("route", "add", "default", "via", self.outside),
         ):
             await run(*self.command("ip", *words))
+        if self.connected:
+            # The route goes with the device.
+            self.pods = await _subnet(self._device, self.inside)
 
     def end(self) -> None:
         """Kill everything inside, and leave nothing behind."""
@@ -241,13 +247,23 @@ def _places() -> list[Path]:
 
 
 async def _addresses() -> tuple[str, str]:
-    """Return both ends of a /30 of 198.18.0.0/15 that no device of this machine is in."""
+    """Return both ends of a /30 of 198.18.0.0/16 that no device of this machine is in."""
     for _ in range(_BLOCKS):
-        block = (os.getpid() * _BLOCKS + next(_NUMBER) % _BLOCKS) % (1 << 15)
+        block = (os.getpid() * _BLOCKS + next(_NUMBER) % _BLOCKS) % (1 << 14)
         base = (198 << 24) + (18 << 16) + block * 4
         if not await run("ip", "-o", "addr", "show", "to", f"{_dotted(base)}/30"):
             return _dotted(base + 1), _dotted(base + 2)
     raise AssertionError("devices of this machine are in every network that this process may take")
+
+
+async def _subnet(device: str, via: str) -> str:
+    """Route a /24 of 198.19.0.0/16 that no route of this machine leads to, and return it."""
+    for _ in range(_BLOCKS):
+        subnet = f"198.19.{(os.getpid() + next(_NUMBER)) % 256}.0/24"
+        if not await run("ip", "route", "show", "to", "root", subnet):
+            await run("ip", "route", "add", subnet, "via", via, "dev", device)
+            return subnet
+    raise AssertionError("routes of this machine lead to every subnet that pods may take")
 
 
 def _dotted(address: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from support.kubelets.realnode import images
+from support.kubelets.realnode import images, services
 
 from loadtest.testbed.controlplane.nodeassets import NodeAssets
 
@@ -24,6 +24,8 @@ class NodeOptions:
     numa_nodes: int = 0  # that the kubelet is made to see; 0: what the machine has
     topology_manager_policy: str = "none"  # best-effort, restricted, single-numa-node
     status_every_s: int = 1  # nodeStatusUpdateFrequency: how soon allocatable shows a change
+    # Pods reach the machine and it reaches them, and they have Services: see ``services.py``.
+    connected: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     kubelet: Mapping[str, Any] = field(default_factory=dict)  # fields of KubeletConfiguration
 
@@ -44,7 +46,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
 {cri}]
   restrict_oom_score_adj = true  # lowering it needs CAP_SYS_RESOURCE, which root may lack
   disable_apparmor = true
-  cdi_spec_dirs = ["{directory}/cdi"]
+  cdi_spec_dirs = ["{directory}/cdi", "/var/run/cdi"]
 {cri}.cni]
   bin_dirs = ["{assets.cni}"]
   conf_dir = "{directory}/cni"
@@ -58,9 +60,14 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
 """
 
 
-def network() -> str:
-    """Return the CNI configuration: a bridge, and addresses of the node's own subnet."""
-    ipam = {"type": "host-local", "ranges": [[{"subnet": _SUBNET}]]}
+def network(connected: str) -> str:
+    """Return the CNI configuration: a bridge, and addresses of the node's own subnet.
+
+    ``connected`` is another subnet, whose pods have a way out of the node; "": they have none.
+    """
+    ipam: dict[str, Any] = {"type": "host-local", "ranges": [[{"subnet": connected or _SUBNET}]]}
+    if connected:
+        ipam["routes"] = [{"dst": "0.0.0.0/0"}]
     bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "ipMasq": False, "ipam": ipam}
     return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]})
 
@@ -100,6 +107,8 @@ def kubelet(directory: Path, options: NodeOptions) -> str:
         "topologyManagerPolicy": options.topology_manager_policy,
         "featureGates": dict(options.feature_gates),
     }
+    if options.connected:
+        config |= {"clusterDNS": [services.DNS], "clusterDomain": services.DOMAIN}
     return yaml.safe_dump(config | dict(options.kubelet))
 
 

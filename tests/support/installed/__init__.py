@@ -1,0 +1,5 @@
+"""Muster installed in a cluster: its programs as pods on a real node.
+
+``images``   the image of this source tree, and kube-scheduler's
+``site``     the cluster with everything in it, and what tests ask of it
+"""
