@@ -81,7 +81,9 @@ async def test_both_keys_of_a_rotation_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "server", [Secrets(refuses=403), Secrets({KEY: b"short"}), Secrets({})], ids=str
+    "server",
+    [Secrets(refuses=403), Secrets({KEY: b"short"}), Secrets({})],
+    ids=["refused", "short", "empty"],
 )
 async def test_without_a_usable_secret_the_key_is_this_processs_own(server: Secrets) -> None:
     leader, keys = store(server)

@@ -15,7 +15,7 @@ DAYS = 30
 NEXT = timedelta(days=1)
 
 
-def data(secret: issuing.SecretManifest) -> dict[str, bytes]:
+def data(secret: issuing.IssuedObject) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in secret["data"].items()}
 
 
