@@ -261,8 +261,9 @@ async def test_the_chart_is_pushed_to_a_registry_and_installed_from_there(
 
     command: list[str | Path] = [await asyncio.to_thread(ensure_registry), "serve", config]
     registry = Program("registry", command, directory=tmp_path, ready=ready)
-    await registry.start()
+    registry.start()
     try:
+        await registry.wait_ready()
         await site.helm("package", CHART, "--destination", tmp_path)
         host = f"oci://127.0.0.1:{port}/charts"
         await site.helm("push", tmp_path / "muster-0.1.0.tgz", host, "--plain-http")
