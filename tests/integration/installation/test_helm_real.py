@@ -120,6 +120,8 @@ async def certificate(site: Site, name: str) -> str:
 async def test_the_whole_life_of_an_installation_leaves_no_gate_and_nothing_but_its_kinds(
     site: Site, tmp_path: Path
 ) -> None:
+    # Before there is a webhook that would be asked, and that does not run here.
+    await site.api.create(PODS, gated("waits"))
     said = await site.install(older(tmp_path, "0.0.9"))
     assert "helm test muster --namespace muster-system" in said
     first = await certificate(site, "muster-extender-tls")
@@ -134,7 +136,6 @@ async def test_the_whole_life_of_an_installation_leaves_no_gate_and_nothing_but_
     assert await cpu(site) == "1"
     assert await labels(site, f"{CRDS}/clusterprofiles.muster.dev") == "0.0.9"
 
-    await site.api.create(PODS, gated("waits"))
     await site.uninstall()
     [waits] = (await site.api.list_all(PODS))[0]
     assert waits["spec"].get("schedulingGates", []) == []
@@ -165,8 +166,8 @@ async def cpu(site: Site) -> str:
 async def test_uninstalling_stops_while_pods_wait_for_the_second_scheduler_and_can_be_repeated(
     site: Site,
 ) -> None:
-    await site.install(CHART, "--set=hooks.uninstall.waitSeconds=0")
     await site.api.create(PODS, gated("one", "muster-scheduler"))
+    await site.install(CHART, "--set=hooks.uninstall.waitSeconds=0")
     with pytest.raises(HelmFailed, match="muster-withdraw"):
         await site.uninstall()
     name, code, said = site.jobs.ran[-1]
@@ -261,8 +262,9 @@ async def test_the_chart_is_pushed_to_a_registry_and_installed_from_there(
 
     command: list[str | Path] = [await asyncio.to_thread(ensure_registry), "serve", config]
     registry = Program("registry", command, directory=tmp_path, ready=ready)
-    await registry.start()
+    registry.start()
     try:
+        await registry.wait_ready()
         await site.helm("package", CHART, "--destination", tmp_path)
         host = f"oci://127.0.0.1:{port}/charts"
         await site.helm("push", tmp_path / "muster-0.1.0.tgz", host, "--plain-http")
