@@ -21,7 +21,7 @@ from muster.injection.policies.cel import literal
 from muster.kube import names
 from muster.kube.kinds.jobnetworks import VniPoolSpec
 from muster.vniagent import config as agent_config
-from muster.workloads.managedpods import EXCLUDED_NAMESPACES
+from muster.workloads.managedpods import EXCLUDED_NAMESPACES, ManagedConfig, ManagedPolicy
 from webhook import config as webhook_config
 from webhook.process import built
 from webhook.registration.configurations import to_json
@@ -128,6 +128,19 @@ def test_pods_are_written_the_profile_that_the_second_scheduler_has() -> None:
     [profile] = yaml.safe_load((folder / "config.yaml").read_text())["profiles"]
     written = webhook_config.load(folder / "webhook-config.yaml").managed.profile
     assert profile["schedulerName"] == written == "muster-scheduler"
+
+
+def test_with_a_second_scheduler_pods_that_name_no_scheduler_are_planned_for_it() -> None:
+    """The API server names default-scheduler in them; the list of names is replaced as a whole."""
+    folder = MANIFESTS / "components" / "second-scheduler"
+    webhook = webhook_config.load(folder / "webhook-config.yaml").managed
+    extender = extender_config.load(folder / "extender-config.yaml").managed
+    assert webhook == extender
+    default = ManagedConfig()
+    assert set(webhook.rewrite) == {default.profile, *default.rewrite}
+    policy = ManagedPolicy.of(webhook)
+    assert policy.replaces("default-scheduler")
+    assert policy.has_extender("muster-scheduler")
 
 
 def test_the_service_selects_the_leader_as_the_code_labels_it() -> None:
