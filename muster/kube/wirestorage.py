@@ -61,7 +61,8 @@ class CsiNodeDriver(Wire, frozen=True):
 class CsiNodeSpec(Wire, frozen=True):
     """storage/v1 CSINodeSpec."""
 
-    drivers: tuple[CsiNodeDriver, ...] = ()
+    #: a kubelet without drivers writes null
+    drivers: tuple[CsiNodeDriver, ...] | None = ()
 
 
 class CsiNode(Wire, frozen=True):

@@ -126,7 +126,7 @@ class VolumeIndex:
         self.csi_node_gone(node.metadata.name)
         limited = tuple(
             driver.name
-            for driver in node.spec.drivers
+            for driver in node.spec.drivers or ()
             if driver.allocatable is not None and driver.allocatable.count is not None
         )
         if limited:

@@ -166,3 +166,9 @@ def test_zones_of_volumes_are_matched_as_upstream_does(
     index.volume_upserted(volume("pv", volume_labels))
     affinity = index.constraints(pod(uses("c"))).affinity
     assert all(holds(terms, node_labels) for terms in affinity) == fits
+
+
+def test_a_node_without_drivers_is_written_with_null_and_has_no_limit() -> None:
+    """As a kubelet of 1.36 creates it, before any driver registers."""
+    body = b'{"metadata": {"name": "n1"}, "spec": {"drivers": null}}'
+    VolumeIndex().csi_node_upserted(msgspec.json.decode(body, type=CsiNode))
