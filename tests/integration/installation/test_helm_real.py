@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 SECRETS = "/api/v1/namespaces/muster-system/secrets"
+JOBS = "/apis/batch/v1/namespaces/muster-system/jobs"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/muster-system/deployments"
@@ -98,12 +99,10 @@ async def site(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Site]:
         await api.delete(PODS)
         if "muster" in await site.helm("list", "--short"):
             await site.helm("uninstall", "muster", "--no-hooks")
-        items, _ = await api.list_all(SECRETS)
-        for item in items:
-            await api.delete(f"{SECRETS}/{item['metadata']['name']}")
-        items, _ = await api.list_all(CRDS)
-        for item in items:
-            await api.delete(f"{CRDS}/{item['metadata']['name']}")
+        for path in (JOBS, SECRETS, CRDS):
+            items, _ = await api.list_all(path)
+            for item in items:
+                await api.delete(f"{path}/{item['metadata']['name']}")
 
 
 def gated(name: str, scheduler: str = "default-scheduler") -> JSON:

@@ -60,7 +60,7 @@ def journeys() -> dict[tuple[str, ...], list[str]]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     async with ControlPlane(Options(minor=minor)) as plane:
-        await plane.start_controllers("garbage-collector-controller")
+        await plane.start_controllers("garbage-collector-controller", "namespace-controller")
         yield plane
 
 
@@ -78,6 +78,16 @@ async def helm(home: Path, kubeconfig: Path, words: list[str]) -> None:
     assert process.returncode == 0, f"helm {shlex.join(words)}\n{said.decode()}"
 
 
+async def gone(api: Api, namespace: str) -> None:
+    """Wait until a namespace that the chart brings has gone."""
+    async with asyncio.timeout(60):
+        while True:
+            there, _ = await api.list_all("/api/v1/namespaces")
+            if namespace not in {each["metadata"]["name"] for each in there}:
+                return
+            await asyncio.sleep(0.2)
+
+
 @pytest.mark.parametrize("lines", journeys(), ids=map("-".join, journeys().values()))
 async def test_helms_commands_of_a_page_work_one_after_another(
     plane: ControlPlane, tmp_path: Path, lines: tuple[str, ...]
@@ -89,12 +99,14 @@ async def test_helms_commands_of_a_page_work_one_after_another(
             for words in map(shlex.split, lines):
                 if words[1] == "install" and there:  # the page offers another way
                     await helm(tmp_path, plane.kubeconfig(), away)
+                    await gone(api, "muster-nodes")
                 there = words[1] != "uninstall"
                 asked = [word for word in words[1:] if word not in OF_PODS]
                 await helm(tmp_path, plane.kubeconfig(), asked)
         finally:
             if there:  # or only begun
                 await helm(tmp_path, plane.kubeconfig(), [*away, "--ignore-not-found"])
+            await gone(api, "muster-nodes")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
