@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
-from support.extenders.realcluster import Cluster, cluster, is_released
+from support.extenders.realcluster import Cluster, cluster, is_released, until
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import JSON
@@ -130,9 +130,17 @@ async def make(
     return gang, await asyncio.gather(*(fleet.api.create(path, pod) for pod in members))
 
 
-async def end(fleet: Cluster, gang: pods.Gang) -> None:
-    """Delete the pods of a gang."""
-    await fleet.api.delete(f"/api/v1/namespaces/{gang.namespace}/pods")
+@pytest_asyncio.fixture(loop_scope="session", autouse=True)
+async def nothing_is_left(fleet: Cluster) -> AsyncIterator[None]:
+    """Let each test find both hosts empty, as the extender sees them."""
+    yield
+    for namespace in NAMESPACES:
+        await fleet.api.delete(f"/api/v1/namespaces/{namespace}/pods")
+
+    async def is_empty() -> bool:
+        return json.loads((await fleet.muster.get("/v1/gangs"))["text"]) == []
+
+    await until(is_empty)
 
 
 @pytest.mark.parametrize(("namespace", "change"), [*BEFORE_THE_WEBHOOK, *AFTER_THE_WEBHOOK])
@@ -142,7 +150,6 @@ async def test_a_gang_that_fits_only_without_what_the_api_server_adds_waits_whol
     gang, made = await make(fleet, namespace, 4, change)
     assert not any(map(is_released, made))
     await fleet.stays_unbound(gang)
-    await end(fleet, gang)
 
 
 @pytest.mark.parametrize(("namespace", "change"), [*BEFORE_THE_WEBHOOK, *AFTER_THE_WEBHOOK])
@@ -152,7 +159,6 @@ async def test_a_gang_that_fits_with_what_the_api_server_adds_is_bound(
     gang, _ = await make(fleet, namespace, 2, change)
     await fleet.bound(gang)
     assert len(set((await fleet.placement(gang)).values())) == 2
-    await end(fleet, gang)
 
 
 @pytest.mark.parametrize(("namespace", "change"), BEFORE_THE_WEBHOOK)
@@ -162,7 +168,6 @@ async def test_what_is_added_before_the_webhook_is_in_the_reservation(
     gang, made = await make(fleet, namespace, 2, change)
     assert all(map(is_released, made))
     await fleet.bound(gang)
-    await end(fleet, gang)
 
 
 async def test_a_gang_with_a_priority_class_of_its_namespace_is_planned_with_its_number(
@@ -176,4 +181,3 @@ async def test_a_gang_with_a_priority_class_of_its_namespace_is_planned_with_its
     found = await fleet.muster.get("/v1/gangs")
     known = {row["gang"]: row["priority"] for row in json.loads(found["text"])}
     assert known[f"muster/ranked/{gang.name}"] == 1000
-    await end(fleet, gang)
