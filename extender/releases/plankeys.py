@@ -67,7 +67,7 @@ class PlanKeyStore:
     async def read(self) -> None:
         """Read the Secret, if there is one. For a replica that does not lead yet."""
         if self._home.namespace:
-            await self._tried(self._take, "read")
+            await self._tried(self._take_if_made, "read")
 
     async def begin(self) -> None:
         """Read the Secret or make it. Afterwards there is a key in any case.
@@ -97,6 +97,13 @@ class PlanKeyStore:
         self._keys.own, self._keys.others = keys[0], tuple(key for key in keys[1:] if key)
         self._keys.since = 0.0 if made is None else made.timestamp()
         return True
+
+    async def _take_if_made(self) -> bool:
+        """Read the Secret; before the first leader there is none, and nothing is wrong."""
+        try:
+            return await self._take()
+        except NotFound:
+            return False
 
     async def _take_or_make(self) -> bool:
         try:

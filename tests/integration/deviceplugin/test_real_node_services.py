@@ -1,5 +1,7 @@
 """The Services that stand in for kube-proxy and CoreDNS on a connected node: their names."""
 
+import asyncio
+import socket
 import struct
 
 import pytest
@@ -46,6 +48,21 @@ def test_only_services_exist_and_they_have_no_address_of_another_type(name: str,
     said = services.answer(question(name, AAAA), names)
     _, flags, _, answers, *_ = struct.unpack_from(">HHHHHH", said)
     assert (flags & 0xF, answers) == (code, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_question_over_the_network_is_answered() -> None:
+    known = services.Services({"muster-extender.muster-system": "10.96.0.80"})
+    serving = await services.serve_names(known, ("127.0.0.1", 0))
+    loop = asyncio.get_running_loop()
+    with socket.socket(type=socket.SOCK_DGRAM) as client:
+        client.setblocking(False)
+        client.connect(serving.get_extra_info("sockname"))
+        await loop.sock_sendall(client, question("muster-extender.muster-system.svc.cluster.local"))
+        async with asyncio.timeout(5):
+            said = await loop.sock_recv(client, 512)
+    serving.close()
+    assert said[-4:] == bytes([10, 96, 0, 80])
 
 
 def test_slices_give_ready_endpoints_alone() -> None:

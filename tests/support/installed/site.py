@@ -236,6 +236,8 @@ class Site:
             ]
             if meta["namespace"] != "default":
                 lines.append(self._log(meta["namespace"], meta["name"]))
+        services = (self.node.directory / "log" / "services.log").read_text(errors="replace")
+        lines.append(f"Services of the node: {services[-2000:]}")
         events, _ = await self.api.list_all("/api/v1/events")
         lines += [
             f"{e['reason']}: {e['involvedObject'].get('name')}: {e.get('message')}"

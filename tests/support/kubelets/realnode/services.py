@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 DNS: Final = "10.96.0.10"
 DOMAIN: Final = "cluster.local"
@@ -120,13 +120,20 @@ class Names(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        # In Python 3.11 what asyncio makes is no subclass of DatagramTransport, only like one.
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         assert self._transport is not None
         with suppress(IndexError, struct.error, UnicodeDecodeError):
             self._transport.sendto(answer(data, self._services.names), addr)
+
+
+async def serve_names(services: Services, place: tuple[str, int]) -> asyncio.BaseTransport:
+    """Answer questions at an address and port, until the transport is closed."""
+    loop = asyncio.get_running_loop()
+    made, _ = await loop.create_datagram_endpoint(lambda: Names(services), local_addr=place)
+    return made
 
 
 def answer(question: bytes, names: dict[str, str]) -> bytes:
@@ -154,8 +161,7 @@ async def main(server: str, token: str, ca: Path) -> None:
 
     services = Services()
     own(DNS)
-    loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(lambda: Names(services), local_addr=(DNS, 53))
+    await serve_names(services, (DNS, 53))
     said = False
     async with Api(server, token=token, ca=ca) as api:
         while True:

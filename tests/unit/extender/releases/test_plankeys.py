@@ -74,6 +74,19 @@ async def test_a_standby_makes_nothing_and_believes_all_until_there_is_a_key() -
     assert keys == PlanKeys()
 
 
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [(Secrets(), []), (Secrets(refuses=403), ["no key of plans"])],
+    ids=["new installation", "no right"],
+)
+async def test_a_standby_warns_of_a_secret_it_may_not_read_and_not_of_one_still_to_be_made(
+    server: Secrets, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    standby, _ = store(server)
+    await standby.read()
+    assert [record.getMessage() for record in caplog.records] == said
+
+
 async def test_both_keys_of_a_rotation_are_read() -> None:
     standby, keys = store(Secrets({KEY: b"n" * 32, PREVIOUS: b"o" * 32}))
     await standby.read()
