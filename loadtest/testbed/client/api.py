@@ -39,19 +39,22 @@ class Api:
     """One user's connection to one API server; an async context manager."""
 
     def __init__(
-        self, url: str, *, token: str = "", ca: Path | None = None, limit: int = 64
+        self, url: str, *, token: str = "", ca: Path | None = None, limit: int = 64, user: str = ""
     ) -> None:
-        """`url` without a trailing slash; `limit` is the number of connections at most."""
+        """`url` without a trailing slash; `limit` is the number of connections at most.
+
+        ``user``: who is impersonated, "" for nobody.
+        """
         self.url = url
-        self._token = token
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers |= {"Impersonate-User": user} if user else {}
         self._ssl = ssl.create_default_context(cafile=str(ca)) if ca is not None else True
         self._limit = limit
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         self._session = aiohttp.ClientSession(
-            headers=headers,
+            headers=self._headers,
             connector=aiohttp.TCPConnector(ssl=self._ssl, limit=self._limit),
             timeout=aiohttp.ClientTimeout(total=60),
             read_bufsize=1024 * 1024,

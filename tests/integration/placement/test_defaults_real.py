@@ -21,7 +21,7 @@ import pytest_asyncio
 from support.extenders.realcluster import Cluster, cluster, is_released, until
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.client.api import JSON
+from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
@@ -121,13 +121,19 @@ async def fleet(
 async def make(
     fleet: Cluster, namespace: str, size: int, change: Change
 ) -> tuple[pods.Gang, list[JSON]]:
-    """Make the pods of a gang of 4 GPUs each, as a Job controller does; return them as made."""
+    """Make the pods of a gang of 4 GPUs each as the Job controller, who answers for nothing.
+
+    A user would lose reservations everywhere after one that came to nothing. Returns them as made.
+    """
     gang = pods.Gang(f"g{next(NUMBERS)}", size, gpus=4, namespace=namespace)
     members = [*pods.members(gang, await pods.create_owner(fleet.api, gang))]
     for pod in members:
         change(pod)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    return gang, await asyncio.gather(*(fleet.api.create(path, pod) for pod in members))
+    owner = fleet.plane.credentials
+    token, user = owner.tokens["observer"], "system:serviceaccount:kube-system:job-controller"
+    async with Api(fleet.plane.url, token=token, ca=owner.ca, user=user) as controller:
+        return gang, await asyncio.gather(*(controller.create(path, pod) for pod in members))
 
 
 @pytest_asyncio.fixture(loop_scope="session", autouse=True)
