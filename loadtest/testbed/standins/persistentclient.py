@@ -70,7 +70,7 @@ class _PersistentApi(Api):
 
     def __init__(self, like: Api, patience: float, clock: Clock) -> None:
         super().__init__(like.url)
-        self._token, self._ssl, self._limit = like._token, like._ssl, like._limit  # noqa: SLF001  its own class
+        self._headers, self._ssl, self._limit = like._headers, like._ssl, like._limit  # noqa: SLF001  its own class
         self._patience, self._clock = patience, clock
 
     async def _send(
