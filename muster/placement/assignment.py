@@ -58,7 +58,7 @@ def is_cut_in_turn(snapshot: Snapshot, request: GangRequest) -> bool:
     if len(request.groups) > 1 or request.spec.slice_roles or len(request.placed):
         return False
     numbers = ranks(request.spec, snapshot.pods.rank[request.groups[0].rows])
-    return doubtful(numbers) or int(numbers.max()) == len(numbers) - 1
+    return doubtful(request.spec, numbers) or int(numbers.max()) == len(numbers) - 1
 
 
 # --- one group --------------------------------------------------------------------------

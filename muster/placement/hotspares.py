@@ -219,7 +219,7 @@ def _slice_numbers(snapshot: Snapshot, spec: GangSpec, members: Rows) -> Ints:
     """Return the slice of each member, -1 for one that is in none, 0 without slices."""
     if not spec.slice_size:
         return np.zeros(len(members), dtype=np.int64)
-    order = in_turn(snapshot.pods.rank[members])
+    order = in_turn(spec, snapshot.pods.rank[members])
     places, is_loose = slice_places(snapshot, spec, members[order])
     numbers = np.empty(len(members), dtype=np.int64)
     numbers[order] = np.where(is_loose, -1, places // spec.slice_size)

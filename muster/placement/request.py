@@ -231,7 +231,7 @@ def _missing_text(spec: GangSpec, view: GangView, waiting: int) -> str:
 def _in_turn(snapshot: Snapshot, spec: GangSpec, rows: Rows) -> Rows:
     """Return members by rank; in slices, those whose numbers come twice Job by Job."""
     numbers = snapshot.pods.rank[rows]
-    order = in_turn(numbers) if spec.slice_size else np.argsort(numbers, kind="stable")
+    order = in_turn(spec, numbers) if spec.slice_size else np.argsort(numbers, kind="stable")
     return rows[order].astype(np.int32)
 
 

@@ -70,7 +70,7 @@ def are_doubtful(snapshot: Snapshot, spec: GangSpec) -> bool:
     if view is None:
         return False
     rows = np.concatenate([view.assumed, view.released, view.bound, view.waiting])
-    return doubtful(ranks(spec, snapshot.pods.rank[rows]))
+    return doubtful(spec, ranks(spec, snapshot.pods.rank[rows]))
 
 
 def sliced_in_all(spec: GangSpec, is_loose: Flags) -> int:

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.cluster.specs.gangspec import GangSpec
 from muster.placement.tree import Ints
 
 MOST_WAYS: Final = 24
@@ -48,12 +49,17 @@ class _Slice:
     is_new: bool
 
 
-def doubtful(numbers: Ints) -> bool:
-    """Return whether some member has no number, or one that another one has, too."""
-    return bool((numbers < 0).any()) or len(np.unique(numbers)) < len(numbers)
+def doubtful(spec: GangSpec, numbers: Ints) -> bool:
+    """Return whether some member has no number, or one that another one has, too.
+
+    A role with parts counts members beyond those that it is known to have with its last ones
+    (``gangspec.number``): there a number that comes twice says where they belong.
+    """
+    is_twice = not spec.numbered_roles and len(np.unique(numbers)) < len(numbers)
+    return is_twice or bool((numbers < 0).any())
 
 
-def in_turn(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+def in_turn(spec: GangSpec, numbers: NDArray[np.integer]) -> NDArray[np.intp]:
     """Return the order of members by number; those with a number that comes twice Job by Job.
 
     Of Jobs that count from 0 each, one goes after the other::
@@ -61,6 +67,8 @@ def in_turn(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
         numbers  0 1 2 0 1 2   ►   0 1 2   0 1 2        not 0 0 1 1 2 2
     """
     order = np.argsort(numbers, kind="stable")
+    if spec.numbered_roles:
+        return order
     along = numbers[order]
     times = np.arange(len(along)) - np.searchsorted(along, along, side="left")
     return order[np.lexsort((along, np.where(along < 0, 0, times)))]

@@ -8,8 +8,10 @@
 
 import asyncio
 import json
+import math
+import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -43,9 +45,12 @@ PAIR = Gang("pair", 2, required=names.RACK)
 
 @dataclass
 class Clock:
-    """Epoch seconds that the test moves."""
+    """Epoch seconds that the test moves.
 
-    now: float = 1_000_000.0
+    They begin shortly before the API server's, by which pods are younger than the key of plans.
+    """
+
+    now: float = field(default_factory=lambda: math.floor(time.time()) - 5.0)
 
     def __call__(self) -> float:
         return self.now
