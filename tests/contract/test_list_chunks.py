@@ -97,7 +97,7 @@ async def asked(
     reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=api._ssl)
     head = (
         f"GET {path} HTTP/{version}\r\nHost: {url.netloc}\r\nAccept: {ACCEPT}\r\n"
-        f"Authorization: Bearer {api._token}\r\n\r\n"
+        f"Authorization: {api._headers['Authorization']}\r\n\r\n"
     )
     writer.write(head.encode())
     return reader, writer
