@@ -299,7 +299,7 @@ async def test_the_command_line_shows_a_token(
     assert await asyncio.to_thread(main, ["status", *flags]) == 0
     assert "Cluster" in capsys.readouterr().out
     file.write_text(await installed.token("default/pod"))
-    assert await asyncio.to_thread(main, ["status", *flags]) == 1
+    assert await asyncio.to_thread(main, ["status", *flags]) == 4  # not allowed (docs/cli.md)
     assert "user 'system:serviceaccount:default:pod' may not" in capsys.readouterr().err
 
 
