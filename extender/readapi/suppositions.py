@@ -243,25 +243,6 @@ def _pod(job: Job, kind: TemplatePods, number: int) -> wire.Pod:
         raise ValueError(f"job {job.name}: pods[{number}].template: {error}") from error
 
 
-def _defaulted(spec: object) -> object:
-    """Let limits stand for missing requests, as the API server does (SetDefaults_Pod)."""
-    if not isinstance(spec, dict):
-        return spec
-    made = dict(spec)
-    for name in ("initContainers", "containers"):
-        if isinstance(spec.get(name), list):
-            made[name] = [_with_requests(each) for each in spec[name]]
-    return made
-
-
-def _with_requests(container: object) -> object:
-    if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
-        return container
-    resources = container["resources"]
-    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {**container, "resources": {**resources, "requests": requests}}
-
-
 def _scaled(job: Job, made: Sequence[MadeGang], size: int) -> MadeGang:
     """Return the one gang of a job with so many pods, of which it needs all."""
     kinds = sum(len(gang.pods) for gang in made)
