@@ -7,8 +7,6 @@ Each row names a container and all that it has of a resource. What happens to a 
     some of the ids                   an init container had them: it moves with them
     none of the ids                   it is released, except
                                       - claims made after the kubelet was asked
-                                      - those of pods that a kubelet which has just started has
-                                        yet to list: it does so as it admits them again
                                       - init containers of listed pods, which are never listed
                                         (kubernetes/kubernetes#126765)
                                       - started containers of listed pods: the kubelet has lost
@@ -34,20 +32,15 @@ class _Row(NamedTuple):
 
 
 class Reconciliation:
-    """Applies one list.
+    """Applies one list. ``since``: number of the last claim that it can contain."""
 
-    ``since``: number of the last claim that it can contain. ``awaited``: uids of pods that this
-    kubelet has yet to list.
-    """
-
-    def __init__(self, book: Book, since: int, awaited: frozenset[str] = frozenset()) -> None:
+    def __init__(self, book: Book, since: int) -> None:
         self._book = book
         self._since = since
-        self._awaited = awaited
         self._uids = _by_name(book.pods.values())
 
-    def take(self, listing: Sequence[ListedDevices]) -> set[str]:
-        """Change the claims to what the list says; return the owners in it."""
+    def take(self, listing: Sequence[ListedDevices]) -> None:
+        """Change the claims to what the list says."""
         rows = self._rows(listing)
         listed = {self._owner(each) for each in listing}
         claims = self._book.claims
@@ -58,7 +51,6 @@ class Reconciliation:
             self._compare(claim, rows, listed, stages)
         for row in rows:
             self._ensure(row, stages.get((row.resource, row.ids)))
-        return listed
 
     def _compare(
         self,
@@ -103,13 +95,13 @@ class Reconciliation:
 
     def _stays(self, claim: ContainerClaim, listed: set[str]) -> bool:
         pod = self._book.pods.get(claim.owner)
-        if pod is None:
+        if pod is None or claim.owner not in listed:
             return False
-        living = pod.life in (PodStage.WAITING, PodStage.RUNNING)
-        if claim.owner not in listed:
-            claim.confirmed_by_list = False  # it may have ended, and this kubelet not say so
-            return living and claim.owner in self._awaited
-        return claim.passes_on or (claim.stage is ClaimStage.CONFIRMED and living)
+        started = claim.stage is ClaimStage.CONFIRMED and pod.life in (
+            PodStage.WAITING,
+            PodStage.RUNNING,
+        )
+        return claim.passes_on or started
 
     def _ensure(self, row: _Row, stage: ClaimStage | None) -> None:
         """Make the claim of a row unless it exists; drop the claims that contradict the row."""

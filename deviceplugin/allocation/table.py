@@ -25,7 +25,7 @@ decides, and a difference to a plan is a ``Deviation``.
 Every call takes time in proportion to the node's devices and waiting pods. For one thread only.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from deviceplugin.allocation.attribution import PodAttribution
@@ -53,9 +53,6 @@ class Table:
     def __init__(self) -> None:
         self._book = Book()
         self._turns = PodAttribution(self._book)
-        self._kubelet: Hashable = None
-        #: uids of pods that have devices, and that this kubelet has not listed yet
-        self._awaited: frozenset[str] = frozenset()
 
     # --- what happens on the node -----------------------------------------------------------
 
@@ -87,19 +84,14 @@ class Table:
         self._book.claims.drop_owner(uid)
         self._book.changed(uid, rechoose=True)
 
-    def listed(
-        self, listing: Iterable[ListedDevices], since: int, kubelet: Hashable = None
-    ) -> None:
+    def listed(self, listing: Iterable[ListedDevices], since: int) -> None:
         """Take in the kubelet's list of what each container has.
 
         ``since``: ``serial`` when the kubelet was asked; it cannot know of later claims. The next
-        call relies on the listed pods being those that the kubelet knows. ``kubelet`` differs
-        after its restart: until it lists a pod, the pod keeps what it had.
+        call relies on the listed pods being those that the kubelet knows.
         """
         rows = tuple(listing)
-        if kubelet != self._kubelet:
-            self._kubelet, self._awaited = kubelet, self._book.started()
-        self._awaited -= Reconciliation(self._book, since, self._awaited).take(rows)
+        Reconciliation(self._book, since).take(rows)
         self._turns.known = frozenset((row.namespace, row.pod) for row in rows)
         self._book.changed()
 

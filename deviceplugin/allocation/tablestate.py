@@ -65,11 +65,6 @@ class Book:
         """Return the names of what a pod has."""
         return self.stocks[resource].names_of(self.claims.ids_of(uid, resource))
 
-    def started(self) -> frozenset[str]:
-        """Return the uids of pods of which a container with devices has started."""
-        found = (c.owner for c in self.claims if c.stage is ClaimStage.CONFIRMED)
-        return frozenset(owner for owner in found if owner in self.pods)
-
     def in_use(self, claim: ContainerClaim) -> bool:
         """Return whether a started container of a living pod has it by the kubelet's own list.
 

@@ -24,14 +24,14 @@ reported, but no pod fails.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, assert_never
 
 from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod, PodStage
+from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
 from deviceplugin.handshake.nodepods import node_pod
 from deviceplugin.handshake.podresources import PodResourcesError
 from deviceplugin.listeners import Listeners
@@ -57,11 +57,6 @@ Given = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 class KubeletListing(Protocol):
     """The part of ``deviceplugin.handshake.podresources.PodResources`` that is used here."""
-
-    @property
-    def kubelet(self) -> Hashable:
-        """Return what tells one kubelet from the next: it gave the last answer."""
-        ...
 
     async def known(self) -> tuple[ListedDevices, ...]:
         """Return a row for each resource of each container. Raises ``PodResourcesError``."""
@@ -183,13 +178,6 @@ class Handshake:
             self._known[found.uid] = found
             self.table.pod(found)
 
-    def lives(self, namespace: str, name: str) -> bool:
-        """Return whether the watch knows a pod of this name that has not ended."""
-        return any(
-            (pod.namespace, pod.name) == (namespace, name) and pod.life is not PodStage.OVER
-            for pod in self._known.values()
-        )
-
     def _drop(self, uid: str) -> None:
         self._pods.pop(uid, None)
         if self._known.pop(uid, None) is not None:
@@ -261,7 +249,7 @@ class Handshake:
         except PodResourcesError as error:
             log.debug("the kubelet does not answer", extra={"error": str(error)})
             return
-        self.table.listed(listing, since, self.kubelet.kubelet)
+        self.table.listed(listing, since)
         self._announce()
 
     async def run(self) -> NoReturn:

@@ -5,9 +5,6 @@
     every few seconds, and when nudged ──► List ──► changed? ──► each listener gets all of it
                                              └── no answer: the last one stays; logged once
 
-A kubelet that has just started lists a pod only when it has admitted it again. Until then the pod
-keeps what it had, as long as it lives.
-
 Devices are served without the pod-resources socket too; only their metrics then name no pod.
 """
 
@@ -17,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from deviceplugin.handshake.podresources import KubeletId, PodResources, PodResourcesError
+from deviceplugin.handshake.podresources import PodResources, PodResourcesError
 from deviceplugin.model.holdings import ContainerHolding
 
 log = logging.getLogger(__name__)
@@ -31,24 +28,17 @@ Listener = Callable[[tuple[ContainerHolding, ...]], None]
 
 
 class Holders:
-    """``on_failure`` is called for each question that the kubelet did not answer.
-
-    ``lives`` tells by namespace and name whether a pod that is not listed yet still lives.
-    """
+    """``on_failure`` is called for each question that the kubelet did not answer."""
 
     def __init__(
         self,
         kubelet: PodResources,
         on_failure: Callable[[], None],
         period_s: float = PERIOD_S,
-        lives: Callable[[str, str], bool] = lambda _namespace, _name: False,
     ) -> None:
         self._kubelet = kubelet
         self._on_failure = on_failure
         self._period_s = period_s
-        self._lives = lives
-        self._asked: KubeletId | None = None
-        self._awaited: tuple[ContainerHolding, ...] = ()
         self._listeners: list[Listener] = []
         self._nudged = asyncio.Event()
         self.last: tuple[ContainerHolding, ...] | None = None
@@ -80,7 +70,7 @@ class Holders:
     async def look(self) -> None:
         """Ask once."""
         try:
-            found = _ordered(self._with_awaited(await self._kubelet.list()))
+            found = _ordered(await self._kubelet.list())
         except PodResourcesError as error:
             self._on_failure()
             self._set_problem(str(error))
@@ -90,18 +80,6 @@ class Holders:
             self.last = found
             for listener in self._listeners:
                 listener(found)
-
-    def _with_awaited(self, listed: tuple[ContainerHolding, ...]) -> tuple[ContainerHolding, ...]:
-        """Add what pods have that this kubelet has not listed since it started."""
-        if self._kubelet.kubelet != self._asked:
-            self._asked, self._awaited = self._kubelet.kubelet, self.last or ()
-        there = {(one.namespace, one.pod) for one in listed}
-        self._awaited = tuple(
-            one
-            for one in self._awaited
-            if (one.namespace, one.pod) not in there and self._lives(one.namespace, one.pod)
-        )
-        return (*listed, *self._awaited)
 
     def _set_problem(self, problem: str | None) -> None:
         """Store the problem; log when it begins and when it ends."""

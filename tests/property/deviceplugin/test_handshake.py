@@ -253,22 +253,6 @@ class Handshake(RuleBasedStateMachine):
             self.kubelet.tell()
             self.kubelet.lose_checkpoint()
 
-    @precondition(lambda self: self.listens and self.bound.keys() == self.fed)
-    @rule(many=st.integers(0, 3))
-    def kubelet_restarts(self, *, many: int) -> None:
-        """All that runs keeps its devices, whatever of it the kubelet has listed again by now."""
-        for uid in self.kubelet.pods:
-            self.kubelet.start(uid, listens=True)
-        self.kubelet.tell()
-        before = self.table.given()
-        self.kubelet.restart()
-        self.kubelet.readmit(many)
-        self.kubelet.tell()
-        assert self.table.given() == before
-        self.kubelet.readmit(len(self.kubelet.pods))
-        self.kubelet.tell()
-        assert self.table.given() == before
-
     @precondition(lambda self: not self.has_forgotten())
     @rule()
     def plugin_restarts(self) -> None:

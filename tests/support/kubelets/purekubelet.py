@@ -65,16 +65,12 @@ class PureKubelet:
     table: Callable[[], Table]
     healthy: dict[str, set[str]] = field(default_factory=dict)
     pods: dict[str, Admitted] = field(default_factory=dict)
-    #: how often it has started
-    start_number: int = 0
-    #: pods that it has not admitted again since it started
-    unlisted: set[str] = field(default_factory=set)
 
     def listing(self) -> list[ListedDevices]:
         """Return what pod-resources List says: active pods, without plain init containers."""
         rows = []
-        for uid, one in self.pods.items():
-            if not one.active or uid in self.unlisted:
+        for one in self.pods.values():
+            if not one.active:
                 continue
             meta = one.pod.namespace, one.pod.name
             rows.append(ListedDevices(*meta))
@@ -92,7 +88,7 @@ class PureKubelet:
     def tell(self) -> None:
         """Have the plugin hear the listing."""
         table = self.table()
-        table.listed(self.listing(), table.serial, self.start_number)
+        table.listed(self.listing(), table.serial)
 
     def used(self, resource: str) -> set[str]:
         """Return the ids that pods have, as the kubelet counts them."""
@@ -200,20 +196,9 @@ class PureKubelet:
                     one.forgotten[resource] = one.forgotten.get(resource, set()) | ids
             one.has.clear()
 
-    def restart(self) -> None:
-        """Start anew with the checkpoint; pods are admitted again one by one, see ``readmit``."""
-        self.start_number += 1
-        self.unlisted = {uid for uid, one in self.pods.items() if one.active}
-
-    def readmit(self, many: int) -> None:
-        """Admit so many pods of before again: they keep what the checkpoint says."""
-        for uid in sorted(self.unlisted)[:many]:
-            self.unlisted.discard(uid)
-
     def end(self, uid: str) -> None:
         """Forget a pod after the end of its containers."""
         self.pods.pop(uid, None)
-        self.unlisted.discard(uid)
 
 
 def pod_text(needed: int, resource: str) -> str:

@@ -266,42 +266,6 @@ def test_after_a_restart_the_kubelet_lists_who_has_what() -> None:
     before.validate()
 
 
-def test_a_kubelet_that_has_just_started_and_lists_no_pod_yet_takes_nothing_from_any() -> None:
-    asks = container("warm", init=True, gpu=3), container("main", gpu=2)
-    found = table(pod("p", *asks, life=PodStage.RUNNING), pod("ended", container("main", gpu=1)))
-    everything = {"uid-p": {GPU: ("gpu0", "gpu1", "gpu2")}, "uid-ended": {GPU: ("gpu3",)}}
-    rows = [listed("p", "gpu0", "gpu1"), listed("ended", "gpu3")]
-    for uid, devices in everything.items():
-        found.recall(uid, devices)
-    found.listed(rows, found.serial, "one")
-    found.starting(GPU, ["gpu3"])
-    for seen in ([], [ListedDevices("default", "other")], rows[1:]):
-        found.listed(seen, found.serial, "two")
-        assert found.given() == everything
-    found.listed(rows[:1], found.serial, "two")  # it has listed the other one, and does not now
-    assert found.given() == {"uid-p": everything["uid-p"]}
-    found.validate()
-
-
-def test_what_a_kubelet_that_has_just_started_does_not_list_it_may_give_to_another_pod() -> None:
-    found = table(pod("p", life=PodStage.RUNNING), pod("new"))
-    found.recall("uid-p", {GPU: ("gpu0", "gpu1")})
-    found.listed([listed("p", "gpu0", "gpu1")], found.serial, "one")
-    found.listed([ListedDevices("default", "new")], found.serial, "two")
-    found.allocate(GPU, ["gpu0", "gpu1"])
-    assert found.given() == {"uid-new": {GPU: ("gpu0", "gpu1")}}
-    found.validate()
-
-
-def test_a_pod_that_is_deleted_while_the_kubelet_is_away_has_nothing_when_it_is_back() -> None:
-    found = table(pod("p", life=PodStage.RUNNING))
-    found.recall("uid-p", {GPU: ("gpu0", "gpu1")})
-    found.listed([listed("p", "gpu0", "gpu1")], found.serial, "one")
-    found.gone("uid-p")
-    found.listed([], found.serial, "two")
-    assert found.given() == {}
-
-
 def test_a_pod_that_the_kubelet_named_before_it_was_seen_has_what_it_was_said_to_have() -> None:
     found = table()
     found.listed([listed("p", "gpu0"), listed("p", "gpu1")], found.serial)

@@ -35,7 +35,6 @@ class Kubelet:
     def __init__(self) -> None:
         self.asked = 0
         self.silent = False
-        self.kubelet = 1
         self.rows: tuple[ListedDevices, ...] = ()
 
     async def known(self) -> tuple[ListedDevices, ...]:
