@@ -136,19 +136,6 @@ def test_pods_are_written_the_profile_that_the_second_scheduler_has() -> None:
     assert profile["schedulerName"] == written == "muster-scheduler"
 
 
-def test_the_webhook_is_asked_about_pods_that_name_the_second_scheduler() -> None:
-    stored = (MANIFESTS / "base" / "webhook-configurations.yaml").read_text()
-    names_of_ours = [
-        condition["expression"]
-        for configuration in yaml.safe_load_all(stored)
-        for hook in configuration["webhooks"]
-        for condition in hook["matchConditions"]
-        if "schedulerName" in condition["expression"]
-    ]
-    assert names_of_ours
-    assert all('"muster-scheduler"' in expression for expression in names_of_ours)
-
-
 @pytest.mark.parametrize("scheduler", ["", "default-scheduler", "volcano"])
 def test_a_second_scheduler_gets_the_pods_that_muster_plans_and_no_others(scheduler: str) -> None:
     folder = MANIFESTS / "components" / "second-scheduler"
