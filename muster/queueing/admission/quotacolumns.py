@@ -73,7 +73,7 @@ class QuotaColumns:
                 node = node.parent
 
     def _copy(self, row: int) -> None:
-        node = self._nodes[row] = self._tree_node(row)
+        node = self._nodes[row]
         self.used[row] = [node.used(cell) for cell in self.cells]
         self.entitled[row] = [min(node.entitled(cell), PLENTY) for cell in self.cells]
         self.kept[row] = [min(node.kept(cell), PLENTY) for cell in self.cells]
@@ -81,32 +81,27 @@ class QuotaColumns:
         self.weight[row], self.priority[row] = node.spec.weight, node.spec.priority
         self.is_strict[row], self._is_open[row] = node.spec.is_strict, node.spec.is_open
 
-    def _tree_node(self, row: int) -> QueueNode:
-        return self._tree.find(self._nodes[row].spec.name) or self._nodes[row]
-
     # --- looking ----------------------------------------------------------------------------
 
     def available(self) -> Amounts:
         """Return what each queue may take now; see ``muster.cluster.quota.availability``."""
-        found = self.own.copy()
         idle = np.where(self.kept >= PLENTY, PLENTY, np.maximum(self.kept - self.used, 0))
-        for level in self.levels[1:]:
-            above = found[self.parent[level]]
-            both = np.where(
-                (idle[level] >= PLENTY) | (above >= PLENTY), PLENTY, idle[level] + above
-            )
-            found[level] = np.minimum(found[level], both)
-        return found
+        return self._from_above(self.own, idle)
 
     def potential(self) -> Amounts:
         """Return the most that each queue could take if nobody else used anything."""
-        found = np.where(self.own >= PLENTY, PLENTY, self.own + self.used)
+        own = np.where(self.own >= PLENTY, PLENTY, self.own + self.used)
+        return self._from_above(own, self.kept)
+
+    def _from_above(self, own: Amounts, kept: Amounts) -> Amounts:
+        """Return from the roots down the lesser of ``own`` and of ``kept`` plus the parent's."""
+        found = own.copy()
         for level in self.levels[1:]:
             above = found[self.parent[level]]
-            both = np.where(
-                (self.kept[level] >= PLENTY) | (above >= PLENTY), PLENTY, self.kept[level] + above
+            is_plenty = (kept[level] >= PLENTY) | (above >= PLENTY)
+            found[level] = np.minimum(
+                found[level], np.where(is_plenty, PLENTY, kept[level] + above)
             )
-            found[level] = np.minimum(found[level], both)
         return found
 
     def admits(self) -> Flags:
