@@ -22,7 +22,7 @@ displace those that an operator has asked for."""
 
 
 class DumpRequests:
-    """Requests for dumps of one replica. Requests that nobody has taken yet are one."""
+    """Requests for dumps of one replica. Until one is taken, several count as one."""
 
     def __init__(self, directory: str | None, cluster: str, replica: str, clock: Clock) -> None:
         """``replica``: its name. ``clock`` returns epoch seconds."""
