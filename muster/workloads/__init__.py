@@ -15,4 +15,5 @@
 ``devices/``         what pods ask of devices, and what nodes offer, by resource name
 ``dialects/``        one file per dialect: a wire object in, a gang out
 ``keys/``            labels and annotations that users write, and owners of pods
+``queues/``          queues as each dialect writes them
 """

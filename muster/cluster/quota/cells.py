@@ -36,6 +36,7 @@ class Quota:
 
 
 NO_QUOTA: Final = Quota()
+UNBOUNDED: Final = Quota(entitled=UNLIMITED)
 
 
 def capped(amount: int) -> int:

@@ -9,7 +9,7 @@ For one cell::
 
 from dataclasses import dataclass, field
 
-from muster.cluster.quota.cells import NO_QUOTA, UNLIMITED, Cell, Quota, capped, less
+from muster.cluster.quota.cells import NO_QUOTA, UNBOUNDED, UNLIMITED, Cell, Quota, capped, less
 from muster.cluster.quota.queuespec import QueueSpec
 
 
@@ -53,8 +53,11 @@ class QueueNode:
     lent_by_children: dict[Cell, LentSum] = field(default_factory=dict)
 
     def quota(self, cell: Cell) -> Quota:
-        """Return what was written for a cell; nothing written means 0, without a limit."""
-        return self.spec.quotas.get(cell, NO_QUOTA)
+        """Return what was written for a cell.
+
+        Nothing written means 0, without a limit; for a cluster it means no limit at all.
+        """
+        return self.spec.quotas.get(cell, UNBOUNDED if self.spec.is_cluster else NO_QUOTA)
 
     def used(self, cell: Cell) -> int:
         """Return what the subtree uses, without what its queues use of what they keep."""
@@ -65,7 +68,8 @@ class QueueNode:
         lent = self.lent_by_children.get(cell)
         below = 0 if lent is None else lent.total
         if self.spec.is_whole:
-            return self.quota(cell).entitled if cell in self.spec.quotas else below
+            is_written = cell in self.spec.quotas or self.spec.is_cluster
+            return self.quota(cell).entitled if is_written else below
         return capped(self.quota(cell).entitled + below)
 
     def kept(self, cell: Cell) -> int:

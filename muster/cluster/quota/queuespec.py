@@ -33,3 +33,6 @@ class QueueSpec:
     is_strict: bool = False
     #: Whether new gangs are admitted.
     is_open: bool = True
+    #: Whether it is the root of queues that share the cluster. ``quotas`` are then what the nodes
+    #: have, filled in by whoever knows the nodes; a cell that it does not name is unlimited.
+    is_cluster: bool = False

@@ -1,0 +1,14 @@
+"""Queues as each dialect writes them: one file per dialect reads its objects.
+
+::
+
+    object ──► QueueReading: queues for the tree ──► muster.cluster.quota
+                             who names which queue ──► how a gang finds its own
+                             what is wrong, what is not obeyed ──► a condition on the object
+
+Readers are pure: they look at one object, or at one file, and never at the cluster. What an object
+says of others (a parent that is missing, a cycle) is found in the tree.
+
+``reading``  what one object says about queues
+``amounts``  quantities of a quota as whole numbers of the model's units
+"""
