@@ -31,6 +31,7 @@ from muster.cluster.effects import (  # fmt: skip
     Overcommitted,
     PlanBroken,
     PodConfirmed,
+    QueuesChanged,
 )
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
@@ -62,7 +63,9 @@ class WorkList:
         self.wake = asyncio.Event()
         self._freed = False
         self._engine = engine
-        engine.listen(self.notice, GangChanged, HoldExpired, PlanBroken, CapacityFreed)
+        engine.listen(
+            self.notice, GangChanged, HoldExpired, PlanBroken, CapacityFreed, QueuesChanged
+        )
 
     def notice(self, effect: Effect) -> None:
         """Take note of an effect of the state; called by the engine."""
@@ -71,7 +74,7 @@ class WorkList:
                 self.changed(key)
                 self.views.pop(key, None)
                 self.searched.discard(key)
-            case CapacityFreed():
+            case CapacityFreed() | QueuesChanged():
                 self.freed()
             case PodConfirmed() | Overcommitted() | DevicesDisturbed():
                 return

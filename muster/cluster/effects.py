@@ -22,6 +22,11 @@ class CapacityFreed:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuesChanged:
+    """Queues came, went, or have other numbers or users: waiting gangs can be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
 class PodConfirmed:
     """The watch shows an assumed or released pod bound."""
 
@@ -84,6 +89,7 @@ class DevicesDisturbed:
 Effect = (
     GangChanged
     | CapacityFreed
+    | QueuesChanged
     | PodConfirmed
     | PlanBroken
     | HoldExpired

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.deviceshape import MigProfile
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.learnedprices import Learned
@@ -302,6 +304,24 @@ class BudgetGone:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueUpserted:
+    """A queue appeared or changed, or is named otherwise."""
+
+    #: The queue.
+    spec: QueueSpec
+    #: How gangs name it; none for a queue that holds no gangs.
+    spellings: tuple[Spelling, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGone:
+    """A queue was deleted. Its gangs run on, and those that wait have no queue."""
+
+    #: The queue.
+    name: QueueName
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """One pod on one node, with its spare nodes and, where the node lists any, its devices."""
 
@@ -427,6 +447,8 @@ Event = (
     | NamespaceGone
     | BudgetUpserted
     | BudgetGone
+    | QueueUpserted
+    | QueueGone
     | PlanHeld
     | StandbyHeld
     | PricesLearned

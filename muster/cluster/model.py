@@ -13,11 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 
-from muster.cluster.columns.paged import NameTable, PagedList
+import numpy as np
+
+from muster.cluster.columns.paged import NameTable, PagedColumn, PagedList
 from muster.cluster.columns.poddirectory import Directory
 from muster.cluster.devices.table import DeviceTable
-from muster.cluster.events import BudgetUpserted
+from muster.cluster.events import BudgetUpserted, QueueUpserted
 from muster.cluster.ids import NO_ROW, GangKey, PodUid
+from muster.cluster.quota.charges import Bill, QueueCharges
+from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Overlaid, Snapshot, Tables
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.matching import UNSCHEDULABLE, untolerated
@@ -50,7 +54,10 @@ class Model:
         "_topology",
         "_traits",
         "anti_affinity",
+        "bill_kinds",
+        "bills",
         "budgets",
+        "charges",
         "classes",
         "deadlines",
         "devices",
@@ -67,7 +74,9 @@ class Model:
         "node_changes",
         "nodes",
         "pods",
+        "queues",
         "standby",
+        "touched",
         "unsettled",
     )
 
@@ -95,6 +104,12 @@ class Model:
             {} if like is None else like.anti_affinity
         )
         self.host_ports: CountTable[HostPort] = CountTable({} if like is None else like.host_ports)
+        self.queues: Mapping[QueueName, QueueUpserted] = {} if like is None else like.queues
+        # Charged after each event; a copy for a supposition charges nobody.
+        self.charges = QueueCharges()
+        self.bills: PagedColumn[np.int32, int] = PagedColumn(np.int32, NO_ROW)
+        self.bill_kinds: NameTable[Bill] = NameTable()
+        self.touched: set[int] = set()
         self.learned: Learned | None = None if like is None else like.learned
         self.directory = Directory(self.pods.uids)
         self.deadlines: list[tuple[float, int]] = []
@@ -197,6 +212,7 @@ class Model:
         if old == new:
             return False
         self.pods.gang[row] = new
+        self.touch(row)
         if new != NO_ROW:
             self.gangs.join(new, row, now)
         if old != NO_ROW:
@@ -227,6 +243,7 @@ class Model:
         self.nodes.refer(node, 1)
         self.nodes.pods.insert(node, row)
         self._count(row, node, 1)
+        self.touch(row)
 
     def vacate(self, row: int) -> None:
         """Take a pod off its node; the exact reverse of ``occupy``."""
@@ -235,6 +252,12 @@ class Model:
         self.nodes.pods.remove(node, row)
         self.pods.node[row] = NO_ROW
         self.nodes.refer(node, -1)
+        self.touch(row)
+
+    def touch(self, row: int) -> None:
+        """Have it looked at what a pod is charged: its room, its gang or its queue changed."""
+        if self.charges.is_used:
+            self.touched.add(row)
 
     def leave_node(self, row: int) -> None:
         """``vacate``, and give the devices back."""
@@ -328,6 +351,7 @@ class Model:
             holds=holds,
             namespaces=self.namespaces,
             caps=self.budgets,
+            queues=self.queues,
             learned=self.learned,
             counted=self.matches.table.freeze(),
             anti_affinity=self.anti_affinity.freeze(),

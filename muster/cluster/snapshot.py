@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 from muster.cluster.columns.columns import read_only
 from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices.view import DeviceView
-from muster.cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
+from muster.cluster.events import (
+    BudgetUpserted,
+    GangUpserted,
+    NodeGone,
+    NodeUpserted,
+    PodUpserted,
+    QueueUpserted,
+)
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.resumable import Steps
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.learnedprices import Learned
@@ -86,6 +94,8 @@ class Tables:
     namespaces: NamespaceLabels
     #: The budgets by name, not evaluated; ``Snapshot.budgets`` evaluates them.
     caps: Mapping[str, BudgetUpserted]
+    #: The queues by name.
+    queues: Mapping[QueueName, QueueUpserted]
     #: What scoring learned last, ``None`` while no pod has asked for a GPU by itself.
     learned: Learned | None
     #: For each selector that is counted, the matching pods.

@@ -46,6 +46,8 @@ from muster.cluster.events import (
     PodsBound,
     PodUpserted,
     PricesLearned,
+    QueueGone,
+    QueueUpserted,
     StandbyHeld,
     Tick,
 )
@@ -58,11 +60,14 @@ from muster.cluster.handlers import (
     planevents,
     podevents,
     podsbound,
+    quotaevents,
 )
 from muster.cluster.handlers.devicetroubles import DeviceTrouble
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.model import Model
 from muster.cluster.overlay import overlay
+from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.charges import QueueCharges
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables import gangview
 from muster.cluster.tables.gangview import GangView
@@ -118,6 +123,8 @@ class ClusterState:
         self._dispatch(event, out, now)
         if self._model.devices.disturbed:
             ledger.review_disturbed(self._model, out)
+        if self._model.touched:
+            quotaevents.settle(self._model, out)
         if out.changed or out.effects:
             self.generation += 1
             self._snapshot = None
@@ -175,8 +182,22 @@ class ClusterState:
                 gangevents.budget_upserted(model, event, out)
             case BudgetGone():
                 gangevents.budget_gone(model, event, out)
+            case QueueUpserted():
+                quotaevents.upserted(model, event, out)
+            case QueueGone():
+                quotaevents.gone(model, event, out)
 
     # --- views ------------------------------------------------------------------------
+
+    @property
+    def charges(self) -> QueueCharges:
+        """The queues and what is charged to them; only events change them."""
+        return self._model.charges
+
+    def queue_user(self, gang: GangView) -> QueueUser:
+        """Return how a gang names its queue."""
+        dialect, namespace, _ = gang.key.split("/", 2)
+        return QueueUser(dialect, namespace, gang.queue)
 
     def snapshot(self) -> Snapshot:
         """Return the present state, frozen. Cheap: what did not change is shared."""
@@ -364,4 +385,5 @@ class ClusterState:
         state = cls(model.name, levels=model.levels, gate=index.gate)
         state.generation = index.generation
         state._model = model
+        quotaevents.restore(model)
         return state

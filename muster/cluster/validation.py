@@ -12,9 +12,11 @@ import numpy as np
 from muster.cluster.devices.claims import SPARE, PackedClaim
 from muster.cluster.devices.sharenames import share_by_name
 from muster.cluster.errors import InvariantViolation
-from muster.cluster.handlers import devicetroubles
+from muster.cluster.handlers import devicetroubles, quotaevents
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
+from muster.cluster.quota.audit import audit_charges
+from muster.cluster.quota.charges import Bill
 from muster.cluster.specs.gangspec import hot_spares_wanted
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.matchcounts import CountView, count_pods
@@ -36,6 +38,7 @@ def validate(model: Model) -> None:
     _check_devices(model)
     _check_deadlines(model)
     _check_standby(model)
+    _check_charges(model)
     _check_topology(model)
 
 
@@ -307,6 +310,22 @@ def _check_deadlines(model: Model) -> None:
         hold = model.holds[row]
         if hold is not None and hold.state is HoldState.ASSUMED:
             _require((hold.deadline, row) in waiting, f"{_who(model, row)} would never expire")
+
+
+def _check_charges(model: Model) -> None:
+    """Check that every pod on a node has its bill, and that the queues' sums are those of bills."""
+    if not model.charges.is_used:
+        return
+    _require(not model.touched, f"rows {model.touched} are touched and not settled")
+    bills: Counter[Bill] = Counter()
+    for row in model.pods.live():
+        wanted, number = quotaevents.bill(model, row), model.bills[row]
+        found = None if number == NO_ROW else model.bill_kinds[number]
+        _require(found == wanted, f"{_who(model, row)}: charged {found}, costs {wanted}")
+        if wanted is not None:
+            bills[wanted] += 1
+    _check_refs("bill", model.bill_kinds.refs, (model.bills[row] for row in model.pods.live()))
+    audit_charges(model.charges, bills)
 
 
 def _check_standby(model: Model) -> None:

@@ -1,8 +1,8 @@
 """Plain values ↔ JSON, guided by the types that the dataclasses declare.
 
-Knows the types of the model's values: scalars, enums, tuples, frozensets, mappings,
-optionals, dataclasses of those and unions of dataclasses that differ in their fields. No
-pickle: a dump may come from anywhere.
+Knows the types of the model's values: scalars, enums, tuples, named tuples, frozensets,
+mappings, optionals, dataclasses of those and unions of dataclasses that differ in their fields.
+A mapping whose keys are named tuples is written as pairs. No pickle: a dump may come from anywhere.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,8 @@ def encode(value: object) -> object:
     if is_dataclass(value):
         return {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):
+        if any(isinstance(key, tuple) for key in value):
+            return [[list(key), encode(item)] for key, item in value.items()]
         return {key: encode(item) for key, item in value.items()}
     if isinstance(value, frozenset):
         return sorted(encode(item) for item in value)  # type: ignore[type-var]  # of strings
@@ -49,6 +51,9 @@ def _decode(kind: object, data: object) -> object:
         return kind(**{f.name: _decode(f.type, found[f.name]) for f in fields(kind) if f.init})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "__annotations__"):
+        parts = _decode_container(tuple, tuple(kind.__annotations__.values()), data)
+        return cast("type[object]", kind)(*cast("tuple[object, ...]", parts))
     plain = getattr(kind, "__supertype__", kind)  # a NewType is its supertype
     if plain is float and isinstance(data, int):
         return float(data)
@@ -70,6 +75,8 @@ def _the_one(kinds: list[object], data: object) -> object:
 
 def _decode_container(origin: object, inner: tuple[object, ...], data: object) -> object:
     if isinstance(origin, type) and issubclass(origin, Mapping):
+        if isinstance(data, list):
+            return {_decode(inner[0], key): _decode(inner[1], item) for key, item in data}
         return {key: _decode(inner[1], item) for key, item in _mapping(data).items()}
     if not isinstance(data, list):
         raise TypeError(f"{data!r} is no list")

@@ -21,7 +21,7 @@ from muster.cluster.dump.blocks import Array, BlockReader
 from muster.cluster.dump.codec import decode
 from muster.cluster.dump.container import unpack
 from muster.cluster.dump.writer import FLAGS, DumpColumn, StateIndex
-from muster.cluster.events import BudgetUpserted
+from muster.cluster.events import BudgetUpserted, QueueUpserted
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.model import Model
 from muster.cluster.specs.gangspec import GangSpec
@@ -67,6 +67,9 @@ class _Loading:
         model = self._model
         model.namespaces = dict(self._present(tuple[str, dict[str, str]], "namespaces"))
         model.budgets = {each.name: each for each in self._present(BudgetUpserted, "budgets")}
+        if "queues.spec" in self._index.columns:  # what pods are charged is computed afterwards
+            found = self._present(QueueUpserted, "queues.spec")
+            model.queues = {event.spec.name: event for event in found}
         model.unsettled = set(self._index.unsettled)
         if "learned" in self._index.columns:
             model.learned = next(iter(self._present(Learned, "learned")), None)

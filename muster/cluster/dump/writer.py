@@ -204,6 +204,8 @@ def _value_columns(
     spaces, budgets = list(snapshot.namespaces.items()), list(snapshot.caps.values())
     yield "namespaces", paged(spaces), len(spaces)
     yield "budgets", paged(budgets), len(budgets)
+    queues = list(snapshot.queues.values())
+    yield "queues.spec", paged(queues), len(queues)
     yield "learned", paged(learned), len(learned)
     yield "device.open", paged(opened), len(opened)
 

@@ -6,6 +6,7 @@
 ``nodeslisted``     many nodes of a list at once
 ``gangevents``      gangs, namespaces and budgets are described
 ``planevents``      the planner's intentions: plans held, pods released, gangs skipped, time
+``quotaevents``     queues change; pods are charged to them
 ``ledger``          holds: entered, released, dropped, and what a changed node breaks
 ``hotspares``       room that gangs hold for members they may lose
 ``devicetroubles``  devices that the planned pods do not have or cannot use

@@ -65,6 +65,8 @@ def enter(model: Model, event: PodsBound, out: EventOutcome, *, gate: str, now: 
     out.gang(None)
     _join(model, event, first, out, now)
     _claim(model, event, crowd, first)
+    if model.charges.is_used:
+        model.touched.update(range(first, first + len(event.uids)))
 
 
 def _check(model: Model, event: PodsBound) -> None:

@@ -1,9 +1,12 @@
 """The numbers of a tree, computed from the facts up and compared. For tests and for debugging."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from muster.cluster.errors import InvariantViolation
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell, capped
+from muster.cluster.quota.charges import Account, Bill, QueueCharges
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
@@ -18,6 +21,39 @@ def audit(tree: QuotaTree, charged: Charged) -> None:
         own = charged.get(node.spec.name, {})
         for cell in node.cells() | set(own) | _below(node.children.values()):
             _check(node, cell, own.get(cell, 0))
+
+
+def audit_charges(charges: QueueCharges, bills: Mapping[Bill, int]) -> None:
+    """Compare accounts and tree with the pods' bills, each with how many pods have it.
+
+    Raises ``InvariantViolation`` for the first sum that is wrong.
+    """
+    used: dict[QueueUser, Counter[str]] = {}
+    for bill, pods in bills.items():
+        sums_of_user = used.setdefault(bill.user, Counter())
+        sums_of_user.update({name: amount * pods for name, amount in bill.requests if amount})
+    known = charges.accounts()
+    if set(known) != {user for user, amounts in used.items() if amounts}:
+        raise InvariantViolation(f"accounts {sorted(known)}, bills of {sorted(used)}")
+    sums: dict[QueueName, Counter[Cell]] = {}
+    for user, account in known.items():
+        _check_account(charges, user, account, used[user])
+        if account.queue is not None:
+            sums.setdefault(account.queue, Counter()).update(account.charged)
+    audit(charges.tree, sums)
+
+
+def _check_account(
+    charges: QueueCharges, user: QueueUser, account: Account, used: Mapping[str, int]
+) -> None:
+    queue = charges.aliases.resolve(user)
+    if account.used != dict(used):
+        raise InvariantViolation(f"account of {user}: {account.used}, its pods use {dict(used)}")
+    if account.queue != queue:
+        raise InvariantViolation(f"account of {user} is charged to {account.queue}, not {queue}")
+    wanted = {} if queue is None else charges.request(queue, used)
+    if account.charged != wanted:
+        raise InvariantViolation(f"account of {user}: charged {account.charged}, not {wanted}")
 
 
 def _check(node: QueueNode, cell: Cell, own: int) -> None:

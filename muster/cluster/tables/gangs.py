@@ -134,6 +134,11 @@ class GangTable:
             return None
         return _restored(self.shapes[shape], self.keys[row], self.submitted_at[row])
 
+    def queue(self, row: int) -> str:
+        """Return the queue that the gang's object names, "" for none."""
+        shape = self.shape[row]
+        return "" if shape == NO_ROW else self.shapes[shape].queue
+
     def wants_hot_spares(self, row: int) -> bool:
         """Return whether a gang wants hot spares."""
         shape = self.shape[row]

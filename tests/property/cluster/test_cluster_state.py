@@ -35,10 +35,16 @@ from muster.cluster.events import (
     PodForgotten,
     PodGone,
     PodReleased,
+    QueueGone,
+    QueueUpserted,
     StandbyHeld,
     Tick,
 )
+from muster.cluster.handlers.quotaevents import SYSTEM_PRIORITY
 from muster.cluster.ids import PodUid
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.gangspec import PODS_PER_JOB, number
 from muster.cluster.specs.podconstraints import Operator, PodClass, Requirement
 from muster.cluster.state import ClusterState
@@ -91,7 +97,8 @@ class Cluster(NaiveDevices):
         foreign_gate=st.sampled_from((False, False, True)),
         ours=st.sampled_from((True, True, False)),
         rank=st.integers(-1, 3),
-        priority=st.integers(0, 2),
+        priority=st.sampled_from((0, 1, 2, SYSTEM_PRIORITY)),
+        queue=st.sampled_from(("", "", "red", "blue")),
     )
     def pod_appears_or_changes(
         self,
@@ -104,6 +111,7 @@ class Cluster(NaiveDevices):
         ours: bool,
         rank: int,
         priority: int,
+        queue: str,
     ) -> None:
         gates = {PLAN_GATE} | ({"theirs"} if foreign_gate else set())
         self.pod(
@@ -116,6 +124,7 @@ class Cluster(NaiveDevices):
                 gates=frozenset(gates),
                 rank=rank,
                 priority=priority,
+                queue=queue,
                 incarnation=self.incarnation[name],
                 created=self.now,
                 nominated="n1" if foreign_gate else None,
@@ -188,7 +197,10 @@ class Cluster(NaiveDevices):
         name = data.draw(st.sampled_from(GANGS))
         team = data.draw(st.sampled_from(("red", "blue")))
         described = gang_spec(
-            name, data.draw(st.integers(1, 4)), lives_with_pods=data.draw(st.booleans())
+            name,
+            data.draw(st.integers(1, 4)),
+            lives_with_pods=data.draw(st.booleans()),
+            queue=data.draw(st.sampled_from(("", "red"))),
         )
         not_r0 = (Requirement("muster.dev/rack", Operator.NOT_IN, ("r0",)),)
         event: Event = data.draw(
@@ -208,6 +220,37 @@ class Cluster(NaiveDevices):
         elif isinstance(event, NamespaceGone):
             self.namespaces.pop("ns", None)
         self.apply(event)
+
+    @rule(
+        name=st.sampled_from(("muster/red", "volcano/red", "kueue/blue", "muster/all")),
+        parent=st.sampled_from((None, None, "muster/all", "volcano/red", "muster/none")),
+        entitled=st.integers(0, 20),
+        lent=st.integers(0, 20),
+        flavor=st.sampled_from(("", "spot")),
+        text=st.sampled_from(("red", "blue", "")),
+        namespace=st.sampled_from(("", "ns", "other")),
+    )
+    def queue_appears_or_changes(
+        self,
+        *,
+        name: str,
+        parent: str | None,
+        entitled: int,
+        lent: int,
+        flavor: str,
+        text: str,
+        namespace: str,
+    ) -> None:
+        quotas = {Cell(flavor, GPU): Quota(entitled, lendable=lent)}
+        if parent is None:
+            quotas[Cell("", "pods")] = Quota(entitled)
+        above = None if parent is None else QueueName(parent)
+        spec = QueueSpec(QueueName(name), above, quotas, is_cluster=name.endswith("all"))
+        self.apply(QueueUpserted(spec, (Spelling(namespace, text),)))
+
+    @rule(name=st.sampled_from(("muster/red", "volcano/red", "kueue/blue", "muster/all")))
+    def queue_goes(self, name: str) -> None:
+        self.apply(QueueGone(QueueName(name)))
 
     @rule(order=st.permutations(GANGS), only=st.sampled_from((None, "", "moved")))
     def members_move(self, order: list[str], only: str | None) -> None:

@@ -1,0 +1,197 @@
+"""What is charged to whom: the bills of pods, added up for those who name a queue.
+
+::
+
+    pod ──► bill: (user, requests)      equal pods of one user have one bill
+              │ charged, given back
+              ▼
+            account of the user ──► its queue, if there is one of that name ──► the tree
+              used: by resource        charged: by cell
+
+An account outlives its queue: a queue that is created after its pods finds what they use, and one
+that is deleted and created again loses nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from muster.cluster.quota.aliases import QueueAliases, QueueUser, Spelling
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.tree import QuotaTree
+
+K = TypeVar("K")
+Requests = tuple[tuple[str, int], ...]
+"""(resource, amount) pairs of one pod, in the units of the model."""
+PODS: Final = "pods"
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What those use who name a queue alike."""
+
+    #: Its queue, ``None``: there is none of that name.
+    queue: QueueName | None
+    #: What their pods use, by resource.
+    used: dict[str, int] = field(default_factory=dict)
+    #: What of that the queue is charged.
+    charged: dict[Cell, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one pod costs, and whom."""
+
+    #: Who names the queue.
+    user: QueueUser
+    #: What the pod requests.
+    requests: Requests
+
+
+class QueueCharges:
+    """The queues of a cluster with what is charged to them."""
+
+    def __init__(self) -> None:
+        """Begin without queues."""
+        self.tree = QuotaTree()
+        self.aliases = QueueAliases()
+        #: whether any queue was ever seen; without one nothing is charged
+        self.is_used = False
+        #: queues that use more or less, or have other numbers, since somebody took note
+        self.changed: set[QueueName] = set()
+        #: whether queues came, went or moved since somebody took note
+        self.moved = False
+        self._accounts: dict[QueueUser, Account] = {}
+        self._by_text: defaultdict[str, set[QueueUser]] = defaultdict(set)
+        self._by_queue: defaultdict[QueueName, set[QueueUser]] = defaultdict(set)
+
+    def accounts(self) -> Mapping[QueueUser, Account]:
+        """Return every account that is not empty."""
+        return self._accounts
+
+    def queue_of(self, user: QueueUser) -> QueueName | None:
+        """Return the queue that somebody means, ``None``: there is none of that name."""
+        account = self._accounts.get(user)
+        return self.aliases.resolve(user) if account is None else account.queue
+
+    # --- queues -----------------------------------------------------------------------------
+
+    def put(self, spec: QueueSpec, spellings: Iterable[Spelling]) -> None:
+        """Add a queue, or change one. What its users use is charged to it."""
+        self.is_used = True
+        self.moved |= self.tree.put(spec)
+        self.changed.add(spec.name)
+        texts = self.aliases.put(spec.name, spellings)
+        self._settle({*self._by_queue.get(spec.name, ()), *self._users(texts)})
+
+    def remove(self, queue: QueueName) -> None:
+        """Remove a queue. What its users use stays on their accounts."""
+        if self.tree.find(queue) is None:
+            return
+        texts = self.aliases.drop(queue)
+        for user in self._by_queue.pop(queue, ()):
+            self._accounts[user].queue, self._accounts[user].charged = None, {}
+        self.tree.remove(queue)
+        self.moved = True
+        self._settle(set(self._users(texts)))
+
+    def _users(self, texts: Iterable[str]) -> Iterable[QueueUser]:
+        return (user for text in texts for user in self._by_text.get(text, ()))
+
+    def _settle(self, users: Iterable[QueueUser]) -> None:
+        """Charge the queues that users mean now with what they use."""
+        for user in sorted(users):
+            account = self._accounts[user]
+            self._charge(account, account.charged, -1)
+            self._mean(user, account)
+            account.charged = self._cells(account.queue, account.used)
+            self._charge(account, account.charged, 1)
+
+    def _mean(self, user: QueueUser, account: Account) -> None:
+        if account.queue is not None:
+            self._by_queue[account.queue].discard(user)
+        account.queue = self.aliases.resolve(user)
+        if account.queue is not None:
+            self._by_queue[account.queue].add(user)
+
+    # --- usage ------------------------------------------------------------------------------
+
+    def charge(self, bill: Bill) -> None:
+        """Charge a pod."""
+        account = self._accounts.get(bill.user)
+        if account is None:
+            account = self._open(bill.user)
+        self._use(account, dict(bill.requests), 1)
+
+    def give_back(self, bill: Bill) -> None:
+        """Give back what a pod was charged."""
+        account = self._accounts[bill.user]
+        self._use(account, dict(bill.requests), -1)
+        if not account.used:
+            self._close(bill.user, account)
+
+    def _open(self, user: QueueUser) -> Account:
+        account = self._accounts[user] = Account(None)
+        self._by_text[user.text].add(user)
+        self._mean(user, account)
+        return account
+
+    def _close(self, user: QueueUser, account: Account) -> None:
+        del self._accounts[user]
+        self._by_text[user.text].discard(user)
+        if account.queue is not None:
+            self._by_queue[account.queue].discard(user)
+
+    def _use(self, account: Account, amounts: Mapping[str, int], sign: int) -> None:
+        for resource, amount in amounts.items():
+            _add(account.used, resource, sign * amount)
+        cells = self._cells(account.queue, amounts)
+        for cell, amount in cells.items():
+            _add(account.charged, cell, sign * amount)
+        self._charge(account, cells, sign)
+
+    def _charge(self, account: Account, cells: Mapping[Cell, int], sign: int) -> None:
+        if account.queue is None or not cells:
+            return
+        use = self.tree.charge if sign > 0 else self.tree.give_back
+        use(account.queue, cells)
+        self.changed.add(account.queue)
+
+    def request(self, queue: QueueName, amounts: Mapping[str, int]) -> dict[Cell, int]:
+        """Return amounts by cell, as they would be charged to a queue."""
+        return self._cells(queue, amounts)
+
+    def _cells(self, queue: QueueName | None, amounts: Mapping[str, int]) -> dict[Cell, int]:
+        node = None if queue is None else self.tree.find(queue)
+        if node is None:
+            return {}
+        return {
+            Cell(_flavor(node.spec, name), name): amount
+            for name, amount in amounts.items()
+            if name != PODS or _counts_pods(node)
+        }
+
+
+def _counts_pods(node: QueueNode | None) -> bool:
+    """Return whether a queue, or one above it, has a quota of pods; otherwise they are free."""
+    while node is not None:
+        if any(cell.resource == PODS for cell in node.spec.quotas):
+            return True
+        node = node.parent
+    return False
+
+
+def _flavor(spec: QueueSpec, resource: str) -> str:
+    """Return the first flavor that a queue has of a resource."""
+    return next((cell.flavor for cell in spec.quotas if cell.resource == resource), "")
+
+
+def _add(amounts: dict[K, int], key: K, amount: int) -> None:
+    found = amounts.get(key, 0) + amount
+    if found:
+        amounts[key] = found
+    else:
+        amounts.pop(key, None)
