@@ -14,7 +14,7 @@ fails and the gang is planned again.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -25,6 +25,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
+from extender.planning.queueturns import QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
@@ -119,6 +120,7 @@ class Planner:
         self._metrics = metrics
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
+        self._queues = QueueTurns(engine)
         self._resting = False
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
@@ -186,12 +188,20 @@ class Planner:
             return  # no snapshot without need: after one, events copy the columns they write to
         await self._pace.drive(self._engine.state.prepare())
         snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
-        for key in order(candidates, snapshot, self._engine.clock()):
+        line = self._queues.open_line(candidates, self._parked(), snapshot)
+        plain = iter(order(candidates, snapshot, self._engine.clock()))
+        while (key := line.next() if line is not None else next(plain, None)) is not None:
             self._list.todo.discard(key)
             await self._look_at(key, cycle)
+            if line is not None:
+                line.looked_at(key, waits=key in self._list.parked)
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
+
+    def _parked(self) -> Iterator[GangView]:
+        """Yield the gangs that wait for room."""
+        return (view for key in self._list.parked if (view := self._view(key)) is not None)
 
     async def _assembled(self) -> tuple[list[GangView], dict[GangKey, GangView]]:
         """Return the gangs to plan, and those of them that are complete; others leave the list.
@@ -339,6 +349,7 @@ class Planner:
 
     def question(self, key: GangKey) -> Question:
         """Return the question about a gang now; it and a snapshot determine the decision."""
+        allowed = self._queues.allowance(key)
         return Question(
             gang=key,
             now=self._engine.clock(),
@@ -349,6 +360,8 @@ class Planner:
             kept=tuple(sorted(self._restrictions.kept(key))),
             scoring=self._scoring,
             network=self._restrictions.network(key),
+            quota=allowed.refusal,
+            most=allowed.most,
         )
 
     def note(self, key: GangKey) -> Note:

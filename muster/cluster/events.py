@@ -322,6 +322,14 @@ class QueueGone:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityMeasured:
+    """What the living nodes have together: the entitlement of roots that stand for the cluster."""
+
+    #: By resource.
+    amounts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """One pod on one node, with its spare nodes and, where the node lists any, its devices."""
 
@@ -449,6 +457,7 @@ Event = (
     | BudgetGone
     | QueueUpserted
     | QueueGone
+    | CapacityMeasured
     | PlanHeld
     | StandbyHeld
     | PricesLearned

@@ -28,6 +28,7 @@ from muster.cluster.effects import Effect, EventOutcome
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
+    CapacityMeasured,
     Event,
     GangGone,
     GangSkipped,
@@ -186,6 +187,8 @@ class ClusterState:
                 quotaevents.upserted(model, event, out)
             case QueueGone():
                 quotaevents.gone(model, event, out)
+            case CapacityMeasured():
+                quotaevents.measured(model, event)
 
     # --- views ------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 
     left alone? ─► Deferred
     members     ─► Idle, Incomplete, NotBefore         (muster.queueing.assembly)
+    quota       ─► Wait                                (muster.queueing.admission)
     room        ─► Wait, Reject                        (muster.placement.gang)
     whole       ─► Planned: the plan, and the devices and ranks of its pods
 
@@ -85,6 +86,9 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
         nodes = snapshot.nodes.count
         why = WaitExplanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
+    if question.quota:
+        why = WaitExplanation(snapshot.nodes.count, 0, (), cause=question.quota)
+        return Wait(question.gang, snapshot.generation, WaitReason.OVER_QUOTA, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
         found = yield from plan_beside_spares(ranked, view, question)

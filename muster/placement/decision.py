@@ -26,6 +26,7 @@ class WaitReason(StrEnum):
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
     PLANNER_FAILED = "the planner fails on it"
     UNSOUND_PLAN = "the plan that was found breaks a rule"
+    OVER_QUOTA = "its queue does not admit it now"
     NO_NETWORK = "no isolated network for it now"
 
 

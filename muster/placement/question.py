@@ -37,3 +37,7 @@ class Question:
     #: Why the gang cannot have the isolated network that its pods need; "" where it can, or
     #: needs none.
     network: str = ""
+    #: Why the gang's queue does not admit it; "" where it does, or there is no queue.
+    quota: str = ""
+    #: How many of its waiting members its queue admits; ``None``: all.
+    most: int | None = None

@@ -138,7 +138,9 @@ def reading(
         return contradictory
     if has_pauses:
         yield
-    request = yield from _members(snapshot, view, view.spec, question.spare_count, members)
+    request = yield from _members(
+        snapshot, view, view.spec, question.spare_count, members, question.most
+    )
     return _strict(request, view, question.now) if isinstance(request, GangRequest) else request
 
 
@@ -183,8 +185,11 @@ def _members(
     spec: GangSpec,
     spare_count: int,
     chosen: Rows | None,
+    most: int | None,
 ) -> Steps[GangRequest | Wait]:
     members = _in_turn(snapshot, spec, view.waiting if chosen is None else chosen)
+    if chosen is None and most is not None:
+        members = _fewer(snapshot, view, spec, members, most)
     has_pauses = len(view.waiting) > FEW
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
@@ -219,6 +224,17 @@ def _members(
         need=need,
         lacks=lacks,
     )
+
+
+def _fewer(snapshot: Snapshot, view: GangView, spec: GangSpec, members: Rows, most: int) -> Rows:
+    """Return at most so many members, the mandatory ones first, in their order."""
+    has = np.concatenate([view.assumed, view.released, view.bound, view.counted])
+    need = min(max(spec.min_count - len(has), 0), len(members))
+    lacks, _ = _lacks(snapshot, spec, members, has)
+    must = _mandatory(snapshot, members, lacks, need)
+    others = np.flatnonzero(~must)
+    must[others[: max(most - int(must.sum()), 0)]] = True
+    return members[must]
 
 
 def _missing_text(spec: GangSpec, view: GangView, waiting: int) -> str:

@@ -161,6 +161,10 @@ def _facts(rerun: Rerun, source: RecordingSource) -> str:
         facts.append(("Refused", f"by kube-scheduler, left out: {_some(question.refused)}"))
     if question.network:
         facts.append(("Network", question.network))
+    if question.quota:
+        facts.append(("Quota", question.quota))
+    if question.most is not None:
+        facts.append(("Quota", f"at most {question.most} of the waiting members"))
     if question.kept:
         facts.append(("Left free", f"for lost members of other gangs: {_some(question.kept)}"))
     facts.append(("Replay", rerun.verdict + (f": {rerun.difference}" if rerun.difference else "")))

@@ -15,7 +15,7 @@ the system's classes have (Volcano's conformance plugin, pkg/scheduler/plugins/c
 from typing import Final
 
 from muster.cluster.effects import EventOutcome, QueuesChanged
-from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.events import CapacityMeasured, QueueGone, QueueUpserted
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
 from muster.cluster.quota.aliases import QueueUser
@@ -37,6 +37,11 @@ def upserted(model: Model, event: QueueUpserted, out: EventOutcome) -> None:
         restore(model)
     out.changed = True
     out.effects.append(QueuesChanged())
+
+
+def measured(model: Model, event: CapacityMeasured) -> None:
+    """Entitle the roots that stand for the cluster to what the nodes have."""
+    model.charges.measure(event.amounts)
 
 
 def restore(model: Model) -> None:

@@ -70,6 +70,13 @@ class QueueAliases:
         """Return how a queue is named."""
         return self._spellings.get(queue, ())
 
+    def texts(self, user: QueueUser) -> set[str]:
+        """Return every text that means a queue to somebody in a namespace."""
+        known = {
+            spelling for spelling in self._queues if spelling.namespace in ("", user.namespace)
+        }
+        return {spelling.text for spelling in known if spelling.text}
+
     def resolve(self, user: QueueUser) -> QueueName | None:
         """Return the queue that is meant, ``None`` where no queue is named so."""
         for namespace in (user.namespace, ""):

@@ -14,11 +14,11 @@ that is deleted and created again loses nothing.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from muster.cluster.quota.aliases import QueueAliases, QueueUser, Spelling
-from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
@@ -64,6 +64,7 @@ class QueueCharges:
         self.changed: set[QueueName] = set()
         #: whether queues came, went or moved since somebody took note
         self.moved = False
+        self._capacity: dict[Cell, Quota] = {}
         self._accounts: dict[QueueUser, Account] = {}
         self._by_text: defaultdict[str, set[QueueUser]] = defaultdict(set)
         self._by_queue: defaultdict[QueueName, set[QueueUser]] = defaultdict(set)
@@ -79,9 +80,19 @@ class QueueCharges:
 
     # --- queues -----------------------------------------------------------------------------
 
+    def measure(self, amounts: Mapping[str, int]) -> None:
+        """Entitle the roots that stand for the cluster to these amounts, by resource."""
+        self._capacity = {Cell("", name): Quota(amount) for name, amount in amounts.items()}
+        for node in list(self.tree.nodes()):
+            if node.spec.is_cluster:
+                self.tree.put(replace(node.spec, quotas=self._capacity))
+                self.changed.add(node.spec.name)
+
     def put(self, spec: QueueSpec, spellings: Iterable[Spelling]) -> None:
         """Add a queue, or change one. What its users use is charged to it."""
         self.is_used = True
+        if spec.is_cluster and self._capacity:
+            spec = replace(spec, quotas=self._capacity)
         self.moved |= self.tree.put(spec)
         self.changed.add(spec.name)
         texts = self.aliases.put(spec.name, spellings)

@@ -1,8 +1,11 @@
 """Which of all gangs that wait for quota is admitted next.
 
-``applicant``     a gang that waits for quota
-``quotacolumns``  the tree of queues as columns: what each may take now
-``waitinglist``   those who wait as columns, in the order of their queues
-``precedence``    which of two queues is served first
-``turn``          who is next: a tournament up the tree
+``applicant``       a gang that waits for quota
+``memberrequests``  what the waiting members of a gang take
+``quotacolumns``    the tree of queues as columns: what each may take now
+``waitinglist``     those who wait as columns, in the order of their queues
+``precedence``      which of two queues is served first
+``turn``            who is next: a tournament up the tree
+``line``            the gangs of one planning cycle, with and without queues
+``refusal``         why a queue does not admit a gang now, in words
 """

@@ -7,7 +7,7 @@ from muster.cluster.quota.cells import Amounts
 from muster.cluster.quota.queuespec import QueueName
 
 #: The least is the first of its queue.
-Rank = tuple[bool, int, float, GangKey]
+Rank = tuple[bool, bool, int, float, GangKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Applicant:
     gang: GangKey
     #: The queue that it names.
     queue: QueueName
-    #: What its minimum takes.
+    #: What its minimum takes; for extras, what one more member takes.
     request: Amounts
     #: The higher one goes first.
     priority: int = 0
@@ -26,8 +26,10 @@ class Applicant:
     since: float = 0.0
     #: Whether some of its members hold room already.
     is_begun: bool = False
+    #: Whether it has its minimum and waits for members above it.
+    is_extra: bool = False
 
     @property
     def rank(self) -> Rank:
-        """Its place among the gangs of its queue: begun, priority, age, name."""
-        return (not self.is_begun, -self.priority, self.since, self.gang)
+        """Its place among the gangs of its queue: begun, minimum, priority, age, name."""
+        return (not self.is_begun, self.is_extra, -self.priority, self.since, self.gang)

@@ -38,10 +38,17 @@ class QuotaColumns:
     def __init__(self, tree: QuotaTree) -> None:
         """Copy a tree."""
         self._tree = tree
+        self._asked: set[Cell] = set()
         self.cells: list[Cell] = []
         self.rebuild()
 
     # --- copying ----------------------------------------------------------------------------
+
+    def cover(self, cells: set[Cell]) -> None:
+        """Have columns for cells that gangs ask for, whether a queue names them or not."""
+        self._asked = set(cells)
+        if not self._asked <= set(self.cells):
+            self.rebuild()
 
     def rebuild(self) -> None:
         """Copy everything: queues came, went or moved."""
@@ -50,7 +57,8 @@ class QuotaColumns:
         parents = [-1 if n.parent is None else self.row[n.parent.spec.name] for n in self._nodes]
         self.parent: Rows = np.array(parents, dtype=np.int64)
         self.levels = list(_levels(self.parent))
-        self.cells = sorted({cell for node in self._nodes for cell in node.cells()})
+        named = {cell for node in self._nodes for cell in node.cells()}
+        self.cells = sorted(named | self._asked)
         shape = (len(self._nodes), len(self.cells))
         self.used, self.entitled, self.kept, self.own = (
             np.zeros(shape, np.int64) for _ in range(4)

@@ -46,6 +46,13 @@ class Turns:
         self._row_of: Rows = np.empty(0, np.int64)
         self._has_strangers = False  # some name a queue that does not exist
 
+    def seat(self, applicants: Iterable[Applicant]) -> None:
+        """Let just these wait."""
+        self.waiting = WaitingList()
+        self.waiting.add_all(applicants)
+        self._row_of = np.empty(0, np.int64)
+        self._queues.cover(self.waiting.requests.cells())
+
     def changed(self, queues: Iterable[QueueName]) -> None:
         """Take note that queues use more or less, or have other numbers."""
         self._queues.refresh(queues)
@@ -68,6 +75,7 @@ class Turns:
         may = self._fit(rows)
         if self._queues.is_strict.any():
             may &= _changes(queue) | ~self._queues.is_strict[rows]
+        may &= self.waiting.column("passed") == 0
         places = np.flatnonzero(may)
         firsts = places[_changes(queue[places])]
         found = np.full(len(self._queues.parent), _NOBODY)
@@ -129,13 +137,14 @@ class Turns:
     def _least(self, groups: Rows, keys: list[Key], places: Rows) -> Rows:
         """Return the player with the least key of each group; groups stand together.
 
-        A begun gang goes before everything, its rank comes behind everything.
+        A begun gang goes before everything, members above a minimum behind everybody's minimum.
         """
-        columns = [self.waiting.column(name)[places] for name in ("begun_last", "urgency", "since")]
+        names = ("begun_last", "extra", "urgency", "since")
+        columns = [self.waiting.column(name)[places] for name in names]
         starts = np.flatnonzero(_changes(groups))
         sizes = np.diff(starts, append=len(groups))
         left = np.ones(len(groups), np.bool_)
-        for key in (columns[0], *keys, *columns[1:]):
+        for key in (*columns[:2], *keys, *columns[2:]):
             values = np.where(left, key, np.inf)
             left &= values == np.repeat(np.minimum.reduceat(values, starts), sizes)
         found = np.flatnonzero(left)

@@ -23,8 +23,8 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.admission.applicant import Applicant, Rank
 
 _COLUMNS: Final = {
-    "queue": np.int64, "request": np.int64, "begun_last": np.int64, "urgency": np.int64,
-    "since": np.float64,
+    "queue": np.int64, "request": np.int64, "begun_last": np.int64, "extra": np.int64,
+    "urgency": np.int64, "since": np.float64, "passed": np.int64,
 }  # fmt: skip
 
 
@@ -51,9 +51,10 @@ class WaitingList:
         return self._applicants[gang]
 
     def column(self, name: str) -> NDArray[np.int64]:
-        """Return a column: queue, request, begun_last (0 for a begun gang), urgency, since.
+        """Return a column: queue, request, begun_last (0: begun), extra, urgency, since, passed.
 
-        ``urgency`` and ``since``: the lower one goes first.
+        ``urgency`` and ``since``: the lower one goes first. ``passed``: 1 for a gang that was
+        looked at and did not fit the nodes.
         """
         return self._columns[name]  # type: ignore[return-value]
 
@@ -87,6 +88,18 @@ class WaitingList:
         for name, kind in _COLUMNS.items():
             self._columns[name] = np.array([row[name] for row in rows], dtype=kind)
 
+    def first_of(self, queue: QueueName) -> GangKey | None:
+        """Return the first gang of a queue, ``None``: nobody waits there."""
+        ranks = self._ranks.get(self._numbers.get(queue, -1))
+        return ranks[0][-1] if ranks else None
+
+    def pass_over(self, gang: GangKey) -> None:
+        """Take note that a gang does not fit the nodes: it keeps its place and has no turn."""
+        applicant = self._applicants.get(gang)
+        if applicant is not None:
+            place = self._place(self._numbers[applicant.queue], applicant.rank)
+            self._columns["passed"][place] = 1
+
     def drop(self, gang: GangKey) -> None:
         """Forget a gang, if it waits."""
         applicant = self._applicants.pop(gang, None)
@@ -110,6 +123,8 @@ class WaitingList:
             "queue": number,
             "request": self.requests.add(one.request),
             "begun_last": not one.is_begun,
+            "extra": one.is_extra,
+            "passed": 0,
             "urgency": -one.priority,
             "since": one.since,
         }
@@ -145,6 +160,10 @@ class RequestTable:
         if not self._askers[number]:
             del self._numbers[self._requests[number]]
             self._free.append(number)
+
+    def cells(self) -> set[Cell]:
+        """Return every cell that somebody asks for."""
+        return {cell for key in self._numbers for cell, _ in key}
 
     def amounts(self, cells: list[Cell]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return int64[requests, cells], and bool[requests]: it asks for a cell beside these."""

@@ -16,7 +16,7 @@ from extender.readapi.dumprequests import DumpRequests
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
-from muster.cluster.events import GangUpserted, NodeUpserted, PodReleased, PodUpserted
+from muster.cluster.events import GangUpserted, NodeUpserted, PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
@@ -108,6 +108,11 @@ class Bench:
         for rank in range(members):
             self.member(key, rank, gpus=gpus, priority=priority, at=at)
         return key
+
+    def end(self, key: GangKey) -> None:
+        """Delete the pods of a gang."""
+        for uid in self.state.members(key):
+            self.engine.apply(PodGone(uid))
 
     def member(
         self, key: GangKey, rank: int, *, gpus: int = 8, priority: int = 0, at: float = 0.0

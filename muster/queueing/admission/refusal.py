@@ -1,0 +1,104 @@
+"""Why a queue does not admit a gang now, in a sentence for its owner.
+
+::
+
+    no queue of that name ──► closed, or stopped ──► could never hold it ──► too little left now
+                                                                        └──► others go first
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from muster.cluster.quota.availability import Lack, lack, never_fits, potential
+from muster.cluster.quota.cells import UNLIMITED, Cell
+from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+
+_MOST_NAMED: Final = 5
+
+
+def unknown(text: str, namespace: str, known: Iterable[str]) -> str:
+    """Return that there is no queue as named."""
+    names = sorted(known)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    there = ", ".join(names[:_MOST_NAMED]) + more if names else "there are none"
+    return (
+        f'no queue is named "{text}" in namespace {namespace}: create it, or name one of: {there}'
+    )
+
+
+def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int]) -> str:
+    """Return why a queue does not grant a request, "" where it does.
+
+    Raises ``KeyError`` where there is no such queue.
+    """
+    node = charges.tree.find(queue)
+    if node is None:
+        raise KeyError(queue)
+    stopped = charges.tree.problem(queue) or _closed(node)
+    if stopped:
+        return stopped
+    cells = charges.request(queue, request)
+    never = never_fits(node, cells)
+    if never is not None:
+        return _never(node, never, cells[never])
+    short = lack(node, cells)
+    return "" if short is None else _short(node, short, cells[short.cell])
+
+
+def before(first: str, queue: QueueName) -> str:
+    """Return that a strict queue has another gang in front."""
+    return f"{first} is before it in queue {queue}, which is strict: it is planned after that one"
+
+
+def _closed(node: QueueNode) -> str:
+    at: QueueNode | None = node
+    while at is not None:
+        if not at.spec.is_open:
+            return f"queue {at.spec.name} is closed: no new gang is admitted until it is opened"
+        at = at.parent
+    return ""
+
+
+def _never(node: QueueNode, cell: Cell, asked: int) -> str:
+    most = potential(node, cell)
+    return (
+        f"it asks for {_amount(cell, asked)}, and queue {node.spec.name} can never have more than "
+        f"{_amount(cell, most)}: ask for less, or raise the queue's limit"
+    )
+
+
+def _short(node: QueueNode, short: Lack, asked: int) -> str:
+    at, cell = short.at, short.cell
+    where = f"queue {node.spec.name}"
+    if at is not node:
+        where = f"queue {at.spec.name}, above {node.spec.name},"
+    left, used = _amount(cell, max(short.granted, 0)), _amount(cell, at.used(cell))
+    return (
+        f"it asks for {_amount(cell, asked)}, and {where} has {left} left: "
+        f"{used} of {_bound(at, cell)} are used"
+    )
+
+
+def _bound(node: QueueNode, cell: Cell) -> str:
+    quota, entitled = node.quota(cell), node.entitled(cell)
+    if entitled >= UNLIMITED:
+        return _amount(cell, quota.limit)
+    most = min(quota.limit, entitled + quota.borrowable if node.parent is not None else entitled)
+    if most == entitled:
+        return _amount(cell, entitled)
+    limit = "no limit" if most >= UNLIMITED else f"{_amount(cell, most)} at most"
+    return f"{_amount(cell, entitled)} entitled ({limit})"
+
+
+def _amount(cell: Cell, amount: int) -> str:
+    """Return an amount in the units in which people write it."""
+    name = cell.resource + (f" of flavor {cell.flavor}" if cell.flavor else "")
+    if amount >= UNLIMITED:
+        return f"any amount of {name}"
+    if cell.resource == "cpu":
+        return f"{amount / 1000:g} {name}"
+    if cell.resource in ("memory", "ephemeral-storage"):
+        return f"{amount / (1 << 30):.4g}Gi {name}"
+    return f"{amount} {name}"

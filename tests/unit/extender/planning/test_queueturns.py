@@ -1,0 +1,211 @@
+"""The planner with queues: who goes, who waits, and why.
+
+::
+
+    cluster (what the nodes have) ─┬─ muster/a   entitled 8 GPUs
+                                   └─ muster/b   entitled 8 GPUs      named "a" and "b" everywhere
+"""
+
+import pytest
+from support.clusters.planners import Bench
+
+from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.placement.decision import Wait, WaitReason
+
+GPU = Cell("", "nvidia.com/gpu")
+ROOT = QueueName("muster/cluster")
+
+
+def _queues(bench: Bench, *names: str, limit: int = UNLIMITED, **fields: object) -> None:
+    bench.engine.apply(QueueUpserted(QueueSpec(ROOT, is_whole=True, is_cluster=True)))
+    for name in names:
+        quotas = {GPU: Quota(entitled=8, limit=limit)}
+        spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, quotas, **fields)  # type: ignore[arg-type]
+        bench.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+
+
+def _bench(nodes: int) -> Bench:
+    bench = Bench()
+    for number in range(nodes):
+        bench.node(f"n{number}")
+    return bench
+
+
+def _placed(bench: Bench, *keys: GangKey) -> list[int]:
+    views = [bench.state.gang(key) for key in keys]
+    return [0 if view is None else len(view.released) for view in views]
+
+
+def _why(bench: Bench, key: GangKey) -> str:
+    decision = bench.planner.decisions[key]
+    assert isinstance(decision, Wait)
+    assert decision.reason is WaitReason.OVER_QUOTA
+    return decision.explanation.cause
+
+
+async def test_a_queue_takes_what_others_leave_idle_and_no_more_than_its_limit() -> None:
+    bench = _bench(3)
+    _queues(bench, "a", "b", limit=16)
+    first, second, third = (bench.gang(name, 1, queue="a") for name in "xyz")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, first, second, third) == [1, 1, 0]
+    assert "queue muster/a has 0 nvidia.com/gpu left" in _why(bench, third)
+
+
+async def test_who_is_within_its_entitlement_goes_before_who_borrows() -> None:
+    bench = _bench(3)
+    _queues(bench, "a", "b")
+    large, own = bench.gang("large", 3, queue="a", priority=9), bench.gang("own", 1, queue="b")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, large, own) == [0, 1]
+
+
+async def test_a_gang_that_names_a_queue_that_does_not_exist_waits_until_there_is_one() -> None:
+    bench = _bench(1)
+    _queues(bench, "a")
+    lost = bench.gang("lost", 1, queue="c")
+
+    await bench.planner.settle()
+    assert 'no queue is named "c" in namespace ns' in _why(bench, lost)
+    assert "name one of: a" in _why(bench, lost)
+
+    _queues(bench, "c")
+    await bench.planner.settle()
+    assert _placed(bench, lost) == [1]
+
+
+async def test_without_any_queue_a_name_of_one_means_nothing() -> None:
+    bench = _bench(1)
+    named = bench.gang("named", 1, queue="nowhere")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, named) == [1]
+
+
+async def test_gangs_without_a_queue_take_turns_with_the_others_by_priority() -> None:
+    bench = _bench(2)
+    _queues(bench, "a")
+    low, free = bench.gang("low", 1, queue="a"), bench.gang("free", 1, priority=1)
+    high = bench.gang("high", 1, queue="a", priority=2)
+
+    await bench.planner.settle()
+
+    assert _placed(bench, low, free, high) == [0, 1, 1]
+
+
+async def test_a_closed_queue_admits_nobody_and_says_so() -> None:
+    bench = _bench(1)
+    _queues(bench, "a", is_open=False)
+    waits = bench.gang("waits", 1, queue="a")
+
+    await bench.planner.settle()
+
+    assert "queue muster/a is closed" in _why(bench, waits)
+
+
+async def test_what_no_queue_could_ever_hold_is_said_before_anything_runs() -> None:
+    bench = _bench(4)
+    _queues(bench, "a", limit=16)
+    huge = bench.gang("huge", 3, queue="a")
+
+    await bench.planner.settle()
+
+    assert "can never have more than 16 nvidia.com/gpu" in _why(bench, huge)
+
+
+async def test_a_gang_goes_once_a_gang_of_its_queue_has_ended() -> None:
+    bench = _bench(2)
+    _queues(bench, "a", limit=8)
+    first, second = bench.gang("first", 1, queue="a"), bench.gang("second", 1, queue="a")
+    await bench.planner.settle()
+    assert _placed(bench, first, second) == [1, 0]
+
+    bench.end(first)
+    await bench.planner.settle()
+
+    assert _placed(bench, second) == [1]
+
+
+async def test_in_a_strict_queue_nobody_passes_the_first() -> None:
+    bench = _bench(2)
+    _queues(bench, "a", is_strict=True)
+    first = bench.gang("first", 3, queue="a", at=1.0)
+    small = bench.gang("small", 1, queue="a", at=2.0)
+
+    await bench.planner.settle()
+
+    assert _placed(bench, first, small) == [0, 0]
+    assert "first is before it in queue muster/a" in _why(bench, small)
+
+
+async def test_a_strict_queue_stays_strict_in_later_rounds() -> None:
+    bench = _bench(2)
+    _queues(bench, "a", is_strict=True)
+    first = bench.gang("first", 3, queue="a", at=1.0, gpus=4)
+    await bench.planner.settle()
+    assert _placed(bench, first) == [3]
+    second = bench.gang("second", 2, queue="a", at=2.0)
+    await bench.planner.settle()
+
+    small = bench.gang("small", 1, queue="a", at=3.0, gpus=1)
+    await bench.planner.settle()
+
+    assert _placed(bench, second, small) == [0, 0]
+
+
+async def test_members_above_a_minimum_take_nothing_from_another_gangs_minimum() -> None:
+    bench = _bench(3)
+    _queues(bench, "a", "b")
+    elastic = bench.gang("elastic", 3, queue="a", priority=5, min_count=1)
+    other = bench.gang("other", 1, queue="b")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, elastic, other) == [2, 1]
+
+
+async def test_members_above_a_minimum_stay_within_the_queues_limit() -> None:
+    bench = _bench(3)
+    _queues(bench, "a", limit=16)
+    elastic = bench.gang("elastic", 3, queue="a", min_count=1)
+
+    await bench.planner.settle()
+
+    assert _placed(bench, elastic) == [2]
+
+
+async def test_a_queue_that_is_deleted_leaves_its_running_gangs_alone() -> None:
+    bench = _bench(2)
+    _queues(bench, "a")
+    runs = bench.gang("runs", 1, queue="a")
+    await bench.planner.settle()
+
+    bench.engine.apply(QueueGone(QueueName("muster/a")))
+    waits = bench.gang("waits", 1, queue="a")
+    await bench.planner.settle()
+
+    assert _placed(bench, runs, waits) == [1, 0]
+    bench.state.validate()
+
+
+@pytest.mark.parametrize("parent", ["muster/a", "muster/none"])
+async def test_below_a_cycle_or_a_missing_parent_nothing_new_is_admitted(parent: str) -> None:
+    bench = _bench(2)
+    _queues(bench, "a", "b")
+    spec = QueueSpec(QueueName("muster/a"), QueueName(parent), {GPU: Quota(8)})
+    bench.engine.apply(QueueUpserted(spec, (Spelling("", "a"),)))
+    stopped, goes = bench.gang("stopped", 1, queue="a"), bench.gang("goes", 1, queue="b")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, stopped, goes) == [0, 1]
+    assert "parent" in _why(bench, stopped)
