@@ -9,6 +9,8 @@
 Readers are pure: they look at one object, or at one file, and never at the cluster. What an object
 says of others (a parent that is missing, a cycle) is found in the tree.
 
-``reading``  what one object says about queues
-``amounts``  quantities of a quota as whole numbers of the model's units
+``reading``       what one object says about queues
+``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
+``amounts``       quantities of a quota as whole numbers of the model's units
+``findings``      what a reader finds wrong, and what is not obeyed
 """
