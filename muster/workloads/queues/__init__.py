@@ -12,6 +12,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``reading``       what one object says about queues
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
+``kai``           Queue of KAI
 ``amounts``       quantities of a quota as whole numbers of the model's units
 ``findings``      what a reader finds wrong, and what is not obeyed
 """
