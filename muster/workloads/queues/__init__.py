@@ -13,6 +13,8 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI
+``elasticquota``  ElasticQuota of scheduler-plugins
+``koordinator``   ElasticQuota of Koordinator
 ``amounts``       quantities of a quota as whole numbers of the model's units
 ``findings``      what a reader finds wrong, and what is not obeyed
 """
