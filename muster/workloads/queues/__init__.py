@@ -13,6 +13,8 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI
+``yunikorn``      queues.yaml of YuniKorn
+``yamltext``      a YAML text as values that know where they stand
 ``elasticquota``  ElasticQuota of scheduler-plugins
 ``koordinator``   ElasticQuota of Koordinator
 ``amounts``       quantities of a quota as whole numbers of the model's units
