@@ -9,6 +9,14 @@
 Readers are pure: they look at one object, or at one file, and never at the cluster. What an object
 says of others (a parent that is missing, a cycle) is found in the tree.
 
-``reading``  what one object says about queues
-``amounts``  quantities of a quota as whole numbers of the model's units
+``reading``       what one object says about queues
+``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
+``volcano``       Queue of Volcano
+``kai``           Queue of KAI
+``yunikorn``      queues.yaml of YuniKorn
+``yamltext``      a YAML text as values that know where they stand
+``elasticquota``  ElasticQuota of scheduler-plugins
+``koordinator``   ElasticQuota of Koordinator
+``amounts``       quantities of a quota as whole numbers of the model's units
+``findings``      what a reader finds wrong, and what is not obeyed
 """
