@@ -12,6 +12,7 @@
 ``releases/``      what is written to pods after a plan
 ``watchover/``     jobs that look at the state from time to time
 ``jobnetworks/``   an isolated network for each gang that wants one
+``queues/``        queues: from their objects to the model, and what people see of them
 ``planning/``      which gang is planned next, and holding its plan
 ``reporting/``     log lines, Events and metrics of decisions
 ``access/``        who may call

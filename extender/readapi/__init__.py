@@ -1,6 +1,7 @@
 """The read-only API, and the dump: what the extender knows and decides, for people and tools.
 
 ``routes``        status, gangs, explain
+``queues``        the tree of queues, and who waits in one
 ``stories``       what happened to a pod or a gang, and what caused it
 ``whatif``        what-if and defrag: plans for a supposed cluster
 ``suppositions``  from a question to a supposition about a snapshot

@@ -18,6 +18,7 @@ from extender.planning.planner import Planner
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
 from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem
+from extender.readapi.queues import QueueApi
 from extender.readapi.redaction import Names, names_of, namespace_of, redacted
 from extender.readapi.stories import KINDS, StoryApi
 from extender.readapi.whatif import WhatIf
@@ -48,6 +49,7 @@ class ReadApi:
     census: Census
     whatif: WhatIf
     stories: StoryApi
+    queues: QueueApi
     #: returns whether the cluster is listed and this replica leads
     ready: Callable[[], bool]
     #: returns how many changes wait for the writer
@@ -71,6 +73,7 @@ class ReadApi:
             web.get(f"{explain.PATH}/{{namespace}}/{{pod}}", self.explain),
             *self.whatif.routes(),
             *self.stories.routes(),
+            *self.queues.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:

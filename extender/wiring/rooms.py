@@ -30,8 +30,10 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.summaries import QueueSummaries
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.dumprequests import DumpRequests
+from extender.readapi.queues import QueueApi
 from extender.readapi.routes import ReadApi
 from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
@@ -375,6 +377,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         census=shown.census,
         whatif=WhatIf(it.engine, shown.planner, it.client, it.policy, ready, it.pace),
         stories=StoryApi(it.engine, it.client, it.pace),
+        queues=QueueApi(QueueSummaries(it.state, it.worklist), it.pace),
         ready=ready,
         backlog=shown.backlog,
         pace=it.pace,

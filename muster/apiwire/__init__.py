@@ -2,6 +2,7 @@
 
 ``status``       ``GET /v1/status``: what the extender knows, in numbers
 ``gangs``        ``GET /v1/gangs``: a row for each gang
+``queues``       ``GET /v1/queues``: the tree of queues, and who waits in one
 ``explain``      ``GET /v1/explain/NS/POD``: why a pod waits, or where it goes
 ``decision``     a decision of the planner inside an answer: counts and words
 ``whatif``       ``POST /v1/whatif``: the question, and whether the gang would fit then

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify, withdraw
-from muster.cli.ask import client, story, whatif
+from muster.cli.ask import client, queues, story, whatif
 from muster.cli.inject import inject
 from muster.cli.networks import networks
 from muster.cli.output import Failure
@@ -27,6 +27,7 @@ _COMMANDS = (
     sourcetree,
     shells,
     client,
+    queues,
     story,
     whatif,
     inject,

@@ -36,7 +36,7 @@ def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int])
     node = charges.tree.find(queue)
     if node is None:
         raise KeyError(queue)
-    stopped = charges.tree.problem(queue) or _closed(node)
+    stopped = charges.tree.problem(queue) or closed(node)
     if stopped:
         return stopped
     cells = charges.request(queue, request)
@@ -52,7 +52,8 @@ def before(first: str, queue: QueueName) -> str:
     return f"{first} is before it in queue {queue}, which is strict: it is planned after that one"
 
 
-def _closed(node: QueueNode) -> str:
+def closed(node: QueueNode) -> str:
+    """Return that a queue, or one above it, admits no new gang; "" where it does."""
     at: QueueNode | None = node
     while at is not None:
         if not at.spec.is_open:

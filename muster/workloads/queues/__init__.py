@@ -10,6 +10,7 @@ Readers are pure: they look at one object, or at one file, and never at the clus
 says of others (a parent that is missing, a cycle) is found in the tree.
 
 ``reading``       what one object says about queues
+``muster``        Queue of Muster itself
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI

@@ -140,7 +140,9 @@ async def test_the_whole_life_of_an_installation_leaves_no_gate_and_nothing_but_
     assert waits["spec"].get("schedulingGates", []) == []
     assert await site.left() == []
     kinds = {item["metadata"]["name"] for item in (await site.api.list_all(CRDS))[0]}
-    assert kinds == {"clusterprofiles.muster.dev", "fabricprofiles.muster.dev"}
+    assert kinds == {
+        "clusterprofiles.muster.dev", "fabricprofiles.muster.dev", "queues.muster.dev",
+    }  # fmt: skip
     assert [(name, code) for name, code, _ in site.jobs.ran] == [
         *[("muster-certificates", 0)] * 2,  # rolling back runs the hooks of `rollback`: none
         ("muster-withdraw", 0),

@@ -1,0 +1,145 @@
+"""What each queue has and uses, and who waits in it.
+
+Sums come from the tree; gangs are those that the planner lists: complete ones that wait for quota
+or for room.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from extender.planning.worklist import WorkList
+from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, WaitingGang
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.availability import available
+from muster.cluster.quota.cells import UNLIMITED, Cell
+from muster.cluster.quota.charges import PODS
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
+from muster.cluster.state import ClusterState
+from muster.cluster.tables.gangview import GangView
+from muster.kube import quantity
+from muster.queueing.admission.refusal import closed
+from muster.queueing.order import begun, placed
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummaries:
+    """Reads the state and the planner's list; keeps nothing."""
+
+    state: ClusterState
+    worklist: WorkList
+
+    def rows(self) -> Iterator[QueueRow]:
+        """Yield every queue, each behind the one above it."""
+        waiting, pods = self.waiting(), self._pods()
+        roots = sorted(
+            (node for node in self.state.charges.tree.nodes() if node.parent is None),
+            key=lambda node: node.spec.name,
+        )
+        stack = [(node, 0) for node in reversed(roots)]
+        while stack:
+            node, depth = stack.pop()
+            name = node.spec.name
+            yield self._row(node, depth, waiting.get(name, []), pods.get(name, 0))
+            below = sorted(node.children.items(), reverse=True)
+            stack += [(child, depth + 1) for _, child in below]
+
+    def detail(self, name: QueueName) -> QueueDetail | None:
+        """Return one queue and who waits in it, ``None``: there is no such queue."""
+        node = self.state.charges.tree.find(name)
+        if node is None:
+            return None
+        depth, above = 0, node.parent
+        while above is not None:
+            depth, above = depth + 1, above.parent
+        waiting = self.waiting().get(name, [])
+        row = self._row(node, depth, waiting, self._pods().get(name, 0))
+        return QueueDetail(row, tuple(self._gangs(waiting)))
+
+    def find(self, text: str) -> list[QueueName]:
+        """Return the queues that a name may mean: the whole name, or its last part."""
+        names = [node.spec.name for node in self.state.charges.tree.nodes()]
+        if text in names:
+            return [QueueName(text)]
+        return [name for name in names if name.rsplit("/", 1)[-1] == text]
+
+    def waiting(self) -> dict[QueueName, list[GangView]]:
+        """Return the gangs that wait in each queue, first to last."""
+        found: defaultdict[QueueName, list[GangView]] = defaultdict(list)
+        for key in self.worklist.todo | self.worklist.parked:
+            view = self.worklist.views.get(key) or self.state.gang(key)
+            queue = None if view is None else self._queue(view)
+            if view is not None and queue is not None and len(view.waiting):
+                found[queue].append(view)
+        return {queue: sorted(views, key=_rank) for queue, views in found.items()}
+
+    def _queue(self, view: GangView) -> QueueName | None:
+        return self.state.charges.queue_of(self.state.queue_user(view))
+
+    def _pods(self) -> dict[QueueName, int]:
+        found: defaultdict[QueueName, int] = defaultdict(int)
+        for account in self.state.charges.accounts().values():
+            if account.queue is not None:
+                found[account.queue] += account.used.get(PODS, 0)
+        return found
+
+    def _gangs(self, views: list[GangView]) -> Iterator[WaitingGang]:
+        for place, view in enumerate(views, 1):
+            yield WaitingGang(
+                gang=view.key,
+                place=place,
+                priority=view.priority,
+                submitted_at=view.submitted_at,
+                members=len(view.waiting),
+                reason=self.worklist.reason(view.key) or "its turn has not come",
+            )
+
+    def _row(self, node: QueueNode, depth: int, waiting: list[GangView], pods: int) -> QueueRow:
+        spec = node.spec
+        return QueueRow(
+            queue=spec.name,
+            parent=spec.parent or "",
+            depth=depth,
+            weight=spec.weight / WEIGHT_ONE,
+            strict=spec.is_strict,
+            problem=self.state.charges.tree.problem(spec.name) or closed(node),
+            pods=pods,
+            waiting=len(waiting),
+            first=waiting[0].key if waiting else "",
+            uses=tuple(_use(node, cell) for cell in sorted(node.cells())),
+        )
+
+
+def _use(node: QueueNode, cell: Cell) -> CellUse:
+    quota, entitled = node.quota(cell), node.entitled(cell)
+    return CellUse(
+        resource=cell.resource,
+        flavor=cell.flavor,
+        used=_quantity(cell, whole_use(node, cell)),
+        entitled=_or_none(cell, entitled),
+        borrowed=_quantity(cell, node.borrowed(cell)),
+        limit=_or_none(cell, quota.limit),
+        available=_or_none(cell, max(available(node, cell), 0)),
+    )
+
+
+def whole_use(node: QueueNode, cell: Cell) -> int:
+    """Return what a queue and all below it use, with what they use of what they keep."""
+    own = node.used(cell) - sum(child.over(cell) for child in node.children.values())
+    return own + sum(whole_use(child, cell) for child in node.children.values())
+
+
+def _or_none(cell: Cell, amount: int) -> str | None:
+    return None if amount >= UNLIMITED else _quantity(cell, amount)
+
+
+def _quantity(cell: Cell, amount: int) -> str:
+    if cell.resource == quantity.CPU and amount % 1000:
+        return f"{amount}m"
+    return str(amount // 1000 if cell.resource == quantity.CPU else amount)
+
+
+def _rank(view: GangView) -> tuple[bool, bool, int, float, GangKey]:
+    is_extra = view.spec is not None and placed(view) >= view.spec.min_count
+    return (not begun(view), is_extra, -view.priority, view.submitted_at, view.key)

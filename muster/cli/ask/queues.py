@@ -1,0 +1,44 @@
+"""`muster queues`, `muster queue NAME`: who shares the cluster, and who waits."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Final
+
+from muster.apiwire import queues
+from muster.cli.ask import client, queueviews, watch
+from muster.cli.ask.outputs import Format
+from muster.cli.output import Subparsers
+from muster.cli.reach import way
+
+_TIMEOUT_S: Final = 30.0
+
+
+def register(commands: Subparsers) -> None:
+    """Add the two commands."""
+    tree = client.add(commands, "queues", "the tree of queues: who uses what of what", run=_queues)
+    watch.add_flags(tree)
+    one = client.add(commands, "queue", "one queue, and who waits in it in which order", run=_queue)
+    one.add_argument("name", metavar="NAME", help="NAME, or DIALECT/NAME where two are named so")
+    watch.add_flags(one)
+
+
+def _queues(arguments: argparse.Namespace) -> int:
+    def look() -> bytes:
+        return way.ask(arguments, queues.PATH, _TIMEOUT_S)
+
+    def text(raw: bytes) -> str:
+        return queueviews.queues(raw, wide=Format.of(arguments) is Format.WIDE)
+
+    return watch.show(arguments, look, text)
+
+
+def _queue(arguments: argparse.Namespace) -> int:
+    def look() -> bytes:
+        return way.ask(arguments, f"{queues.PATH}/{arguments.name}", _TIMEOUT_S)
+
+    def text(raw: bytes) -> str:
+        return queueviews.queue(raw, time.time())
+
+    return watch.show(arguments, look, text)
