@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from extender.engine import Engine
 from muster.cluster.events import CapacityMeasured
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.line import Line, UnqueuedGang
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.precedence import by_share
-from muster.queueing.admission.refusal import before, refusal, unknown
+from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.order import begun
 
@@ -93,11 +95,23 @@ class QueueTurns:
                 return FREE
             return Allowance(unknown(user.text, user.namespace, charges.aliases.texts(user)))
         asked = requests_of(view, snapshot)
-        refused = refusal(charges, queue, asked.of_first(max(asked.minimum, 1)))
+        refused = self._barred(user, queue, snapshot) or refusal(
+            charges, queue, asked.of_first(max(asked.minimum, 1))
+        )
         if not refused and self._line is not None:
             first = self._line.in_front(key)
             refused = "" if first is None else before(first, queue)
         return Allowance(refused) if refused else Allowance("", self._most(key, queue, asked))
+
+    def _barred(self, user: QueueUser, queue: QueueName, snapshot: Snapshot) -> str:
+        """Return why gangs of a namespace may not use a queue, "" where they may."""
+        if not self._engine.state.charges.aliases.is_open(user):
+            return stopped_name(user.text, queue)
+        labels = snapshot.namespaces.get(user.namespace, {})
+        required = snapshot.queues[queue].namespaces
+        if not all(holds(each, labels.get(each.key)) for each in required):
+            return not_for(user.namespace, queue)
+        return ""
 
     def _most(self, key: GangKey, queue: QueueName, asked: MemberRequests) -> int | None:
         """Return how many waiting members may be placed; at least the minimum."""

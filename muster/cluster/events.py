@@ -311,6 +311,8 @@ class QueueUpserted:
     spec: QueueSpec
     #: How gangs name it; none for a queue that holds no gangs.
     spellings: tuple[Spelling, ...] = ()
+    #: ANDed requirements over the labels of namespaces whose gangs may use it; empty: all.
+    namespaces: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,13 +146,13 @@ class QueueCharges:
 
     def _open(self, user: QueueUser) -> Account:
         account = self._accounts[user] = Account(None)
-        self._by_text[user.text].add(user)
+        self._by_text[user.text.lower()].add(user)
         self._mean(user, account)
         return account
 
     def _close(self, user: QueueUser, account: Account) -> None:
         del self._accounts[user]
-        self._by_text[user.text].discard(user)
+        self._by_text[user.text.lower()].discard(user)
         if account.queue is not None:
             self._by_queue[account.queue].discard(user)
 

@@ -36,7 +36,7 @@ def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int])
     node = charges.tree.find(queue)
     if node is None:
         raise KeyError(queue)
-    stopped = charges.tree.problem(queue) or closed(node)
+    stopped = _inner(node) or charges.tree.problem(queue) or closed(node)
     if stopped:
         return stopped
     cells = charges.request(queue, request)
@@ -47,9 +47,29 @@ def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int])
     return "" if short is None else _short(node, short, cells[short.cell])
 
 
+def not_for(namespace: str, queue: QueueName) -> str:
+    """Return that a namespace may not use a queue."""
+    return (
+        f"namespace {namespace} may not use queue {queue}: its labels do not match the queue's "
+        "namespace selector; name another queue, or ask the queue's administrator"
+    )
+
+
+def stopped_name(text: str, queue: QueueName) -> str:
+    """Return that a name of a queue is stopped, though the queue is not."""
+    return f'"{text}" is stopped: no new gang that names queue {queue} so is admitted'
+
+
 def before(first: str, queue: QueueName) -> str:
     """Return that a strict queue has another gang in front."""
     return f"{first} is before it in queue {queue}, which is strict: it is planned after that one"
+
+
+def _inner(node: QueueNode) -> str:
+    if not node.children:
+        return ""
+    below = min(node.children)
+    return f"queue {node.spec.name} is above other queues: name one below it, such as {below}"
 
 
 def closed(node: QueueNode) -> str:

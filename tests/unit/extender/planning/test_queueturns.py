@@ -9,11 +9,12 @@
 import pytest
 from support.clusters.planners import Bench
 
-from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.events import NamespaceUpserted, QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.placement.decision import Wait, WaitReason
 
 GPU = Cell("", "nvidia.com/gpu")
@@ -195,6 +196,51 @@ async def test_a_queue_that_is_deleted_leaves_its_running_gangs_alone() -> None:
 
     assert _placed(bench, runs, waits) == [1, 0]
     bench.state.validate()
+
+
+async def test_a_gang_of_a_namespace_that_may_not_use_a_queue_waits_until_it_may() -> None:
+    bench = _bench(1)
+    bench.engine.apply(NamespaceUpserted("ns", {"team": "red"}))
+    _queues(bench)
+    blue = (Requirement("team", Operator.IN, ("blue",)),)
+    spec = QueueSpec(QueueName("muster/a"), ROOT, {GPU: Quota(8)})
+    bench.engine.apply(QueueUpserted(spec, (Spelling("", "a"),), blue))
+    waits = bench.gang("waits", 1, queue="a")
+    await bench.planner.settle()
+    assert "namespace ns may not use queue muster/a" in _why(bench, waits)
+
+    bench.engine.apply(QueueUpserted(spec, (Spelling("", "a"),)))
+    await bench.planner.settle()
+
+    assert _placed(bench, waits) == [1]
+
+
+async def test_a_stopped_name_of_an_open_queue_admits_nobody() -> None:
+    bench = _bench(1)
+    _queues(bench)
+    spec = QueueSpec(QueueName("kueue/shared"), ROOT, {GPU: Quota(8)})
+    names = (Spelling("ns", "stopped", is_open=False), Spelling("ns", "open"))
+    bench.engine.apply(QueueUpserted(spec, names))
+    waits, goes = bench.gang("waits", 1, queue="stopped"), bench.gang("goes", 1, queue="open")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, waits, goes) == [0, 1]
+    assert '"stopped" is stopped' in _why(bench, waits)
+
+
+async def test_a_queue_above_others_holds_no_gangs() -> None:
+    bench = _bench(1)
+    _queues(bench, "a")
+    spec = QueueSpec(QueueName("muster/b"), QueueName("muster/a"), {GPU: Quota(8)})
+    bench.engine.apply(QueueUpserted(spec, (Spelling("", "b"),)))
+    waits = bench.gang("waits", 1, queue="a")
+
+    await bench.planner.settle()
+
+    assert "muster/a is above other queues: name one below it, such as muster/b" in _why(
+        bench, waits
+    )
 
 
 @pytest.mark.parametrize("parent", ["muster/a", "muster/none"])
