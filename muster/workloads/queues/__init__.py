@@ -20,4 +20,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``koordinator``   ElasticQuota of Koordinator
 ``amounts``       quantities of a quota as whole numbers of the model's units
 ``findings``      what a reader finds wrong, and what is not obeyed
+``registry``      which kinds of objects describe queues, and who reads them
+``catalogue``     all queues of a cluster, put together from what its objects say
+``rivals``        what several sources say of the same thing: the oldest is right
 """

@@ -1,0 +1,66 @@
+"""Which kinds of objects describe queues, and who reads them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from muster.workloads.queues import elasticquota, kai, koordinator, kueue, volcano, yunikorn
+from muster.workloads.queues.reading import QueueReading
+
+ObjectT = TypeVar("ObjectT")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKind(Generic[ObjectT]):
+    """A kind of object that describes queues."""
+
+    #: Its API group.
+    group: str
+    #: Its versions, best first; whichever the API server has is watched.
+    versions: tuple[str, ...]
+    #: Its name in paths.
+    plural: str
+    #: What its objects decode to. A field of a wrong type fails there.
+    type: type[ObjectT]
+    #: Returns what an object says. It is total: a wrong value ends up in ``problems``.
+    read: Callable[[ObjectT], QueueReading]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFile:
+    """A text in a ConfigMap that describes queues."""
+
+    #: Name of the ConfigMap; its namespace is that of the scheduler whose text it is.
+    config_map: str
+    #: Key of the text in it.
+    key: str
+    #: Returns what a text says; the number is when the ConfigMap was created. It is total.
+    read: Callable[[str, float], QueueReading]
+
+
+_KUEUE: Final = ("v1beta2", "v1beta1")
+
+KINDS: Final[tuple[QueueKind[Any], ...]] = (
+    QueueKind(kueue.GROUP, _KUEUE, "clusterqueues", kueue.ClusterQueue, kueue.cluster_queue),
+    QueueKind(kueue.GROUP, _KUEUE, "cohorts", kueue.Cohort, kueue.cohort),
+    QueueKind(kueue.GROUP, _KUEUE, "localqueues", kueue.LocalQueue, kueue.local_queue),
+    QueueKind(
+        kueue.GROUP, _KUEUE, "resourceflavors", kueue.ResourceFlavor, kueue.resource_flavor
+    ),
+    QueueKind(
+        kueue.GROUP, _KUEUE, "workloadpriorityclasses",
+        kueue.WorkloadPriorityClass, kueue.workload_priority_class,
+    ),
+    QueueKind(volcano.GROUP, ("v1beta1",), "queues", volcano.Queue, volcano.queue),
+    QueueKind(kai.GROUP, ("v2",), "queues", kai.Queue, kai.queue),
+    QueueKind(
+        elasticquota.GROUP, ("v1alpha1",), "elasticquotas",
+        elasticquota.ElasticQuota, elasticquota.elastic_quota,
+    ),
+    QueueKind(
+        koordinator.GROUP, ("v1alpha1",), "elasticquotas",
+        elasticquota.ElasticQuota, koordinator.koordinator_quota,
+    ),
+)  # fmt: skip
+
+FILES: Final = (QueueFile(yunikorn.CONFIG_MAP, yunikorn.CONFIG_KEY, yunikorn.queues_yaml),)
