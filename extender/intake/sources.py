@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from extender.intake.objects import Feed
 from extender.jobnetworks.pools import NetPools
+from extender.queues.queueobjects import QueueObjects
 from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
@@ -14,6 +15,7 @@ from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
+from muster.workloads.queues.registry import KINDS, QueueKind
 from muster.workloads.registry import DIALECTS
 
 T = TypeVar("T", bound=KubeObject)
@@ -82,6 +84,26 @@ def _gang_source(
     )
     source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
     return source
+
+
+def queue_sources(objects: QueueObjects) -> list[WatchedKind[Any]]:
+    """Return the kinds that describe queues, in every dialect."""
+    return [_queue_source(objects, kind) for kind in KINDS]
+
+
+def _queue_source(objects: QueueObjects, kind: QueueKind[Any]) -> WatchedKind[Any]:
+    resource, *others = (
+        Resource(kind.group, version, kind.plural, kind.type) for version in kind.versions
+    )
+    name = f"{kind.plural}.{kind.group}"
+
+    def upserted(found: Any) -> None:
+        objects.seen(name, found.metadata, kind.read(found))
+
+    def gone(meta: wire.ObjectMeta) -> None:
+        objects.gone(name, meta)
+
+    return WatchedKind(resource, upserted, gone, others=tuple(others))
 
 
 def network_sources(pools: NetPools) -> list[WatchedKind[Any]]:

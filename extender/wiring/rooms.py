@@ -17,7 +17,7 @@ from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
-from extender.intake.sources import network_sources
+from extender.intake.sources import network_sources, queue_sources
 from extender.intake.sync import Sync, SyncParts
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
@@ -30,6 +30,7 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.queueobjects import QueueObjects
 from extender.queues.summaries import QueueSummaries
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.dumprequests import DumpRequests
@@ -229,7 +230,7 @@ def sync_of(
         unreadable=it.reporter.unreadable,
         pod_applied=None if base.candidacy is None else base.candidacy.mark.applied,
         listed_again=None if base.collector is None else base.collector.listed,
-        more=network_sources(networks.pools),
+        more=[*network_sources(networks.pools), *queue_sources(QueueObjects(it.engine))],
     )
     return Sync(it.client, parts, it.metrics, it.pace, base.jitter)
 

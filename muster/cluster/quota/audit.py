@@ -61,6 +61,9 @@ def _check(node: QueueNode, cell: Cell, own: int) -> None:
     lent = node.lent_by_children.get(cell)
     wanted = capped(sum(child.lent(cell) for child in children))
     _require(node, cell, "lent by its children", 0 if lent is None else lent.total, wanted)
+    kept = node.kept_below.get(cell)
+    wanted = capped(sum(child.carried(cell).kept for child in children))
+    _require(node, cell, "kept below", 0 if kept is None else kept.total, wanted)
     used = own + sum(child.over(cell) for child in children)
     _require(node, cell, "used", node.used(cell), used)
     for child in children:

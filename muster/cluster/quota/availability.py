@@ -91,7 +91,6 @@ def own_room(node: QueueNode, cell: Cell) -> int:
 
 def _own_limit(node: QueueNode, cell: Cell) -> int:
     """Return the most that the queue itself lets its subtree take."""
-    quota, entitled = node.quota(cell), node.entitled(cell)
-    borrowable = 0 if node.parent is None else quota.borrowable
-    most = plus(entitled, borrowable)
-    return min(quota.limit, most)
+    entitled = node.entitled(cell)
+    borrowable = 0 if node.parent is None else node.quota(cell).borrowable
+    return min(node.limit(cell), plus(entitled, borrowable))

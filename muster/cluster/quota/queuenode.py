@@ -8,6 +8,7 @@ For one cell::
 """
 
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from muster.cluster.quota.cells import NO_QUOTA, UNBOUNDED, UNLIMITED, Cell, Quota, capped, less
 from muster.cluster.quota.queuespec import QueueSpec
@@ -40,6 +41,20 @@ class LentSum:
         return UNLIMITED if self.unlimited else capped(self.finite)
 
 
+class Carried(NamedTuple):
+    """What of a queue counts at its parent, of one cell."""
+
+    #: What others may use while it is idle.
+    lent: int = 0
+    #: What it uses above what it keeps.
+    over: int = 0
+    #: What it and all below it keep.
+    kept: int = 0
+
+
+NOTHING_CARRIED: Final = Carried()
+
+
 @dataclass(slots=True, eq=False)
 class QueueNode:
     """A queue with its place in the tree."""
@@ -51,6 +66,8 @@ class QueueNode:
     usage: dict[Cell, int] = field(default_factory=dict)
     #: What children lend, by cell.
     lent_by_children: dict[Cell, LentSum] = field(default_factory=dict)
+    #: What all queues below keep, by cell.
+    kept_below: dict[Cell, LentSum] = field(default_factory=dict)
 
     def quota(self, cell: Cell) -> Quota:
         """Return what was written for a cell.
@@ -69,8 +86,18 @@ class QueueNode:
         below = 0 if lent is None else lent.total
         if self.spec.is_whole:
             is_written = cell in self.spec.quotas or self.spec.is_cluster
-            return self.quota(cell).entitled if is_written else below
+            return self._without_kept(cell, self.quota(cell).entitled) if is_written else below
         return capped(self.quota(cell).entitled + below)
+
+    def limit(self, cell: Cell) -> int:
+        """Return the most that the subtree takes, without what its queues keep."""
+        limit = self.quota(cell).limit
+        return self._without_kept(cell, limit) if self.spec.is_whole else limit
+
+    def _without_kept(self, cell: Cell, amount: int) -> int:
+        """Return an amount that contains the children's, without what is kept below."""
+        kept = self.kept_below.get(cell)
+        return amount if kept is None else max(0, less(amount, kept.total))
 
     def kept(self, cell: Cell) -> int:
         """Return what nobody outside the subtree can use, even while it is idle."""
@@ -82,6 +109,13 @@ class QueueNode:
         entitled, kept = self.entitled(cell), self.kept(cell)
         return 0 if kept >= UNLIMITED else less(entitled, kept)
 
+    def carried(self, cell: Cell) -> "Carried":
+        """Return what of the queue counts at its parent."""
+        below = self.kept_below.get(cell)
+        kept = self.kept(cell)
+        in_all = kept if below is None else capped(kept + below.total)
+        return Carried(self.lent(cell), self.over(cell), in_all)
+
     def over(self, cell: Cell) -> int:
         """Return what is used above what is kept: it counts at the parent, too."""
         return max(0, self.used(cell) - self.kept(cell))
@@ -92,7 +126,7 @@ class QueueNode:
 
     def cells(self) -> set[Cell]:
         """Return the cells of which anything is written, lent or used."""
-        return {*self.spec.quotas, *self.usage, *self.lent_by_children}
+        return {*self.spec.quotas, *self.usage, *self.lent_by_children, *self.kept_below}
 
     @property
     def root(self) -> "QueueNode":

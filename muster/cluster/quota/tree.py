@@ -11,7 +11,7 @@ tree is *stopped*: nothing new is admitted there until the objects are right. Th
 from collections.abc import Iterator
 
 from muster.cluster.quota.cells import Amounts, Cell
-from muster.cluster.quota.queuenode import LentSum, QueueNode
+from muster.cluster.quota.queuenode import NOTHING_CARRIED, Carried, LentSum, QueueNode
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 
 
@@ -106,25 +106,25 @@ class QuotaTree:
         node.parent = parent
         parent.children[node.spec.name] = node
         for cell in node.cells():
-            _carry(parent, cell, (0, 0), (node.lent(cell), node.over(cell)))
+            _carry(parent, cell, NOTHING_CARRIED, node.carried(cell))
 
     def _detach(self, node: QueueNode) -> None:
         parent = node.parent
         if parent is None:
             return
         for cell in node.cells():
-            _carry(parent, cell, (node.lent(cell), node.over(cell)), (0, 0))
+            _carry(parent, cell, node.carried(cell), NOTHING_CARRIED)
         del parent.children[node.spec.name]
         node.parent = None
 
     def _rewrite(self, node: QueueNode, spec: QueueSpec) -> None:
         """Change the numbers of a queue that stays where it is."""
         cells = node.cells() | set(spec.quotas)
-        before = {cell: (node.lent(cell), node.over(cell)) for cell in cells}
+        before = {cell: node.carried(cell) for cell in cells}
         node.spec = spec
         if node.parent is not None:
             for cell in cells:
-                _carry(node.parent, cell, before[cell], (node.lent(cell), node.over(cell)))
+                _carry(node.parent, cell, before[cell], node.carried(cell))
 
     # --- usage ------------------------------------------------------------------------------
 
@@ -141,26 +141,32 @@ class QuotaTree:
 
     def _use(self, node: QueueNode, amounts: Amounts, sign: int) -> None:
         for cell, amount in amounts.items():
-            before = node.lent(cell), node.over(cell)
+            before = node.carried(cell)
             _add(node, cell, sign * amount)
             if node.parent is not None:
-                _carry(node.parent, cell, before, (node.lent(cell), node.over(cell)))
+                _carry(node.parent, cell, before, node.carried(cell))
 
 
-def _carry(
-    node: QueueNode | None, cell: Cell, before: tuple[int, int], after: tuple[int, int]
-) -> None:
-    """Carry the change of a child, (lent, over) before and after, up to where nothing changes."""
+def _carry(node: QueueNode | None, cell: Cell, before: Carried, after: Carried) -> None:
+    """Carry the change of a child up to where nothing changes."""
     while node is not None and before != after:
-        own = node.lent(cell), node.over(cell)
-        sums = node.lent_by_children.setdefault(cell, LentSum())
-        sums.take(before[0])
-        sums.add(after[0])
-        if not sums.finite and not sums.unlimited:
-            del node.lent_by_children[cell]
-        _add(node, cell, after[1] - before[1])
-        before, after = own, (node.lent(cell), node.over(cell))
+        own = node.carried(cell)
+        _exchange(node.lent_by_children, cell, before.lent, after.lent)
+        _exchange(node.kept_below, cell, before.kept, after.kept)
+        _add(node, cell, after.over - before.over)
+        before, after = own, node.carried(cell)
         node = node.parent
+
+
+def _exchange(sums: dict[Cell, LentSum], cell: Cell, before: int, after: int) -> None:
+    """Replace one part of a sum."""
+    if before == after:
+        return
+    found = sums.setdefault(cell, LentSum())
+    found.take(before)
+    found.add(after)
+    if not found.finite and not found.unlimited:
+        del sums[cell]
 
 
 def _add(node: QueueNode, cell: Cell, amount: int) -> None:

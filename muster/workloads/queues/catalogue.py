@@ -4,7 +4,7 @@
 
     put(source, reading) ──► queues that came, changed or went ──► muster.cluster.quota
     remove(source)      ┘
-    resolve(namespace, dialect, text) ──► the queue that a gang names
+    spellings(queue) ──► how gangs name it ──► muster.cluster.quota.aliases
 
 A *source* is an object, or a file: the name under which its reading is kept. What comes out depends
 on the readings that are there and never on the order in which they came: of two sources that
@@ -12,21 +12,16 @@ describe the same queue the older one is right, and the other has a problem. A q
 implied is there for as long as a source names it and none describes it.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Requirement
 from muster.workloads.queues.reading import FlavorGroup, FlavorReading, QueueAlias, QueueReading
 from muster.workloads.queues.rivals import Rivals, Seniority
-
-#: Dialects of queues, in the order in which they are asked for a name.
-ORDER: Final = ("muster", "kueue", "volcano", "kai", "yunikorn", "koordinator", "elasticquota")
-
-#: Dialects of gangs whose queues are those of a dialect with another name.
-_QUEUES_OF: Final[Mapping[str, str]] = {"volcano-job": "volcano", "coscheduling": "elasticquota"}
 
 
 class _Called(NamedTuple):
@@ -46,9 +41,8 @@ class QueueChanges:
     put: tuple[QueueSpec, ...] = ()
     #: Names of queues that went.
     removed: tuple[QueueName, ...] = ()
-    #: Whether more than numbers changed: which queues there are, how gangs name them, who may use
-    #: what.
-    has_others: bool = False
+    #: Queues that may be named otherwise now, or be for other namespaces or flavors.
+    renamed: tuple[QueueName, ...] = ()
 
 
 class QueueCatalogue:
@@ -63,14 +57,15 @@ class QueueCatalogue:
         self._flavors: Rivals[str, FlavorReading] = Rivals()
         self._priorities: Rivals[str, int] = Rivals()
         self._specs: dict[QueueName, QueueSpec] = {}
-        #: how many queues are directly below each
-        self._children: Counter[QueueName] = Counter()
+        #: what gangs may call each queue, whether an older source has it for another or not
+        self._calls: defaultdict[QueueName, set[_Called]] = defaultdict(set)
 
     # --- changes ----------------------------------------------------------------------------
 
     def put(self, source: str, reading: QueueReading) -> QueueChanges:
         """Take note of what a source says now; returns what changes."""
         before = self._readings.get(source)
+        named = self._named(before)
         names = self._forget(source)
         self._readings[source] = reading
         by = Seniority(reading.since, source)
@@ -80,17 +75,18 @@ class QueueCatalogue:
             self._implied.add(spec.name, by, spec)
         for alias in reading.aliases:
             self._aliases.add(_called(alias), by, alias)
+            self._calls[alias.queue].add(_called(alias))
         for flavor in reading.flavors:
             self._flavors.add(flavor.name, by, flavor)
         for name, priority in reading.priorities.items():
             self._priorities.add(name, by, priority)
-        has_others = _others(before) != _others(reading)
-        return self._changes([*names, *_names(reading)], has_others=has_others)
+        renamed = named | self._named(reading) if _others(before) != _others(reading) else set()
+        return self._changes([*names, *_names(reading)], renamed)
 
     def remove(self, source: str) -> QueueChanges:
         """Forget what a source said; returns what changes."""
-        before = self._readings.get(source)
-        return self._changes(self._forget(source), has_others=_others(before) != _others(None))
+        named = self._named(self._readings.get(source))
+        return self._changes(self._forget(source), named)
 
     def _forget(self, source: str) -> list[QueueName]:
         """Forget a reading; returns the queues that it named."""
@@ -103,13 +99,23 @@ class QueueCatalogue:
             self._implied.drop(name, by)
         for alias in reading.aliases:
             self._aliases.drop(_called(alias), by)
+            if all(one.queue != alias.queue for one in self._aliases.values(_called(alias))):
+                self._calls[alias.queue].discard(_called(alias))
         for flavor in reading.flavors:
             self._flavors.drop(flavor.name, by)
         for priority_class in reading.priorities:
             self._priorities.drop(priority_class, by)
         return list(_names(reading))
 
-    def _changes(self, names: Iterable[QueueName], *, has_others: bool) -> QueueChanges:
+    def _named(self, reading: QueueReading | None) -> set[QueueName]:
+        """Return the queues whose names, namespaces or flavors a reading has a say in."""
+        if reading is None:
+            return set()
+        calls = [_called(alias) for alias in reading.aliases]
+        meant = {alias.queue for called in calls for alias in self._aliases.values(called)}
+        return {*meant, *reading.namespaces, *reading.groups, *(one.name for one in reading.specs)}
+
+    def _changes(self, names: Iterable[QueueName], renamed: set[QueueName]) -> QueueChanges:
         """Bring queues up to date; returns which of them have changed."""
         put: list[QueueSpec] = []
         removed: list[QueueName] = []
@@ -117,26 +123,13 @@ class QueueCatalogue:
             spec = self._described.right(name) or self._implied.right(name)
             if spec == self._specs.get(name):
                 continue
-            self._replace(name, spec)
             if spec is None:
+                del self._specs[name]
                 removed.append(name)
             else:
+                self._specs[name] = spec
                 put.append(spec)
-        return QueueChanges(tuple(put), tuple(removed), has_others)
-
-    def _replace(self, name: QueueName, spec: QueueSpec | None) -> None:
-        before = self._specs.pop(name, None)
-        if before is not None:
-            self._count_child(before.parent, -1)
-        if spec is not None:
-            self._specs[name] = spec
-            self._count_child(spec.parent, 1)
-
-    def _count_child(self, parent: QueueName | None, change: int) -> None:
-        if parent is not None:
-            self._children[parent] += change
-            if not self._children[parent]:
-                del self._children[parent]
+        return QueueChanges(tuple(put), tuple(removed), tuple(sorted(renamed)))
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -144,27 +137,19 @@ class QueueCatalogue:
         """Return all queues by name."""
         return self._specs
 
-    def resolve(self, namespace: str, dialect: str, text: str) -> QueueName | None:
-        """Return the queue that a gang names, ``None``: it names none, or one above others.
+    def named(self) -> list[QueueName]:
+        """Return every queue that gangs have a name for, whether it exists or not."""
+        return sorted(queue for queue, calls in self._calls.items() if calls)
 
-        ``dialect``: of the gang. Its own queues are asked first, then Muster's, then the others in
-        ``ORDER``; in each dialect a name for the namespace goes before one for all.
-        """
-        found = self.alias(namespace, dialect, text)
-        return None if found is None or self.is_inner(found.queue) else found.queue
-
-    def alias(self, namespace: str, dialect: str, text: str) -> QueueAlias | None:
-        """Return how a gang's name for a queue is understood, whether gangs may use it or not."""
-        for one in _in_turn(dialect):
-            for called in _calls(one, namespace, text):
-                found = self._aliases.right(called)
-                if found is not None:
-                    return found
-        return None
-
-    def is_inner(self, queue: QueueName) -> bool:
-        """Return whether other queues are below it: gangs name only the lowest."""
-        return queue in self._children
+    def spellings(self, queue: QueueName) -> tuple[Spelling, ...]:
+        """Return how gangs name a queue, without names that an older source has for another."""
+        calls = self._calls.get(queue, ())
+        found = [self._aliases.right(called) for called in sorted(calls)]
+        return tuple(
+            Spelling(alias.namespace, alias.text, alias.ignores_case, alias.is_open)
+            for alias in found
+            if alias is not None and alias.queue == queue
+        )
 
     def namespaces(self, queue: QueueName) -> tuple[Requirement, ...]:
         """Return ANDed requirements over the namespaces whose gangs may use a queue."""
@@ -221,18 +206,3 @@ def _called(alias: QueueAlias) -> _Called:
     dialect = alias.queue.partition("/")[0]
     text = alias.text.lower() if alias.ignores_case else alias.text
     return _Called(dialect, alias.namespace, text, alias.ignores_case)
-
-
-def _calls(dialect: str, namespace: str, text: str) -> Iterator[_Called]:
-    """Yield what a gang's name may mean in a dialect, the best first."""
-    for where in dict.fromkeys((namespace, "")):
-        yield _Called(dialect, where, text, ignores_case=False)
-        yield _Called(dialect, where, text.lower(), ignores_case=True)
-
-
-def _in_turn(dialect: str) -> Iterator[str]:
-    """Yield the dialects of queues for a gang of a dialect, the first to be asked first."""
-    own = _QUEUES_OF.get(dialect, dialect)
-    if own in ORDER:
-        yield own
-    yield from (one for one in ORDER if one != own)

@@ -37,6 +37,7 @@ from muster.workloads.queues.reading import (
 GROUP: Final = "muster.dev"
 VERSION: Final = "v1alpha1"
 CLUSTER: Final = queue_name(OWN, "cluster")
+_MOST_PRIORITY: Final = 2**31 - 1
 _OPERATORS: Final = "In, NotIn, Exists or DoesNotExist"
 
 
@@ -80,9 +81,11 @@ def queue(found: OwnQueue) -> QueueReading:
     quotas = dict(_quotas(spec, findings))
     namespaces = _namespaces(spec.namespace_selector, findings)
     weight = findings.thousandths("spec.weight", spec.weight, 0)
+    if not abs(spec.priority) <= _MOST_PRIORITY:
+        findings.wrong("spec.priority", spec.priority, f"at most {_MOST_PRIORITY} up or down")
     parent = queue_name(OWN, spec.parent) if spec.parent else CLUSTER
     read = QueueSpec(
-        name, parent, quotas, weight, spec.priority,
+        name, parent, quotas, weight, max(-_MOST_PRIORITY, min(spec.priority, _MOST_PRIORITY)),
         is_whole=True, is_strict=spec.strict, is_open=not spec.closed and not findings.problems,
     )  # fmt: skip
     return QueueReading(

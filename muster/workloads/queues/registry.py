@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from muster.workloads.queues import elasticquota, kai, koordinator, kueue, volcano, yunikorn
+from muster.workloads.queues import elasticquota, kai, koordinator, kueue, muster, volcano, yunikorn
 from muster.workloads.queues.reading import QueueReading
 
 ObjectT = TypeVar("ObjectT")
@@ -41,6 +41,7 @@ class QueueFile:
 _KUEUE: Final = ("v1beta2", "v1beta1")
 
 KINDS: Final[tuple[QueueKind[Any], ...]] = (
+    QueueKind(muster.GROUP, (muster.VERSION,), "queues", muster.OwnQueue, muster.queue),
     QueueKind(kueue.GROUP, _KUEUE, "clusterqueues", kueue.ClusterQueue, kueue.cluster_queue),
     QueueKind(kueue.GROUP, _KUEUE, "cohorts", kueue.Cohort, kueue.cohort),
     QueueKind(kueue.GROUP, _KUEUE, "localqueues", kueue.LocalQueue, kueue.local_queue),

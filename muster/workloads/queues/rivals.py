@@ -44,6 +44,10 @@ class Rivals(Generic[KeyT, ValueT]):
         if not said:
             del self._said[key]
 
+    def values(self, key: KeyT) -> list[ValueT]:
+        """Return everything that is said of a thing, the right first."""
+        return [self._values[key, by.source] for by in self._said.get(key, ())]
+
     def right(self, key: KeyT) -> ValueT | None:
         """Return what the oldest source says of a thing, ``None``: nothing is said."""
         by = self.by(key)

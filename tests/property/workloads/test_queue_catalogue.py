@@ -11,12 +11,14 @@ from itertools import product
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.clusters.queuenames import resolved
 
+from muster.cluster.quota.aliases import ORDER
 from muster.cluster.quota.audit import audit
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
-from muster.workloads.queues.catalogue import ORDER, QueueCatalogue, QueueChanges
+from muster.workloads.queues.catalogue import QueueCatalogue, QueueChanges
 from muster.workloads.queues.reading import FlavorReading, QueueAlias, QueueReading
 
 SOURCES = [f"s{number}" for number in range(5)]
@@ -55,9 +57,7 @@ def seen(found: QueueCatalogue) -> Iterator[object]:
     """Yield all that can be asked of a catalogue."""
     yield dict(found.specs())
     for namespace, dialect, text in product(SPACES, (*ORDER, "jobset"), TEXTS):
-        yield found.alias(namespace, dialect, text)
-        yield found.resolve(namespace, dialect, text)
-    yield [found.is_inner(name) for name in NAMES]
+        yield resolved(found, namespace, dialect, text)
     yield [found.problems(source) for source in SOURCES]
     yield found.flavor("h100"), found.priority("urgent")
 

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from support.clusters.queuenames import resolved
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.audit import audit
@@ -151,7 +152,7 @@ class Teams:
         """Let gangs wait: (name, GPUs); the first letter is the team's."""
         for name, gpus in gangs:
             self.came += 1
-            queue = self.catalogue.resolve(NAMESPACE, self.dialect, name[0])
+            queue = resolved(self.catalogue, NAMESPACE, self.dialect, name[0])
             assert queue is not None, name
             groups = self.catalogue.groups(queue)
             flavor = "" if groups is None else groups[0].flavors[0]

@@ -1,0 +1,56 @@
+"""From objects that describe queues, in every dialect, to events of the model.
+
+::
+
+    object ──► reader of its dialect ──► QueueCatalogue ──► QueueUpserted, QueueGone ──► model
+                                             │
+                                             └──► problems, for the object's own condition
+
+The catalogue decides where two objects describe one queue. An object that is read wrong closes its
+own queue; nothing else stops.
+"""
+
+from collections.abc import Iterable
+
+from extender.engine import Engine
+from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.queuespec import QueueName
+from muster.kube import wire
+from muster.workloads.queues.catalogue import QueueCatalogue, QueueChanges
+from muster.workloads.queues.reading import QueueReading
+
+
+class QueueObjects:
+    """Applies objects that describe queues to the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        #: what all objects say together
+        self.catalogue = QueueCatalogue()
+
+    def seen(self, kind: str, meta: wire.ObjectMeta, reading: QueueReading) -> None:
+        """Apply an object as it is now; ``kind``: PLURAL.GROUP."""
+        self._apply(self.catalogue.put(source(kind, meta), reading))
+
+    def gone(self, kind: str, meta: wire.ObjectMeta) -> None:
+        """Forget a deleted object."""
+        self._apply(self.catalogue.remove(source(kind, meta)))
+
+    def _apply(self, changes: QueueChanges) -> None:
+        touched = dict.fromkeys([*(spec.name for spec in changes.put), *changes.renamed])
+        for name in changes.removed:
+            self._engine.apply(QueueGone(name))
+        self._put(touched)
+
+    def _put(self, names: Iterable[QueueName]) -> None:
+        specs = self.catalogue.specs()
+        for name in names:
+            spec = specs.get(name)
+            if spec is not None:
+                spellings = self.catalogue.spellings(name)
+                self._engine.apply(QueueUpserted(spec, spellings, self.catalogue.namespaces(name)))
+
+
+def source(kind: str, meta: wire.ObjectMeta) -> str:
+    """Return the name under which an object's reading is kept."""
+    return f"{kind}/{meta.namespace}/{meta.name}" if meta.namespace else f"{kind}/{meta.name}"
