@@ -9,12 +9,13 @@
 A *source* is an object, or a file: the name under which its reading is kept. What comes out depends
 on the readings that are there and never on the order in which they came: of two sources that
 describe the same queue the older one is right, and the other has a problem. A queue that is only
-implied is there for as long as a source names it and none describes it.
+implied is there for as long as a source names it and none describes it. One that names a flavor
+which no source describes is closed.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
@@ -62,6 +63,8 @@ class QueueCatalogue:
         self._aliases: Rivals[_Called, QueueAlias] = Rivals()
         self._flavors: Rivals[str, FlavorReading] = Rivals()
         self._priorities: Rivals[str, int] = Rivals()
+        #: by flavor, the queues whose groups name it, with how many readings say so
+        self._users: defaultdict[str, Counter[QueueName]] = defaultdict(Counter)
         self._specs: dict[QueueName, QueueSpec] = {}
         #: how many queues are directly below each
         self._children: Counter[QueueName] = Counter()
@@ -73,6 +76,7 @@ class QueueCatalogue:
         before = self._readings.get(source)
         names = self._forget(source)
         self._readings[source] = reading
+        self._use_flavors(reading, 1)
         by = Seniority(reading.since, source)
         for spec in reading.specs:
             self._described.add(spec.name, by, spec)
@@ -85,7 +89,7 @@ class QueueCatalogue:
         for name, priority in reading.priorities.items():
             self._priorities.add(name, by, priority)
         has_others = _others(before) != _others(reading)
-        return self._changes([*names, *_names(reading)], has_others=has_others)
+        return self._changes([*names, *self._touched(reading)], has_others=has_others)
 
     def remove(self, source: str) -> QueueChanges:
         """Forget what a source said; returns what changes."""
@@ -93,10 +97,12 @@ class QueueCatalogue:
         return self._changes(self._forget(source), has_others=_others(before) != _others(None))
 
     def _forget(self, source: str) -> list[QueueName]:
-        """Forget a reading; returns the queues that it named."""
+        """Forget a reading; returns the queues that may have changed."""
         reading = self._readings.pop(source, None)
         if reading is None:
             return []
+        touched = list(self._touched(reading))
+        self._use_flavors(reading, -1)
         by = Seniority(reading.since, source)
         for name in _names(reading):
             self._described.drop(name, by)
@@ -107,14 +113,27 @@ class QueueCatalogue:
             self._flavors.drop(flavor.name, by)
         for priority_class in reading.priorities:
             self._priorities.drop(priority_class, by)
-        return list(_names(reading))
+        return touched
+
+    def _touched(self, reading: QueueReading) -> Iterator[QueueName]:
+        """Yield the queues that a reading names, and those that need its flavors."""
+        yield from _names(reading)
+        for flavor in reading.flavors:
+            yield from self._users.get(flavor.name, ())
+
+    def _use_flavors(self, reading: QueueReading, change: int) -> None:
+        for queue, groups in reading.groups.items():
+            for flavor in _flavors(groups):
+                self._users[flavor][queue] += change
+                if not self._users[flavor][queue]:
+                    del self._users[flavor][queue]
 
     def _changes(self, names: Iterable[QueueName], *, has_others: bool) -> QueueChanges:
         """Bring queues up to date; returns which of them have changed."""
         put: list[QueueSpec] = []
         removed: list[QueueName] = []
         for name in dict.fromkeys(names):
-            spec = self._described.right(name) or self._implied.right(name)
+            spec = self._right(name)
             if spec == self._specs.get(name):
                 continue
             self._replace(name, spec)
@@ -123,6 +142,13 @@ class QueueCatalogue:
             else:
                 put.append(spec)
         return QueueChanges(tuple(put), tuple(removed), has_others)
+
+    def _right(self, name: QueueName) -> QueueSpec | None:
+        """Return a queue as it should be: closed, where it names a flavor that does not exist."""
+        spec = self._described.right(name)
+        if spec is None:
+            return self._implied.right(name)
+        return replace(spec, is_open=False) if self.missing_flavors(name) else spec
 
     def _replace(self, name: QueueName, spec: QueueSpec | None) -> None:
         before = self._specs.pop(name, None)
@@ -145,13 +171,16 @@ class QueueCatalogue:
         return self._specs
 
     def resolve(self, namespace: str, dialect: str, text: str) -> QueueName | None:
-        """Return the queue that a gang names, ``None``: it names none, or one above others.
+        """Return the queue that a gang names; ``None``: see ``alias`` for why.
 
+        It names none, one above others, or one by a name that is closed (a stopped LocalQueue).
         ``dialect``: of the gang. Its own queues are asked first, then Muster's, then the others in
         ``ORDER``; in each dialect a name for the namespace goes before one for all.
         """
         found = self.alias(namespace, dialect, text)
-        return None if found is None or self.is_inner(found.queue) else found.queue
+        if found is None or not found.is_open or self.is_inner(found.queue):
+            return None
+        return found.queue
 
     def alias(self, namespace: str, dialect: str, text: str) -> QueueAlias | None:
         """Return how a gang's name for a queue is understood, whether gangs may use it or not."""
@@ -176,6 +205,11 @@ class QueueCatalogue:
         reading = self._describer(queue)
         return None if reading is None else reading.groups.get(queue)
 
+    def missing_flavors(self, queue: QueueName) -> tuple[str, ...]:
+        """Return the flavors that a queue names and that nothing describes."""
+        wanted = _flavors(self.groups(queue) or ())
+        return tuple(name for name in wanted if self._flavors.by(name) is None)
+
     def flavor(self, name: str) -> FlavorReading | None:
         """Return a flavor, ``None`` where nothing describes it."""
         return self._flavors.right(name)
@@ -196,6 +230,10 @@ class QueueCatalogue:
             other = self._described.by(spec.name)
             if other != source:
                 yield f"queue {spec.name} is described by {other}, which is older: delete one"
+                continue
+            for flavor in self.missing_flavors(spec.name):
+                missing = f"queue {spec.name}: flavor {flavor} does not exist"
+                yield f"{missing}: create it, or name another"
 
     def _describer(self, queue: QueueName) -> QueueReading | None:
         source = self._described.by(queue)
@@ -206,6 +244,12 @@ def _names(reading: QueueReading) -> Iterator[QueueName]:
     """Yield the queues that a reading names, implied ones first."""
     yield from (spec.name for spec in reading.implied)
     yield from (spec.name for spec in reading.specs)
+
+
+def _flavors(groups: Iterable[FlavorGroup]) -> tuple[str, ...]:
+    """Return the flavors of groups; "" needs no description."""
+    names = dict.fromkeys(flavor for group in groups for flavor in group.flavors)
+    return tuple(name for name in names if name)
 
 
 def _others(reading: QueueReading | None) -> tuple[object, ...]:

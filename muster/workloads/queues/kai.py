@@ -159,7 +159,7 @@ def _weight(found: KaiResources, findings: Findings) -> int:
         path = f"spec.resources.{field}.overQuotaWeight"
         if not 0 <= one.over_quota_weight < inf:
             findings.wrong(path, one.over_quota_weight, "a number of 0 or more")
-        elif one.over_quota_weight != weight:
+        elif one != KaiResource() and one.over_quota_weight != weight:
             findings.ignored(path, f"a queue has one weight, that of GPUs: {weight:g}")
     return capped(_times(weight, WEIGHT_ONE)) if 0 <= weight < inf else WEIGHT_ONE
 

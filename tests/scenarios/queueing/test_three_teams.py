@@ -40,7 +40,13 @@ GPU = "nvidia.com/gpu"
 NODES = {Cell("", GPU): Quota(8)}
 NAMESPACE = "research"
 
-KUEUE = "\n---\n".join(
+FLAVOR = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: h100}
+---
+"""
+KUEUE = FLAVOR + "\n---\n".join(
     f"""
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
@@ -137,7 +143,7 @@ class Teams:
         self.catalogue, self.tree = QueueCatalogue(), QuotaTree()
         for source, reading in readings(dialect, text).items():
             self.take(self.catalogue.put(source, reading))
-            assert self.catalogue.problems(source) == ()
+            assert (self.catalogue.problems(source), reading.unobeyed) == ((), ())
         self.turns = Turns(self.tree, precedence)
         self.came = 0
         self.charged: dict[QueueName, dict[Cell, int]] = {}
