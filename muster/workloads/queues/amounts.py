@@ -3,12 +3,14 @@
 A quota is rounded as a request is: up to a thousandth of a CPU, a byte, or a whole piece.
 """
 
+from typing import Final
+
 from muster.cluster.quota.cells import UNLIMITED
 from muster.kube import quantity
 from muster.kube.quantity import QuantityError
 from muster.kube.wire import Quantity
 
-_ALLOWED = "a quantity of 0 or more, like 8, 500m or 64Gi"
+ALLOWED: Final = "a quantity of 0 or more, like 8, 500m or 64Gi"
 
 
 class AmountError(ValueError):
@@ -23,8 +25,8 @@ def amount(field: str, resource: str, written: Quantity) -> int:
     try:
         found = quantity.parse(written)
     except QuantityError as error:
-        raise AmountError(f'{field}: "{written}" is not allowed: {_ALLOWED}') from error
+        raise AmountError(f'{field}: "{written}" is not allowed: {ALLOWED}') from error
     if found < 0:
-        raise AmountError(f'{field}: "{written}" is not allowed: {_ALLOWED}')
+        raise AmountError(f'{field}: "{written}" is not allowed: {ALLOWED}')
     scaled = found * 1000 if resource == quantity.CPU else found
     return min(-(-scaled.numerator // scaled.denominator), UNLIMITED)

@@ -9,12 +9,13 @@
 A *source* is an object, or a file: the name under which its reading is kept. What comes out depends
 on the readings that are there and never on the order in which they came: of two sources that
 describe the same queue the older one is right, and the other has a problem. A queue that is only
-implied is there for as long as a source names it and none describes it.
+implied is there for as long as a source names it and none describes it. One that names a flavor
+which no source describes is closed.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from muster.cluster.quota.aliases import Spelling
@@ -56,6 +57,8 @@ class QueueCatalogue:
         self._aliases: Rivals[_Called, QueueAlias] = Rivals()
         self._flavors: Rivals[str, FlavorReading] = Rivals()
         self._priorities: Rivals[str, int] = Rivals()
+        #: by flavor, the queues whose groups name it, with how many readings say so
+        self._users: defaultdict[str, Counter[QueueName]] = defaultdict(Counter)
         self._specs: dict[QueueName, QueueSpec] = {}
         #: what gangs may call each queue, whether an older source has it for another or not
         self._calls: defaultdict[QueueName, set[_Called]] = defaultdict(set)
@@ -68,6 +71,7 @@ class QueueCatalogue:
         named = self._named(before)
         names = self._forget(source)
         self._readings[source] = reading
+        self._use_flavors(reading, 1)
         by = Seniority(reading.since, source)
         for spec in reading.specs:
             self._described.add(spec.name, by, spec)
@@ -81,7 +85,7 @@ class QueueCatalogue:
         for name, priority in reading.priorities.items():
             self._priorities.add(name, by, priority)
         renamed = named | self._named(reading) if _others(before) != _others(reading) else set()
-        return self._changes([*names, *_names(reading)], renamed)
+        return self._changes([*names, *self._touched(reading)], renamed)
 
     def remove(self, source: str) -> QueueChanges:
         """Forget what a source said; returns what changes."""
@@ -89,10 +93,12 @@ class QueueCatalogue:
         return self._changes(self._forget(source), named)
 
     def _forget(self, source: str) -> list[QueueName]:
-        """Forget a reading; returns the queues that it named."""
+        """Forget a reading; returns the queues that may have changed."""
         reading = self._readings.pop(source, None)
         if reading is None:
             return []
+        touched = list(self._touched(reading))
+        self._use_flavors(reading, -1)
         by = Seniority(reading.since, source)
         for name in _names(reading):
             self._described.drop(name, by)
@@ -105,7 +111,20 @@ class QueueCatalogue:
             self._flavors.drop(flavor.name, by)
         for priority_class in reading.priorities:
             self._priorities.drop(priority_class, by)
-        return list(_names(reading))
+        return touched
+
+    def _touched(self, reading: QueueReading) -> Iterator[QueueName]:
+        """Yield the queues that a reading names, and those that need its flavors."""
+        yield from _names(reading)
+        for flavor in reading.flavors:
+            yield from self._users.get(flavor.name, ())
+
+    def _use_flavors(self, reading: QueueReading, change: int) -> None:
+        for queue, groups in reading.groups.items():
+            for flavor in _flavors(groups):
+                self._users[flavor][queue] += change
+                if not self._users[flavor][queue]:
+                    del self._users[flavor][queue]
 
     def _named(self, reading: QueueReading | None) -> set[QueueName]:
         """Return the queues whose names, namespaces or flavors a reading has a say in."""
@@ -120,7 +139,7 @@ class QueueCatalogue:
         put: list[QueueSpec] = []
         removed: list[QueueName] = []
         for name in dict.fromkeys(names):
-            spec = self._described.right(name) or self._implied.right(name)
+            spec = self._right(name)
             if spec == self._specs.get(name):
                 continue
             if spec is None:
@@ -130,6 +149,13 @@ class QueueCatalogue:
                 self._specs[name] = spec
                 put.append(spec)
         return QueueChanges(tuple(put), tuple(removed), tuple(sorted(renamed)))
+
+    def _right(self, name: QueueName) -> QueueSpec | None:
+        """Return a queue as it should be: closed, where it names a flavor that does not exist."""
+        spec = self._described.right(name)
+        if spec is None:
+            return self._implied.right(name)
+        return replace(spec, is_open=False) if self.missing_flavors(name) else spec
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -161,6 +187,11 @@ class QueueCatalogue:
         reading = self._describer(queue)
         return None if reading is None else reading.groups.get(queue)
 
+    def missing_flavors(self, queue: QueueName) -> tuple[str, ...]:
+        """Return the flavors that a queue names and that nothing describes."""
+        wanted = _flavors(self.groups(queue) or ())
+        return tuple(name for name in wanted if self._flavors.by(name) is None)
+
     def flavor(self, name: str) -> FlavorReading | None:
         """Return a flavor, ``None`` where nothing describes it."""
         return self._flavors.right(name)
@@ -181,6 +212,10 @@ class QueueCatalogue:
             other = self._described.by(spec.name)
             if other != source:
                 yield f"queue {spec.name} is described by {other}, which is older: delete one"
+                continue
+            for flavor in self.missing_flavors(spec.name):
+                missing = f"queue {spec.name}: flavor {flavor} does not exist"
+                yield f"{missing}: create it, or name another"
 
     def _describer(self, queue: QueueName) -> QueueReading | None:
         source = self._described.by(queue)
@@ -191,6 +226,12 @@ def _names(reading: QueueReading) -> Iterator[QueueName]:
     """Yield the queues that a reading names, implied ones first."""
     yield from (spec.name for spec in reading.implied)
     yield from (spec.name for spec in reading.specs)
+
+
+def _flavors(groups: Iterable[FlavorGroup]) -> tuple[str, ...]:
+    """Return the flavors of groups; "" needs no description."""
+    names = dict.fromkeys(flavor for group in groups for flavor in group.flavors)
+    return tuple(name for name in names if name)
 
 
 def _others(reading: QueueReading | None) -> tuple[object, ...]:

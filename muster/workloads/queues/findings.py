@@ -5,9 +5,10 @@ from typing import Final
 
 from muster.kube import quantity
 from muster.kube.wire import Quantity
-from muster.workloads.queues.amounts import AmountError, amount
+from muster.workloads.queues.amounts import ALLOWED, AmountError, amount
 
 _LONGEST_VALUE: Final = 80  # characters of a refused value that a message repeats
+_LONGEST: Final = 400  # characters of a message: names in it are users', too
 
 
 class Findings:
@@ -20,11 +21,15 @@ class Findings:
 
     def wrong(self, field: str, value: object, allowed: str) -> None:
         """Take note of a value that is not allowed."""
-        self.problems.append(f'{field}: "{shown(value)}" is not allowed: {allowed}')
+        self.problem(f'{field}: "{shown(value)}" is not allowed: {allowed}')
+
+    def problem(self, message: str) -> None:
+        """Take note of what is wrong, in words that are there already."""
+        self.problems.append(shown(message, _LONGEST))
 
     def ignored(self, field: str, why: str) -> None:
         """Take note of a field that is written and not obeyed: why, and what happens instead."""
-        self.unobeyed.append(f"{field}: {why}")
+        self.unobeyed.append(shown(f"{field}: {why}", _LONGEST))
 
     def one_of(self, field: str, value: str, allowed: Collection[str]) -> None:
         """Take note of a word that is none of the allowed ones; "" is the default."""
@@ -37,8 +42,8 @@ class Findings:
             return otherwise
         try:
             return amount(field, resource, written)
-        except AmountError as error:
-            self.problems.append(str(error))
+        except AmountError:
+            self.wrong(field, written, ALLOWED)
             return otherwise
 
     def thousandths(self, field: str, written: Quantity | None, otherwise: int) -> int:
@@ -46,8 +51,8 @@ class Findings:
         return self.amount(field, quantity.CPU, written, otherwise)
 
 
-def shown(value: object) -> str:
+def shown(value: object, longest: int = _LONGEST_VALUE) -> str:
     """Return a value cut and without control characters: it goes into one-line messages."""
     text = str(value)
-    cut = text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    cut = text if len(text) <= longest else text[:longest] + "…"
     return "".join(c if c.isprintable() else "�" for c in cut)

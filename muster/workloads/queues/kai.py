@@ -10,8 +10,8 @@
 taken back from others, ``limit`` is the most, ``lendingLimit`` what others may use of an idle
 quota. -1 means unlimited, 0 or nothing written means nothing: a queue without a limit gets
 nothing. CPU is in thousandths, memory in 10⁶ bytes, GPUs in devices; parts of devices are rounded
-up. A parent's numbers contain its children's. MIG devices are resources of their own in Muster and
-not counted as GPUs.
+up. A parent's numbers contain its children's. KAI counts the GPUs of all makers and parts of MIG
+devices together; here they are resources of their own, and only nvidia.com/gpu has these numbers.
 
 **Weight** is that of GPUs, priority 100 where none is written.
 """
@@ -159,7 +159,7 @@ def _weight(found: KaiResources, findings: Findings) -> int:
         path = f"spec.resources.{field}.overQuotaWeight"
         if not 0 <= one.over_quota_weight < inf:
             findings.wrong(path, one.over_quota_weight, "a number of 0 or more")
-        elif one.over_quota_weight != weight:
+        elif one != KaiResource() and one.over_quota_weight != weight:
             findings.ignored(path, f"a queue has one weight, that of GPUs: {weight:g}")
     return capped(_times(weight, WEIGHT_ONE)) if 0 <= weight < inf else WEIGHT_ONE
 

@@ -18,6 +18,9 @@ ClusterQueue does not list can not be borrowed, either: its groups say which one
 **Namespaces.** Without a ``namespaceSelector`` no namespace may use a ClusterQueue, with an empty
 one all may (clusterqueue_types.go).
 
+**Closed.** A ClusterQueue that is stopped, that is being deleted, or that names a flavor which does
+not exist admits nobody (``ClusterQueueActiveReason…``); the last is found in the catalogue.
+
 **Default.** Jobs that name no queue belong to the LocalQueue ``default`` of their namespace, where
 there is one (KEP-2936, on since 0.12).
 """
@@ -219,7 +222,8 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
     namespaces = _namespaces(spec.namespace_selector, findings)
     weight = _weight(spec.fair_sharing, findings)
     _policies(spec, findings)
-    is_open = spec.stop_policy in ("", "None") and not findings.problems
+    is_ending = found.metadata.deletion_timestamp is not None
+    is_open = spec.stop_policy in ("", "None") and not is_ending and not findings.problems
     queue = QueueSpec(
         name, _cohort(cohort), quotas, weight,
         is_strict=spec.queueing_strategy == _STRICT, is_open=is_open,

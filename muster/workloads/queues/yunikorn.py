@@ -88,13 +88,11 @@ class PlacementRule(_Conf, frozen=True):
 
 def queues_yaml(text: str, since: float = 0.0) -> QueueReading:
     """Return what the text says; ``since``: when its ConfigMap was created."""
-    try:
-        node = parse(text)
-    except YamlError as error:
-        return QueueReading(problems=(f"{CONFIG_KEY}: {error}",), since=since)
     walk = _Walk()
-    if node.value is not None:
-        walk.document(node)
+    try:
+        walk.document(parse(text))
+    except YamlError as error:
+        walk.findings.problem(f"{CONFIG_KEY}: {error}")
     return QueueReading(
         specs=tuple(walk.specs),
         aliases=tuple(walk.aliases),
@@ -114,6 +112,8 @@ class _Walk:
 
     def document(self, node: YamlNode) -> None:
         """Read all partitions; the second of a name is a problem."""
+        if node.value is None:
+            return
         partitions = node.get("partitions")
         if partitions is None or not isinstance(partitions.value, list):
             at = partitions or node
@@ -214,7 +214,7 @@ class _Queue:
         try:
             return msgspec.convert(own, YuniKornQueue, strict=False)
         except msgspec.ValidationError as error:
-            self.findings.problems.append(f"{self.at}: {error}")
+            self.findings.problem(f"{self.at}: {error}")
             return YuniKornQueue()
 
     def spec(self, parent: str) -> QueueSpec:

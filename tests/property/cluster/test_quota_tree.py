@@ -76,8 +76,23 @@ class Plain:
         )
         if self.specs[name].is_whole:
             own = self.specs[name].quotas.get(cell)
-            return min(UNLIMITED, below if own is None else own.entitled)
+            return min(
+                UNLIMITED, below if own is None else self.without_kept(name, cell, own.entitled)
+            )
         return min(UNLIMITED, self.quota(name, cell).entitled + below)
+
+    def without_kept(self, name: QueueName, cell: Cell, amount: int) -> int:
+        """Return an amount that contains the children's, without what any queue below keeps."""
+        kept = sum(self.all_kept(child, cell) for child in self.children(name))
+        return amount if amount >= UNLIMITED else max(0, amount - min(UNLIMITED, kept))
+
+    def all_kept(self, name: QueueName, cell: Cell) -> int:
+        below = sum(self.all_kept(child, cell) for child in self.children(name))
+        return min(UNLIMITED, self.local(name, cell) + min(UNLIMITED, below))
+
+    def limit(self, name: QueueName, cell: Cell) -> int:
+        limit = self.quota(name, cell).limit
+        return self.without_kept(name, cell, limit) if self.specs[name].is_whole else limit
 
     def _local(self, name: QueueName, cell: Cell) -> int:
         lendable, subtree = self.quota(name, cell).lendable, self.subtree(name, cell)
@@ -97,21 +112,17 @@ class Plain:
             self.usage(name, cell),
             self.quota(name, cell),
         )
-        parent = self.parent(name)
+        parent, limit = self.parent(name), self.limit(name, cell)
         if parent is None:
-            return (
-                min(subtree, quota.limit) - used
-                if min(subtree, quota.limit) < UNLIMITED
-                else UNLIMITED
-            )
+            return min(subtree, limit) - used if min(subtree, limit) < UNLIMITED else UNLIMITED
         local, above = self.local(name, cell), self.room(parent, cell)
         found = max(0, local - used) + above
         if max(local, above) >= UNLIMITED:
             found = UNLIMITED
         if quota.borrowable < UNLIMITED and subtree < UNLIMITED:
             found = min(found, subtree + quota.borrowable - used)
-        if quota.limit < UNLIMITED:
-            found = min(found, quota.limit - used)
+        if limit < UNLIMITED:
+            found = min(found, limit - used)
         return min(UNLIMITED, found)
 
 

@@ -20,9 +20,11 @@ from muster.workloads.queues.yunikorn import queues_yaml
 GPU = "nvidia.com/gpu"
 NUMBERS = st.sampled_from(
     ["0", "1", "500m", "8", "1e30", "-1", "", "x", "9223372036854775808", "0.0000000001", 0, 7, -3,
-     1.5, 1e300, -1.0, float("inf"), float("nan"), "∞", "1Ki", "+2"]
+     1.5, 1e300, -1.0, float("inf"), float("nan"), "∞", "1Ki", "+2", "x\ny", "9" * 500]
 )  # fmt: skip
-NAMES = st.sampled_from(["a", "b", "root", "default", GPU, "cpu", "memory", "", "Größe"])
+NAMES = st.sampled_from(
+    ["a", "b", "root", "default", GPU, "cpu", "memory", "", "Größe", "a\tb", "n" * 300]
+)
 WORDS = st.sampled_from(["", "true", "false", "None", "Hold", "fifo", "Closed", "Any", "🂡", "a\nb"])
 AMOUNTS = st.dictionaries(NAMES, NUMBERS, max_size=3)
 COUNTS = st.sampled_from([0, 1, -1, 70_000, 2**31, 2**63 - 1, -(2**63)])
@@ -95,7 +97,9 @@ def check(reading: QueueReading) -> None:
             assert min(quota.entitled, quota.lendable, quota.borrowable, quota.limit) >= 0
             assert max(quota.entitled, quota.lendable, quota.borrowable, quota.limit) <= UNLIMITED
     audit(tree, {})
-    assert all(text.isprintable() for text in reading.problems), reading.problems
+    for text in (*reading.problems, *reading.unobeyed):
+        assert text.isprintable()
+        assert len(text) <= 401
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.plural}.{kind.group}")

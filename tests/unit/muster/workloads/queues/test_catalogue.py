@@ -139,6 +139,20 @@ def test_who_may_use_a_queue_and_of_what_comes_from_whom_describes_it() -> None:
     assert (found.namespaces(B), found.groups(B)) == ((), None)
 
 
+def test_a_queue_is_closed_while_a_flavor_that_it_names_does_not_exist() -> None:
+    reading = replace(described(A), groups={A: (FlavorGroup(("gpu",), ("h100", "")),)})
+    (spec,) = reading.specs
+    found = catalogue(a=reading)
+    assert found.specs() == {A: replace(spec, is_open=False)}
+    assert (found.missing_flavors(A), found.problems("a")) == (
+        ("h100",),
+        ("queue kueue/a: flavor h100 does not exist: create it, or name another",),
+    )
+    assert found.put("h100", QueueReading(flavors=(FlavorReading("h100"),))).put == (spec,)
+    assert found.problems("a") == ()
+    assert found.remove("h100").put == (replace(spec, is_open=False),)
+
+
 def test_flavors_and_priorities_are_found_by_name() -> None:
     reading = QueueReading(flavors=(FlavorReading("h100"),), priorities={"urgent": 7})
     found = catalogue(a=reading)

@@ -119,6 +119,12 @@ def test_a_stopped_queue_admits_nobody(policy: str) -> None:
     assert reading.unobeyed == (drains if policy == "HoldAndDrain" else ())
 
 
+def test_a_queue_that_is_being_deleted_admits_nobody() -> None:
+    stamp = "  creationTimestamp: 2026-03-01T00:00:00Z\n"
+    ending = of((stamp, f"{stamp}  deletionTimestamp: 2026-04-01T00:00:00Z\n"))
+    assert (ending.specs[0].is_open, ending.problems) == (False, ())
+
+
 def test_a_strict_queue_and_the_weight_of_fair_sharing_are_obeyed() -> None:
     reading = with_field("queueingStrategy: StrictFIFO\n  fairSharing: {weight: 2.5}")
     (spec,) = reading.specs
