@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 import yaml
+from support.clusters.queuenames import resolved
 from support.dialects.customkinds import install
 
 from loadtest.testbed.client.api import Api
@@ -136,5 +137,5 @@ async def test_what_the_api_server_fills_in_is_obeyed(api: Api) -> None:
         "volcano/vision",
     ]
     assert all(spec.is_open for spec in catalogue.specs().values())
-    assert catalogue.resolve("default", "jobset", "main") == "kueue/team-a"
+    assert resolved(catalogue, "default", "jobset", "main") == "kueue/team-a"
     assert catalogue.priority("urgent") == 700
