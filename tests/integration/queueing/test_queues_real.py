@@ -1,0 +1,179 @@
+"""Queues on a real control plane: two teams, a borrowed half, a closed queue, a killed extender.
+
+::
+
+    cluster (32 GPUs on 4 hosts) ─┬─ vision   entitled 16, at most 24
+                                  └─ speech   entitled 16
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.extenders.realcluster import EVENTS, Cluster, cluster, until
+
+from loadtest.testbed.client import pods
+from loadtest.testbed.client.api import Api, ApiFailed
+from loadtest.testbed.controlplane.assets import Minor
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.deployment.muster import RBAC
+from muster.kube import names
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+JSON = dict[str, Any]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+QUEUES = "/apis/muster.dev/v1alpha1/queues"
+DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
+GPU = "nvidia.com/gpu"
+
+
+def _queue(name: str, entitled: int | str = 16, **spec: object) -> JSON:
+    quota = {"resource": GPU, "entitled": entitled, **spec.pop("quota", {})}  # type: ignore[dict-item]
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"quotas": [quota], **spec},
+    }
+
+
+def _gang(name: str, size: int, queue: str) -> pods.Gang:
+    return pods.Gang(name, size, labels={names.QUEUE: queue})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
+    """A control plane that serves Muster's queues."""
+    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
+        async with it.api() as api:
+            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
+            await until(lambda: _serves(api))
+        yield it
+
+
+async def _serves(api: Api) -> bool:
+    try:
+        await api.get(QUEUES)
+    except ApiFailed:
+        return False
+    return True
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def fleet(plane: ControlPlane) -> AsyncIterator[Cluster]:
+    """Four hosts of eight GPUs, and the two teams' queues."""
+    async with cluster(plane) as it:
+        for queue in (_queue("vision", quota={"limit": 24}), _queue("speech")):
+            await it.api.create(QUEUES, queue)
+        await it.add_racks([0], hosts=4)
+        yield it
+        await it.api.delete(QUEUES)
+
+
+async def _rows(fleet: Cluster) -> dict[str, JSON]:
+    found = json.loads((await fleet.muster.get("/v1/queues"))["text"])
+    return {row["queue"]: row for row in found}
+
+
+async def _used(fleet: Cluster, queue: str) -> str:
+    row = (await _rows(fleet)).get(f"muster/{queue}", {"uses": []})
+    return next((use["used"] for use in row["uses"] if use["resource"] == GPU), "-")
+
+
+async def _waits_because(fleet: Cluster, gang: pods.Gang, text: str) -> None:
+    async def says() -> bool:
+        events = (await fleet.api.get(EVENTS))["items"]
+        return any(
+            text in event.get("note", "") and event["regarding"]["name"].startswith(gang.name)
+            for event in events
+        )
+
+    await until(says)
+    await fleet.stays_unbound(gang)
+
+
+async def test_a_team_borrows_what_the_other_leaves_idle_and_stops_at_its_limit(
+    fleet: Cluster,
+) -> None:
+    own, borrowed, over = _gang("own", 2, "vision"), _gang("more", 1, "vision"), _gang(
+        "over", 1, "vision"
+    )  # fmt: skip
+    for gang in (own, borrowed):
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+    await fleet.submit(over)
+
+    await _waits_because(fleet, over, "queue muster/vision has 0 nvidia.com/gpu left")
+
+    rows = await _rows(fleet)
+    (use,) = (use for use in rows["muster/vision"]["uses"] if use["resource"] == GPU)
+    assert (use["used"], use["entitled"], use["borrowed"], use["limit"]) == ("24", "16", "8", "24")
+    assert rows["muster/cluster"]["depth"] == 0
+    assert rows["muster/vision"]["first"] == "muster/default/over"
+
+
+async def test_a_closed_queue_admits_nobody_until_it_is_opened(fleet: Cluster) -> None:
+    await fleet.api.patch(f"{QUEUES}/speech", {"spec": {"closed": True}})
+    gang = _gang("late", 1, "speech")
+    await fleet.submit(gang)
+    await _waits_because(fleet, gang, "queue muster/speech is closed")
+
+    await fleet.api.patch(f"{QUEUES}/speech", {"spec": {"closed": False}})
+
+    await fleet.bound(gang)
+
+
+async def test_a_gang_whose_queue_does_not_exist_goes_once_it_does(fleet: Cluster) -> None:
+    gang = _gang("early", 1, "later")
+    await fleet.submit(gang)
+    await _waits_because(fleet, gang, 'no queue is named "later"')
+
+    await fleet.api.create(QUEUES, _queue("later", 0))
+
+    await fleet.bound(gang)
+
+
+async def test_a_new_extender_counts_what_runs_as_the_one_before_did(fleet: Cluster) -> None:
+    gangs = [_gang("one", 2, "vision"), _gang("two", 1, "speech")]
+    for gang in gangs:
+        await fleet.submit(gang)
+    await fleet.released(gangs[0])  # the plan is charged; nothing says that it is bound
+    fleet.muster.extender.kill()
+    await asyncio.sleep(0.5)
+    await fleet.muster.start(fleet.muster.extender)
+    await fleet.bound(*gangs)
+
+    async def counted() -> bool:
+        return (await _used(fleet, "vision"), await _used(fleet, "speech")) == ("16", "8")
+
+    await until(counted)
+    over = _gang("over", 2, "vision")
+    await fleet.submit(over)
+    await _waits_because(fleet, over, "queue muster/vision has 8 nvidia.com/gpu left")
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        (_queue("cluster"), "cluster stands for the whole cluster"),
+        (_queue("own", parent="own"), "spec.parent is the queue itself"),
+        (_queue("q", "-1"), "is no quantity of 0 or more"),
+        (_queue("q", "many"), "is no quantity of 0 or more"),
+        (_queue("q", 8, quota={"kept": 9}), "kept is more than entitled"),
+        (_queue("q", 8, quota={"limit": "4"}), "entitled is more than limit"),
+        (_queue("q", weight="-2"), "is no number of 0 or more"),
+        (_queue("q", quotas=[{"resource": GPU}, {"resource": GPU}]), "Duplicate value"),
+    ],
+)
+async def test_what_one_object_gets_wrong_the_api_server_refuses_in_words(
+    plane: ControlPlane, queue: JSON, says: str
+) -> None:
+    async with plane.api() as api:
+        with pytest.raises(ApiFailed, match=says):
+            await api.create(QUEUES, queue)
