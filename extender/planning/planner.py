@@ -25,7 +25,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
-from extender.planning.queueturns import QueueTurns
+from extender.planning.queueturns import FREE, QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
@@ -121,6 +121,7 @@ class Planner:
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
         self._queues = QueueTurns(engine)
+        self._charges = engine.state.charges
         self._resting = False
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
@@ -188,7 +189,9 @@ class Planner:
             return  # no snapshot without need: after one, events copy the columns they write to
         await self._pace.drive(self._engine.state.prepare())
         snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
-        line = self._queues.open_line(candidates, self._parked(), snapshot)
+        line = None
+        if self._charges.is_used:
+            line = self._queues.open_line(candidates, self._parked(), snapshot)
         plain = iter(order(candidates, snapshot, self._engine.clock()))
         while (key := line.next() if line is not None else next(plain, None)) is not None:
             self._list.todo.discard(key)
@@ -349,7 +352,7 @@ class Planner:
 
     def question(self, key: GangKey) -> Question:
         """Return the question about a gang now; it and a snapshot determine the decision."""
-        allowed = self._queues.allowance(key)
+        allowed = self._queues.allowance(key) if self._charges.is_used else FREE
         return Question(
             gang=key,
             now=self._engine.clock(),

@@ -2,11 +2,11 @@
 
 ::
 
-    gangs to be planned ──► Line ──► one after the other ──► question: refusal, most members
+    gangs to be planned ──► WaitingLine ──► one after the other ──► question: refusal, most members
                               ▲                                  │
                               └── charged by the state ◄── held ─┘
 
-Without any queue the order is ``muster.queueing.order``, and no gang is refused.
+Not asked where there are no queues: the order is ``muster.queueing.order`` then.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.line import Line, UnqueuedGang
+from muster.queueing.admission.waitingline import WaitingLine, UnqueuedGang
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
@@ -48,19 +48,17 @@ class QueueTurns:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._turns: Turns | None = None
-        self._line: Line | None = None
+        self._line: WaitingLine | None = None
         self._measured = -1
 
     def open_line(
         self, candidates: Iterable[GangView], parked: Iterable[GangView], snapshot: Snapshot
-    ) -> Line | None:
-        """Return the gangs of a cycle in their order, ``None``: there are no queues.
+    ) -> WaitingLine:
+        """Return the gangs of a cycle in their order.
 
         ``parked``: gangs that wait for room; they keep their place in strict queues.
         """
         charges = self._engine.state.charges
-        if not charges.is_used:
-            return None
         self._measure(snapshot)
         if self._turns is None:
             self._turns = Turns(charges.tree, by_share)
@@ -72,7 +70,7 @@ class QueueTurns:
                 unqueued.append(UnqueuedGang(view.key, _rank(view)))
             else:
                 applicants.append(one)
-        self._line = Line(charges, self._turns, applicants, unqueued, self._keep(parked, snapshot))
+        self._line = WaitingLine(charges, self._turns, applicants, unqueued, self._keep(parked, snapshot))
         return self._line
 
     def close_line(self) -> None:
@@ -82,8 +80,6 @@ class QueueTurns:
     def allowance(self, key: GangKey) -> Allowance:
         """Return what its queue lets a gang take now."""
         charges = self._engine.state.charges
-        if not charges.is_used:
-            return FREE
         snapshot = self._engine.state.snapshot()
         view = snapshot.gang(key)
         if view is None or view.spec is None or not len(view.waiting):

@@ -81,7 +81,8 @@ class QueueSummaries:
         found: defaultdict[QueueName, int] = defaultdict(int)
         for account in self.state.charges.accounts().values():
             if account.queue is not None:
-                found[account.queue] += account.used.get(PODS, 0)
+                pods = (amount for use, amount in account.used.items() if use.resource == PODS)
+                found[account.queue] += sum(pods)
         return found
 
     def _gangs(self, views: list[GangView]) -> Iterator[WaitingGang]:

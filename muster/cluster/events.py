@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.flavors import Groups
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.deviceshape import MigProfile
 from muster.cluster.specs.gangspec import GangSpec
@@ -313,6 +314,8 @@ class QueueUpserted:
     spellings: tuple[Spelling, ...] = ()
     #: ANDed requirements over the labels of namespaces whose gangs may use it; empty: all.
     namespaces: tuple[Requirement, ...] = ()
+    #: The flavors that its gangs may have; empty: there is one of all nodes.
+    groups: Groups = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ class Model:
         )
         self.host_ports: CountTable[HostPort] = CountTable({} if like is None else like.host_ports)
         self.queues: Mapping[QueueName, QueueUpserted] = {} if like is None else like.queues
-        # Charged after each event; a copy for a supposition charges nobody.
+        # Charged after each event; a copy for a supposition charges nobody. Whoever changes a pod's
+        # room, gang or queue adds its row to those touched, where there are queues.
         self.charges = QueueCharges()
         self.bills: PagedColumn[np.int32, int] = PagedColumn(np.int32, NO_ROW)
         self.bill_kinds: NameTable[Bill] = NameTable()
@@ -212,7 +213,8 @@ class Model:
         if old == new:
             return False
         self.pods.gang[row] = new
-        self.touch(row)
+        if self.charges.is_used:
+            self.touched.add(row)
         if new != NO_ROW:
             self.gangs.join(new, row, now)
         if old != NO_ROW:
@@ -243,7 +245,8 @@ class Model:
         self.nodes.refer(node, 1)
         self.nodes.pods.insert(node, row)
         self._count(row, node, 1)
-        self.touch(row)
+        if self.charges.is_used:
+            self.touched.add(row)
 
     def vacate(self, row: int) -> None:
         """Take a pod off its node; the exact reverse of ``occupy``."""
@@ -252,10 +255,6 @@ class Model:
         self.nodes.pods.remove(node, row)
         self.pods.node[row] = NO_ROW
         self.nodes.refer(node, -1)
-        self.touch(row)
-
-    def touch(self, row: int) -> None:
-        """Have it looked at what a pod is charged: its room, its gang or its queue changed."""
         if self.charges.is_used:
             self.touched.add(row)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from muster.apiwire import queues
 from muster.cli.ask import client, queueviews, watch
 from muster.cli.ask.outputs import Format
-from muster.cli.output import Subparsers
 from muster.cli.reach import way
+
+if TYPE_CHECKING:
+    from muster.cli.output import Subparsers
 
 _TIMEOUT_S: Final = 30.0
 

@@ -29,7 +29,8 @@ def gang_upserted(model: Model, event: GangUpserted, out: EventOutcome) -> None:
         )
     row = model.gangs.row(event.spec.key)
     if model.gangs.set_spec(row, event.spec):
-        _touch_members(model, row)
+        if model.charges.is_used:
+            _touch_members(model, row)
         if model.standby:
             hotspares.settle(model, row, out)
         out.effects.append(GangChanged(event.spec.key))
@@ -40,7 +41,8 @@ def gang_gone(model: Model, event: GangGone, out: EventOutcome) -> None:
     row = model.gangs.keys.find(event.key)
     if row is None or not model.gangs.set_spec(row, None):
         return
-    _touch_members(model, row)
+    if model.charges.is_used:
+        _touch_members(model, row)
     if model.standby:
         hotspares.settle(model, row, out)
     model.drop_gang_if_over(row)
@@ -49,8 +51,7 @@ def gang_gone(model: Model, event: GangGone, out: EventOutcome) -> None:
 
 def _touch_members(model: Model, gang: int) -> None:
     """Have it looked at what a gang's pods are charged: it may name another queue now."""
-    if model.charges.is_used:
-        model.touched.update(model.gangs.rows(gang))
+    model.touched.update(model.gangs.rows(gang))
 
 
 def members_moved(model: Model, event: MembersMoved, out: EventOutcome, *, now: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from muster.cluster.effects import CapacityFreed, DevicesDisturbed, EventOutcome
 from muster.cluster.events import NodeGone, NodeUpserted
-from muster.cluster.handlers import ledger
+from muster.cluster.handlers import ledger, quotaevents
 from muster.cluster.model import Model
 from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
@@ -39,6 +39,7 @@ def gone(model: Model, event: NodeGone, out: EventOutcome) -> None:
         model.devices.publish(row, (), (), {})
         out.effects.append(DevicesDisturbed(event.name))
     model.nodes.clear(row)
+    quotaevents.relabelled(model, row)
     model.topology_changed()
     ledger.review(model, row, out)
     model.nodes.refer(row, -1)
@@ -66,6 +67,7 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
         nodes.set_taints(row, event.taints)
     if not same_labels:
         nodes.labels.set(row, event.labels)
+        quotaevents.relabelled(model, row)
     if old_capacity != capacity:
         nodes.set_capacity(row, capacity)
     otherwise_used = False

@@ -273,7 +273,8 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
         if column[row] != number:
             column[row] = number
             changed = True
-            model.touch(row)
+            if model.charges.is_used:
+                model.touched.add(row)
     for times, seconds in ((pods.created, event.created), (pods.started, event.started)):
         if times[row] != seconds:
             times[row] = seconds

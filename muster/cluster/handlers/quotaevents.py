@@ -20,6 +20,7 @@ from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.charges import Bill
+from muster.cluster.quota.flavors import flavors_of
 
 SYSTEM_NAMESPACE: Final = "kube-system"
 SYSTEM_PRIORITY: Final = 2_000_000_000
@@ -31,10 +32,10 @@ def upserted(model: Model, event: QueueUpserted, out: EventOutcome) -> None:
     if model.queues.get(event.spec.name) == event:
         return
     model.queues = {**model.queues, event.spec.name: event}
-    if model.charges.is_used:
-        model.charges.put(event.spec, event.spellings)
-    else:
+    if not model.charges.is_used:
         restore(model)
+    elif model.charges.put(event.spec, event.spellings, event.groups):
+        _touch_all(model)
     out.changed = True
     out.effects.append(QueuesChanged())
 
@@ -47,10 +48,21 @@ def measured(model: Model, event: CapacityMeasured) -> None:
 def restore(model: Model) -> None:
     """Charge every pod: there are queues, and nobody was charged so far."""
     for event in model.queues.values():
-        model.charges.put(event.spec, event.spellings)
+        model.charges.put(event.spec, event.spellings, event.groups)
     if model.queues:
-        model.touched.update(row for row in model.pods.live() if model.pods.node[row] != NO_ROW)
+        _touch_all(model)
         settle(model, EventOutcome())
+
+
+def _touch_all(model: Model) -> None:
+    """Have it looked at what every pod on a node is charged."""
+    model.touched.update(row for row in model.pods.live() if model.pods.node[row] != NO_ROW)
+
+
+def relabelled(model: Model, node: int) -> None:
+    """Have it looked at what the pods of a node are charged: it may be of other flavors now."""
+    if model.charges.flavors:
+        model.touched.update(model.pods_on(node))
 
 
 def gone(model: Model, event: QueueGone, out: EventOutcome) -> None:
@@ -97,7 +109,16 @@ def bill(model: Model, row: int) -> Bill | None:
     if namespace == SYSTEM_NAMESPACE:
         return None
     requests = model.classes[pods.pod_class[row]].requests
-    return Bill(_user(model, row, namespace), requests)
+    return Bill(_user(model, row, namespace), requests, _flavors(model, pods.node[row]))
+
+
+def _flavors(model: Model, node: int) -> tuple[str, ...]:
+    """Return the flavors of a node."""
+    known = model.charges.flavors
+    if not known:
+        return ()
+    keys = {key for flavor in known for key, _ in flavor.labels}
+    return flavors_of(known, {key: model.nodes.labels.value(node, key) for key in keys})
 
 
 def _user(model: Model, row: int, namespace: str) -> QueueUser:

@@ -16,6 +16,7 @@ Kueue's (pkg/cache/scheduler/resource_node.go at 0.19), which contains that of t
 ``queuenode``     one queue in the tree: what it is entitled to, keeps, lends and uses
 ``tree``          the tree: queues come, change and go; usage is charged and given back
 ``aliases``       how gangs name queues
+``flavors``       sets of nodes that have quotas of their own
 ``charges``       the bills of pods, added up for those who name a queue
 ``availability``  how much a queue may take now, the most it could ever take, and what stops it
 ``audit``         the same numbers computed from the facts up, for tests

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell, capped
-from muster.cluster.quota.charges import Account, Bill, QueueCharges
+from muster.cluster.quota.charges import Account, Bill, QueueCharges, Use
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
@@ -28,10 +28,10 @@ def audit_charges(charges: QueueCharges, bills: Mapping[Bill, int]) -> None:
 
     Raises ``InvariantViolation`` for the first sum that is wrong.
     """
-    used: dict[QueueUser, Counter[str]] = {}
+    used: dict[QueueUser, Counter[Use]] = {}
     for bill, pods in bills.items():
         sums_of_user = used.setdefault(bill.user, Counter())
-        sums_of_user.update({name: amount * pods for name, amount in bill.requests if amount})
+        sums_of_user.update({use: amount * pods for use, amount in bill.uses.items()})
     known = charges.accounts()
     if set(known) != {user for user, amounts in used.items() if amounts}:
         raise InvariantViolation(f"accounts {sorted(known)}, bills of {sorted(used)}")
@@ -44,14 +44,14 @@ def audit_charges(charges: QueueCharges, bills: Mapping[Bill, int]) -> None:
 
 
 def _check_account(
-    charges: QueueCharges, user: QueueUser, account: Account, used: Mapping[str, int]
+    charges: QueueCharges, user: QueueUser, account: Account, used: Mapping[Use, int]
 ) -> None:
     queue = charges.aliases.resolve(user)
     if account.used != dict(used):
         raise InvariantViolation(f"account of {user}: {account.used}, its pods use {dict(used)}")
     if account.queue != queue:
         raise InvariantViolation(f"account of {user} is charged to {account.queue}, not {queue}")
-    wanted = {} if queue is None else charges.request(queue, used)
+    wanted = charges.cells(queue, used)
     if account.charged != wanted:
         raise InvariantViolation(f"account of {user}: charged {account.charged}, not {wanted}")
 

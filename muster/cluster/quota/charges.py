@@ -7,6 +7,7 @@
               ▼
             account of the user ──► its queue, if there is one of that name ──► the tree
               used: by resource        charged: by cell
+              and flavors of the node
 
 An account outlives its queue: a queue that is created after its pods finds what they use, and one
 that is deleted and created again loses nothing.
@@ -15,10 +16,11 @@ that is deleted and created again loses nothing.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from muster.cluster.quota.aliases import QueueAliases, QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.flavors import Choice, Flavor, Groups, Labels, choices, chosen, flavor_on
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
@@ -29,14 +31,23 @@ Requests = tuple[tuple[str, int], ...]
 PODS: Final = "pods"
 
 
+class Use(NamedTuple):
+    """A resource on nodes that are of the same flavors."""
+
+    #: The flavors of the node, of all that there are.
+    node: tuple[str, ...]
+    #: Its name.
+    resource: str
+
+
 @dataclass(slots=True, eq=False)
 class Account:
     """What those use who name a queue alike."""
 
     #: Its queue, ``None``: there is none of that name.
     queue: QueueName | None
-    #: What their pods use, by resource.
-    used: dict[str, int] = field(default_factory=dict)
+    #: What their pods use, by the flavors of their node, and resource.
+    used: dict[Use, int] = field(default_factory=dict)
     #: What of that the queue is charged.
     charged: dict[Cell, int] = field(default_factory=dict)
 
@@ -49,6 +60,13 @@ class Bill:
     user: QueueUser
     #: What the pod requests.
     requests: Requests
+    #: The flavors of its node.
+    node: tuple[str, ...] = ()
+
+    @property
+    def uses(self) -> dict[Use, int]:
+        """What the pod uses."""
+        return {Use(self.node, name): amount for name, amount in self.requests if amount}
 
 
 class QueueCharges:
@@ -64,6 +82,9 @@ class QueueCharges:
         self.changed: set[QueueName] = set()
         #: whether queues came, went or moved since somebody took note
         self.moved = False
+        #: every flavor that a queue may have
+        self.flavors: tuple[Flavor, ...] = ()
+        self._groups: dict[QueueName, Groups] = {}
         self._capacity: dict[Cell, Quota] = {}
         self._accounts: dict[QueueUser, Account] = {}
         self._by_text: defaultdict[str, set[QueueUser]] = defaultdict(set)
@@ -88,21 +109,42 @@ class QueueCharges:
                 self.tree.put(replace(node.spec, quotas=self._capacity))
                 self.changed.add(node.spec.name)
 
-    def put(self, spec: QueueSpec, spellings: Iterable[Spelling]) -> None:
-        """Add a queue, or change one. What its users use is charged to it."""
+    def put(self, spec: QueueSpec, spellings: Iterable[Spelling], groups: Groups = ()) -> bool:
+        """Add a queue, or change one. What its users use is charged to it.
+
+        Returns whether nodes may be of other flavors now, so that bills are to be made anew.
+        """
         self.is_used = True
+        has_others = self._regroup(spec.name, groups)
         if spec.is_cluster and self._capacity:
             spec = replace(spec, quotas=self._capacity)
         self.moved |= self.tree.put(spec)
         self.changed.add(spec.name)
         texts = self.aliases.put(spec.name, spellings)
         self._settle({*self._by_queue.get(spec.name, ()), *self._users(texts)})
+        return has_others
+
+    def groups(self, queue: QueueName) -> Groups:
+        """Return the flavors that gangs of a queue may have."""
+        return self._groups.get(queue, ())
+
+    def _regroup(self, queue: QueueName, groups: Groups) -> bool:
+        """Take note of a queue's groups; returns whether there are other flavors now."""
+        if groups == self._groups.get(queue, ()):
+            return False
+        self._groups[queue] = groups
+        named = (
+            flavor for one in self._groups.values() for group in one for flavor in group.flavors
+        )
+        before, self.flavors = self.flavors, tuple(sorted(set(named), key=_by_name))
+        return before != self.flavors
 
     def remove(self, queue: QueueName) -> None:
         """Remove a queue. What its users use stays on their accounts."""
         if self.tree.find(queue) is None:
             return
         texts = self.aliases.drop(queue)
+        self._groups.pop(queue, None)
         for user in self._by_queue.pop(queue, ()):
             self._accounts[user].queue, self._accounts[user].charged = None, {}
         self.tree.remove(queue)
@@ -135,12 +177,12 @@ class QueueCharges:
         account = self._accounts.get(bill.user)
         if account is None:
             account = self._open(bill.user)
-        self._use(account, dict(bill.requests), 1)
+        self._use(account, bill.uses, 1)
 
     def give_back(self, bill: Bill) -> None:
         """Give back what a pod was charged."""
         account = self._accounts[bill.user]
-        self._use(account, dict(bill.requests), -1)
+        self._use(account, bill.uses, -1)
         if not account.used:
             self._close(bill.user, account)
 
@@ -156,10 +198,10 @@ class QueueCharges:
         if account.queue is not None:
             self._by_queue[account.queue].discard(user)
 
-    def _use(self, account: Account, amounts: Mapping[str, int], sign: int) -> None:
-        for resource, amount in amounts.items():
-            _add(account.used, resource, sign * amount)
-        cells = self._cells(account.queue, amounts)
+    def _use(self, account: Account, uses: Mapping[Use, int], sign: int) -> None:
+        for use, amount in uses.items():
+            _add(account.used, use, sign * amount)
+        cells = self._cells(account.queue, uses)
         for cell, amount in cells.items():
             _add(account.charged, cell, sign * amount)
         self._charge(account, cells, sign)
@@ -171,19 +213,43 @@ class QueueCharges:
         use(account.queue, cells)
         self.changed.add(account.queue)
 
-    def request(self, queue: QueueName, amounts: Mapping[str, int]) -> dict[Cell, int]:
-        """Return amounts by cell, as they would be charged to a queue."""
-        return self._cells(queue, amounts)
+    def request(
+        self, queue: QueueName, amounts: Mapping[str, int], choice: Choice | None = None
+    ) -> dict[Cell, int]:
+        """Return amounts by cell, as they would be charged for these flavors; ``None``: the first.
 
-    def _cells(self, queue: QueueName | None, amounts: Mapping[str, int]) -> dict[Cell, int]:
-        node = None if queue is None else self.tree.find(queue)
+        Raises ``KeyError`` where there is no such queue.
+        """
+        groups = self.groups(queue)
+        flavors = chosen(groups, next(choices(groups)) if choice is None else choice)
+        node = self.tree.find(queue)
         if node is None:
-            return {}
+            raise KeyError(queue)
         return {
-            Cell(_flavor(node.spec, name), name): amount
+            Cell(flavors.get(name, "") if groups else _flavor(node.spec, name), name): amount
             for name, amount in amounts.items()
             if name != PODS or _counts_pods(node)
         }
+
+    def cells(self, queue: QueueName | None, used: Mapping[Use, int]) -> dict[Cell, int]:
+        """Return what is used by cell, as it is charged to a queue."""
+        return self._cells(queue, used)
+
+    def _cells(self, queue: QueueName | None, uses: Mapping[Use, int]) -> dict[Cell, int]:
+        node = None if queue is None else self.tree.find(queue)
+        found: dict[Cell, int] = {}
+        if node is None or queue is None:
+            return found
+        groups = self.groups(queue)
+        for (on, name), amount in uses.items():
+            if name != PODS or _counts_pods(node):
+                flavor = flavor_on(groups, name, on) if groups else _flavor(node.spec, name)
+                _add(found, Cell(flavor or "", name), amount)
+        return found
+
+
+def _by_name(flavor: Flavor) -> tuple[str, Labels]:
+    return (flavor.name, flavor.labels)
 
 
 def _counts_pods(node: QueueNode | None) -> bool:

@@ -6,6 +6,6 @@
 ``waitinglist``     those who wait as columns, in the order of their queues
 ``precedence``      which of two queues is served first
 ``turn``            who is next: a tournament up the tree
-``line``            the gangs of one planning cycle, with and without queues
+``waitingline``     the gangs of one planning cycle, with and without queues
 ``refusal``         why a queue does not admit a gang now, in words
 """

@@ -22,7 +22,7 @@ import msgspec
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec
 from muster.kube import quantity, wire
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import QueueAlias, QueueReading, created_at, queue_name
 
 DIALECT: Final = "elasticquota"
@@ -48,7 +48,7 @@ class ElasticQuota(wire.Wire, frozen=True):
 
 def elastic_quota(found: ElasticQuota) -> QueueReading:
     """Return what an ElasticQuota says."""
-    meta, findings = found.metadata, Findings()
+    meta, findings = found.metadata, QueueFindings()
     quotas = {**_forbidden(found.spec), **min_and_max(found.spec, findings)}
     name = queue_name(DIALECT, meta.namespace, meta.name)
     return QueueReading(
@@ -62,7 +62,7 @@ def elastic_quota(found: ElasticQuota) -> QueueReading:
 
 
 def min_and_max(
-    spec: ElasticQuotaSpec, findings: Findings, *, is_lent: bool = True
+    spec: ElasticQuotaSpec, findings: QueueFindings, *, is_lent: bool = True
 ) -> dict[Cell, Quota]:
     """Return the numbers of all resources that ``min`` or ``max`` names."""
     found: dict[Cell, Quota] = {}

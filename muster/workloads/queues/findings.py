@@ -11,7 +11,7 @@ _LONGEST_VALUE: Final = 80  # characters of a refused value that a message repea
 _LONGEST: Final = 400  # characters of a message: names in it are users', too
 
 
-class Findings:
+class QueueFindings:
     """Collected while an object is read: a wrong value never stops the reading."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from typing import Final
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota, capped
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.kube import quantity, wire
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -80,7 +80,7 @@ class Queue(wire.Wire, frozen=True):
 
 def queue(found: Queue) -> QueueReading:
     """Return what a Queue says."""
-    spec, findings, name = found.spec, Findings(), found.metadata.name
+    spec, findings, name = found.spec, QueueFindings(), found.metadata.name
     quotas = _quotas(spec.resources, findings)
     weight, priority = _weight(spec.resources, findings), _priority(spec, findings)
     for field, written in (
@@ -109,7 +109,7 @@ def _implied(parent: QueueName) -> tuple[QueueSpec, ...]:
     return (whole_cluster(CLUSTER),) if parent == CLUSTER else ()
 
 
-def _quotas(found: KaiResources, findings: Findings) -> dict[Cell, Quota]:
+def _quotas(found: KaiResources, findings: QueueFindings) -> dict[Cell, Quota]:
     return {
         Cell("", resource): _quota(f"spec.resources.{field}", written, unit, findings)
         for field, resource, written, unit in (
@@ -120,7 +120,7 @@ def _quotas(found: KaiResources, findings: Findings) -> dict[Cell, Quota]:
     }
 
 
-def _quota(field: str, written: KaiResource, unit: int, findings: Findings) -> Quota:
+def _quota(field: str, written: KaiResource, unit: int, findings: QueueFindings) -> Quota:
     entitled = _amount(f"{field}.quota", written.quota, unit, findings)
     limit = _amount(f"{field}.limit", written.limit, unit, findings)
     lendable = UNLIMITED
@@ -129,7 +129,7 @@ def _quota(field: str, written: KaiResource, unit: int, findings: Findings) -> Q
     return Quota(entitled, lendable, limit=limit)
 
 
-def _amount(field: str, written: float, unit: int, findings: Findings) -> int:
+def _amount(field: str, written: float, unit: int, findings: QueueFindings) -> int:
     """Return an amount in units of the model, rounded up; 0 for one that is wrong."""
     if written == _UNLIMITED:
         return UNLIMITED
@@ -139,7 +139,7 @@ def _amount(field: str, written: float, unit: int, findings: Findings) -> int:
     return capped(_times(written, unit))
 
 
-def _lendable(field: str, written: KaiResource, unit: int, findings: Findings) -> int:
+def _lendable(field: str, written: KaiResource, unit: int, findings: QueueFindings) -> int:
     lent, quota = written.lending_limit or 0.0, written.quota
     if not 0 <= lent < inf or 0 <= quota < lent:
         findings.wrong(field, lent, f"a number from 0 to the quota, {quota:g}")
@@ -152,7 +152,7 @@ def _times(written: float, unit: int) -> int:
     return -(-Fraction(repr(written)) * unit // 1)
 
 
-def _weight(found: KaiResources, findings: Findings) -> int:
+def _weight(found: KaiResources, findings: QueueFindings) -> int:
     """Return the weight of GPUs in thousandths."""
     weight = found.gpu.over_quota_weight
     for field, one in (("cpu", found.cpu), ("memory", found.memory), ("gpu", found.gpu)):
@@ -164,7 +164,7 @@ def _weight(found: KaiResources, findings: Findings) -> int:
     return capped(_times(weight, WEIGHT_ONE)) if 0 <= weight < inf else WEIGHT_ONE
 
 
-def _priority(spec: KaiQueueSpec, findings: Findings) -> int:
+def _priority(spec: KaiQueueSpec, findings: QueueFindings) -> int:
     if spec.priority is None:
         return _DEFAULT_PRIORITY
     if not -_INT32 <= spec.priority < _INT32:

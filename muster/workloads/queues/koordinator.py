@@ -31,7 +31,7 @@ from muster.cluster.quota.cells import UNLIMITED
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.kube import quantity, wire
 from muster.workloads.queues.elasticquota import ElasticQuota, min_and_max
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -53,7 +53,7 @@ _NAMESPACES: Final = f"metadata.annotations[{PREFIX}namespaces]"
 
 def koordinator_quota(found: ElasticQuota) -> QueueReading:
     """Return what an ElasticQuota of Koordinator says."""
-    meta, findings = found.metadata, Findings()
+    meta, findings = found.metadata, QueueFindings()
     is_lent = _flag(meta, "allow-lent-resource", findings, otherwise=True)
     is_parent = _flag(meta, "is-parent", findings, otherwise=False)
     quotas = {} if meta.name == ROOT else min_and_max(found.spec, findings, is_lent=is_lent)
@@ -75,20 +75,20 @@ def koordinator_quota(found: ElasticQuota) -> QueueReading:
     )
 
 
-def _parent(meta: wire.ObjectMeta, findings: Findings) -> QueueName | None:
+def _parent(meta: wire.ObjectMeta, findings: QueueFindings) -> QueueName | None:
     if meta.name == ROOT or _flag(meta, "is-root", findings, otherwise=False):
         return None
     return queue_name(DIALECT, meta.labels.get(f"{PREFIX}parent") or ROOT)
 
 
-def _flag(meta: wire.ObjectMeta, key: str, findings: Findings, *, otherwise: bool) -> bool:
+def _flag(meta: wire.ObjectMeta, key: str, findings: QueueFindings, *, otherwise: bool) -> bool:
     """Return a label that is true or false."""
     written = meta.labels.get(PREFIX + key, "")
     findings.one_of(f"metadata.labels[{PREFIX}{key}]", written, ("true", "false"))
     return written == "true" if written in ("true", "false") else otherwise
 
 
-def _aliases(meta: wire.ObjectMeta, name: QueueName, findings: Findings) -> tuple[QueueAlias, ...]:
+def _aliases(meta: wire.ObjectMeta, name: QueueName, findings: QueueFindings) -> tuple[QueueAlias, ...]:
     spaces = [meta.namespace] if meta.name == meta.namespace else []
     spaces += _namespaces(meta, findings)
     if meta.name == DEFAULT_QUEUE:
@@ -97,7 +97,7 @@ def _aliases(meta: wire.ObjectMeta, name: QueueName, findings: Findings) -> tupl
     return (QueueAlias(meta.name, name), *own)
 
 
-def _namespaces(meta: wire.ObjectMeta, findings: Findings) -> list[str]:
+def _namespaces(meta: wire.ObjectMeta, findings: QueueFindings) -> list[str]:
     written = meta.annotations.get(f"{PREFIX}namespaces", "")
     try:
         return msgspec.json.decode(written, type=list[str]) if written else []
@@ -106,7 +106,7 @@ def _namespaces(meta: wire.ObjectMeta, findings: Findings) -> list[str]:
         return []
 
 
-def _weight(found: ElasticQuota, findings: Findings) -> int:
+def _weight(found: ElasticQuota, findings: QueueFindings) -> int:
     """Return the weight of one resource in thousandths, 1 where it is unlimited."""
     weights = _shared_weight(found.metadata, findings) or found.spec.max
     resource = _weighed(weights)
@@ -117,7 +117,7 @@ def _weight(found: ElasticQuota, findings: Findings) -> int:
     return WEIGHT_ONE if weight >= UNLIMITED else weight
 
 
-def _shared_weight(meta: wire.ObjectMeta, findings: Findings) -> Mapping[str, wire.Quantity]:
+def _shared_weight(meta: wire.ObjectMeta, findings: QueueFindings) -> Mapping[str, wire.Quantity]:
     written = meta.annotations.get(f"{PREFIX}shared-weight", "")
     try:
         found = msgspec.json.decode(written, type=dict[str, wire.Quantity]) if written else {}

@@ -36,7 +36,7 @@ from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.kube import wire
 from muster.kube.translation import selectors
 from muster.kube.translation.selectors import UnknownOperator
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
     NO_NAMESPACE,
     FlavorGroup,
@@ -216,7 +216,7 @@ class WorkloadPriorityClass(wire.Wire, frozen=True):
 
 def cluster_queue(found: ClusterQueue) -> QueueReading:
     """Return what a ClusterQueue says."""
-    spec, findings = found.spec, Findings()
+    spec, findings = found.spec, QueueFindings()
     name, cohort = queue_name(DIALECT, found.metadata.name), spec.cohort_name or spec.cohort
     quotas = _quotas(spec.resource_groups, findings, has_parent=bool(cohort))
     namespaces = _namespaces(spec.namespace_selector, findings)
@@ -239,7 +239,7 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
     )
 
 
-def _policies(spec: ClusterQueueSpec, findings: Findings) -> None:
+def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
     """Check the words of a ClusterQueue, and name those that are not obeyed."""
     findings.one_of("spec.queueingStrategy", spec.queueing_strategy, (_STRICT, _BEST_EFFORT))
     findings.one_of("spec.stopPolicy", spec.stop_policy, _STOP)
@@ -260,7 +260,7 @@ def _policies(spec: ClusterQueueSpec, findings: Findings) -> None:
         findings.ignored("spec.concurrentAdmissionPolicy", why)
 
 
-def _preemption(found: ClusterQueuePreemption, findings: Findings) -> None:
+def _preemption(found: ClusterQueuePreemption, findings: QueueFindings) -> None:
     path = "spec.preemption"
     for field, word, allowed in (
         (f"{path}.reclaimWithinCohort", found.reclaim_within_cohort, _RECLAIM),
@@ -272,7 +272,7 @@ def _preemption(found: ClusterQueuePreemption, findings: Findings) -> None:
             findings.ignored(field, f"{word}: {_WAITS}")
 
 
-def _fungibility(found: FlavorFungibility, findings: Findings) -> None:
+def _fungibility(found: FlavorFungibility, findings: QueueFindings) -> None:
     path = "spec.flavorFungibility"
     findings.one_of(f"{path}.whenCanBorrow", found.when_can_borrow, _FUNGIBILITY)
     findings.one_of(f"{path}.whenCanPreempt", found.when_can_preempt, _FUNGIBILITY)
@@ -286,7 +286,7 @@ def _fungibility(found: FlavorFungibility, findings: Findings) -> None:
         findings.ignored(f"{path}.preference", f"{found.preference}: {_WAITS}")
 
 
-def _namespaces(source: wire.LabelSelector | None, findings: Findings) -> tuple[Requirement, ...]:
+def _namespaces(source: wire.LabelSelector | None, findings: QueueFindings) -> tuple[Requirement, ...]:
     """Return requirements over namespaces, none for a selector that selects all."""
     field = "spec.namespaceSelector"
     if source is None:
@@ -306,7 +306,7 @@ def _namespaces(source: wire.LabelSelector | None, findings: Findings) -> tuple[
 
 
 def _quotas(
-    groups: tuple[ResourceGroup, ...], findings: Findings, *, has_parent: bool
+    groups: tuple[ResourceGroup, ...], findings: QueueFindings, *, has_parent: bool
 ) -> dict[Cell, Quota]:
     """Return the numbers of all groups; the second number of a cell is a problem."""
     found: dict[Cell, Quota] = {}
@@ -328,7 +328,7 @@ def _written(groups: tuple[ResourceGroup, ...]) -> Iterator[tuple[str, str, Reso
                 yield f"spec.resourceGroups[{i}].flavors[{j}].resources[{k}]", flavor.name, one
 
 
-def _quota(field: str, written: ResourceQuota, findings: Findings, *, has_parent: bool) -> Quota:
+def _quota(field: str, written: ResourceQuota, findings: QueueFindings, *, has_parent: bool) -> Quota:
     lent = f"{field}.lendingLimit", written.lending_limit
     borrowed = f"{field}.borrowingLimit", written.borrowing_limit
     for at, limit in () if has_parent else (lent, borrowed):
@@ -347,7 +347,7 @@ def _groups(groups: tuple[ResourceGroup, ...]) -> Iterator[FlavorGroup]:
         yield FlavorGroup(tuple(dict.fromkeys(group.covered_resources)), flavors)
 
 
-def _weight(found: FairSharing, findings: Findings) -> int:
+def _weight(found: FairSharing, findings: QueueFindings) -> int:
     return findings.thousandths("spec.fairSharing.weight", found.weight, WEIGHT_ONE)
 
 
@@ -356,7 +356,7 @@ def _weight(found: FairSharing, findings: Findings) -> int:
 
 def cohort(found: Cohort) -> QueueReading:
     """Return what a Cohort says: quotas that are nobody's own, on top of what its children lend."""
-    spec, findings = found.spec, Findings()
+    spec, findings = found.spec, QueueFindings()
     parent = spec.parent_name
     quotas = _quotas(spec.resource_groups, findings, has_parent=bool(parent))
     weight = _weight(spec.fair_sharing, findings)
@@ -382,7 +382,7 @@ def _implied(name: str) -> tuple[QueueSpec, ...]:
 
 def local_queue(found: LocalQueue) -> QueueReading:
     """Return what a LocalQueue says: how gangs of its namespace name a ClusterQueue."""
-    spec, meta, findings = found.spec, found.metadata, Findings()
+    spec, meta, findings = found.spec, found.metadata, QueueFindings()
     findings.one_of("spec.stopPolicy", spec.stop_policy, _STOP)
     if spec.stop_policy == "HoldAndDrain":
         findings.ignored("spec.stopPolicy", f"HoldAndDrain: {_DRAIN}")
@@ -404,7 +404,7 @@ def local_queue(found: LocalQueue) -> QueueReading:
 
 def resource_flavor(found: ResourceFlavor) -> QueueReading:
     """Return what a ResourceFlavor says; one with a wrong word has no nodes."""
-    spec, findings = found.spec, Findings()
+    spec, findings = found.spec, QueueFindings()
     if spec.topology_name:
         why = f"{spec.topology_name}: levels are those of Muster's own configuration"
         findings.ignored("spec.topologyName", why)
@@ -425,7 +425,7 @@ def resource_flavor(found: ResourceFlavor) -> QueueReading:
 
 def workload_priority_class(found: WorkloadPriorityClass) -> QueueReading:
     """Return what a WorkloadPriorityClass says: a priority that counts in queues only."""
-    findings = Findings()
+    findings = QueueFindings()
     if not -_INT32 <= found.value < _INT32:
         findings.wrong("value", found.value, f"a whole number from {-_INT32} to {_INT32 - 1}")
     priorities = {} if findings.problems else {found.metadata.name: found.value}

@@ -24,7 +24,7 @@ from muster.cluster.specs.podconstraints import Requirement
 from muster.kube import wire
 from muster.kube.translation import selectors
 from muster.kube.translation.selectors import UnknownOperator
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
     NO_NAMESPACE,
     QueueAlias,
@@ -73,7 +73,7 @@ class OwnQueue(wire.Wire, frozen=True):
 
 def queue(found: OwnQueue) -> QueueReading:
     """Return what a Queue says."""
-    spec, findings = found.spec, Findings()
+    spec, findings = found.spec, QueueFindings()
     name = queue_name(OWN, found.metadata.name)
     if name == CLUSTER:
         findings.wrong("metadata.name", "cluster", "another name: it stands for the whole cluster")
@@ -98,14 +98,14 @@ def queue(found: OwnQueue) -> QueueReading:
     )
 
 
-def _quotas(spec: OwnQueueSpec, findings: Findings) -> list[tuple[Cell, Quota]]:
+def _quotas(spec: OwnQueueSpec, findings: QueueFindings) -> list[tuple[Cell, Quota]]:
     return [
         (Cell("", one.resource), _quota(f"spec.quotas[{one.resource}]", one, findings))
         for one in spec.quotas
     ]
 
 
-def _quota(field: str, written: QueueQuota, findings: Findings) -> Quota:
+def _quota(field: str, written: QueueQuota, findings: QueueFindings) -> Quota:
     """Return the numbers of one resource."""
     name = written.resource
     limit = findings.amount(f"{field}.limit", name, written.limit, UNLIMITED)
@@ -120,7 +120,7 @@ def _quota(field: str, written: QueueQuota, findings: Findings) -> Quota:
     return Quota(min(entitled, limit), lendable, limit=limit)
 
 
-def _namespaces(source: wire.LabelSelector | None, findings: Findings) -> tuple[Requirement, ...]:
+def _namespaces(source: wire.LabelSelector | None, findings: QueueFindings) -> tuple[Requirement, ...]:
     """Return requirements over namespaces, none where all may use the queue."""
     if source is None:
         return ()

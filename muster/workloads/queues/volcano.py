@@ -25,7 +25,7 @@ import msgspec
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueSpec
 from muster.kube import quantity, wire
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -87,7 +87,7 @@ class Queue(wire.Wire, frozen=True):
 
 def queue(found: Queue) -> QueueReading:
     """Return what a Queue says."""
-    findings, name = Findings(), found.metadata.name
+    findings, name = QueueFindings(), found.metadata.name
     is_root = name == ROOT
     quotas = {} if is_root else _quotas(found.spec, findings)
     weight, priority = _weight(found.spec, findings), _priority(found.spec, findings)
@@ -116,13 +116,13 @@ def queue(found: Queue) -> QueueReading:
     )
 
 
-def _quotas(spec: VolcanoQueueSpec, findings: Findings) -> dict[Cell, Quota]:
+def _quotas(spec: VolcanoQueueSpec, findings: QueueFindings) -> dict[Cell, Quota]:
     guarantee = spec.guarantee.resource
     resources = dict.fromkeys([*spec.deserved, *guarantee, *spec.capability])
     return {Cell("", name): _quota(spec, name, findings) for name in resources}
 
 
-def _quota(spec: VolcanoQueueSpec, name: str, findings: Findings) -> Quota:
+def _quota(spec: VolcanoQueueSpec, name: str, findings: QueueFindings) -> Quota:
     """Return the numbers of one resource."""
     guarantee = _amount("spec.guarantee.resource", spec.guarantee.resource, name, 0, findings)
     deserved = _amount("spec.deserved", spec.deserved, name, 0, findings)
@@ -137,12 +137,12 @@ def _quota(spec: VolcanoQueueSpec, name: str, findings: Findings) -> Quota:
 
 
 def _amount(
-    field: str, amounts: wire.Quantities, name: str, otherwise: int, findings: Findings
+    field: str, amounts: wire.Quantities, name: str, otherwise: int, findings: QueueFindings
 ) -> int:
     return findings.amount(f"{field}[{name}]", name, amounts.get(name), otherwise)
 
 
-def _weight(spec: VolcanoQueueSpec, findings: Findings) -> int:
+def _weight(spec: VolcanoQueueSpec, findings: QueueFindings) -> int:
     """Return the weight in thousandths; Volcano's webhook writes 1 where it is 0."""
     if not 0 <= spec.weight <= _MOST_WEIGHT:
         findings.wrong("spec.weight", spec.weight, f"a whole number from 1 to {_MOST_WEIGHT}")
@@ -150,7 +150,7 @@ def _weight(spec: VolcanoQueueSpec, findings: Findings) -> int:
     return (spec.weight or 1) * WEIGHT_ONE
 
 
-def _priority(spec: VolcanoQueueSpec, findings: Findings) -> int:
+def _priority(spec: VolcanoQueueSpec, findings: QueueFindings) -> int:
     if not 0 <= spec.priority <= _MOST_PRIORITY:
         allowed = f"a whole number from 0 to {_MOST_PRIORITY}"
         findings.wrong("spec.priority", spec.priority, allowed)
@@ -158,14 +158,14 @@ def _priority(spec: VolcanoQueueSpec, findings: Findings) -> int:
     return spec.priority
 
 
-def _is_open(found: Queue, findings: Findings) -> bool:
+def _is_open(found: Queue, findings: QueueFindings) -> bool:
     states = found.spec.state, found.status.state
     for field, state in zip(("spec.state", "status.state"), states, strict=True):
         findings.one_of(field, state, _STATES)
     return all(state in ("", "Open") for state in states)
 
 
-def _unobeyed(found: Queue, findings: Findings) -> None:
+def _unobeyed(found: Queue, findings: QueueFindings) -> None:
     """Name the fields that are not obeyed."""
     spec, written = found.spec, found.metadata.annotations
     of_the_cluster = "the root is the cluster: it has what the nodes have"

@@ -30,7 +30,7 @@ import msgspec
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec
 from muster.kube import quantity
-from muster.workloads.queues.findings import Findings
+from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import QueueAlias, QueueReading, queue_name, whole_cluster
 from muster.workloads.queues.yamltext import YamlError, YamlNode, parse
 
@@ -108,7 +108,7 @@ class _Walk:
 
     specs: list[QueueSpec] = field(default_factory=list)
     aliases: list[QueueAlias] = field(default_factory=list)
-    findings: Findings = field(default_factory=Findings)
+    findings: QueueFindings = field(default_factory=QueueFindings)
 
     def document(self, node: YamlNode) -> None:
         """Read all partitions; the second of a name is a problem."""
@@ -200,7 +200,7 @@ class _Queue:
     """One queue, read by itself: what is wrong with it closes it."""
 
     def __init__(self, path: str, node: YamlNode) -> None:
-        self.path, self.findings = path, Findings()
+        self.path, self.findings = path, QueueFindings()
         self.at = f"{_line(node)}: {path}"
         self.conf = self._conf(node)
 

@@ -44,6 +44,7 @@ from muster.cluster.handlers.quotaevents import SYSTEM_PRIORITY
 from muster.cluster.ids import PodUid
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.flavors import Flavor, Groups, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.gangspec import PODS_PER_JOB, number
 from muster.cluster.specs.podconstraints import Operator, PodClass, Requirement
@@ -55,6 +56,8 @@ from muster.kube.names import PLAN_GATE
 # Fifty seconds alone, three times that on a busy machine, and `make deep` takes it for an hour.
 pytestmark = pytest.mark.timeout(14_400)
 
+ANY_GPU = ResourceGroup((GPU,), (Flavor("any"),))
+BY_RACK = ResourceGroup((GPU, "cpu"), (Flavor("r0", (("muster.dev/rack", "r0"),)), Flavor("spot")))
 names = st.sampled_from(PODS)
 node_names = st.sampled_from(NODES)
 kinds = st.sampled_from(KINDS)
@@ -229,6 +232,7 @@ class Cluster(NaiveDevices):
         flavor=st.sampled_from(("", "spot")),
         text=st.sampled_from(("red", "blue", "")),
         namespace=st.sampled_from(("", "ns", "other")),
+        groups=st.sampled_from(((), (), (ANY_GPU,), (BY_RACK,))),
     )
     def queue_appears_or_changes(
         self,
@@ -240,13 +244,14 @@ class Cluster(NaiveDevices):
         flavor: str,
         text: str,
         namespace: str,
+        groups: Groups,
     ) -> None:
         quotas = {Cell(flavor, GPU): Quota(entitled, lendable=lent)}
         if parent is None:
             quotas[Cell("", "pods")] = Quota(entitled)
         above = None if parent is None else QueueName(parent)
         spec = QueueSpec(QueueName(name), above, quotas, is_cluster=name.endswith("all"))
-        self.apply(QueueUpserted(spec, (Spelling(namespace, text),)))
+        self.apply(QueueUpserted(spec, (Spelling(namespace, text),), groups=groups))
 
     @rule(name=st.sampled_from(("muster/red", "volcano/red", "kueue/blue", "muster/all")))
     def queue_goes(self, name: str) -> None:

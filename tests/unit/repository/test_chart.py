@@ -88,7 +88,7 @@ def test_what_artifact_hub_reads_is_yaml_of_a_list(name: str) -> None:
 
 
 def test_the_kinds_that_artifact_hub_shows_are_those_that_the_chart_brings() -> None:
-    files = [*(MANIFESTS / "crds").glob("*profiles.yaml")]
+    files = [*(MANIFESTS / "crds").glob("*s.yaml")]
     files.append(MANIFESTS / "components" / "job-networks" / "crds.yaml")
     brought = {
         doc["metadata"]["name"]: doc["spec"]["names"]["kind"]

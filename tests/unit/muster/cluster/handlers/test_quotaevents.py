@@ -24,6 +24,7 @@ from muster.cluster.events import (
 from muster.cluster.handlers.quotaevents import SYSTEM_PRIORITY
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.state import ClusterState
 from muster.kube.names import PLAN_GATE
@@ -160,6 +161,22 @@ def test_usage_is_charged_to_the_first_flavor_of_the_queue_and_moves_with_it() -
     _apply(state, _queue(RED, flavor="owned"))
 
     assert node_.usage == {Cell("owned", GPU): 4, Cell("", "cpu"): 1000}
+
+
+def test_a_pod_is_charged_to_the_first_flavor_whose_labels_its_node_has() -> None:
+    state = _state(_queue(ALL), pod("a", on="n0", gpus=4, queue="red"))
+    h100, other = Flavor("h100", (("gpu", "h100"),)), Flavor("other")
+    group = ResourceGroup((GPU, "cpu"), (h100, other))
+    quotas = {Cell(name, GPU): Quota(8) for name in ("h100", "other")}
+    red = QueueUpserted(QueueSpec(RED, ALL, quotas), (Spelling("", "red"),), groups=(group,))
+    _apply(state, red)
+    node_ = state.charges.tree.find(RED)
+    assert node_ is not None
+    assert node_.usage == {Cell("other", GPU): 4, Cell("other", "cpu"): 1000}
+
+    _apply(state, replace(node("n0", gpus=16), labels={"gpu": "h100"}))
+
+    assert node_.usage == {Cell("h100", GPU): 4, Cell("h100", "cpu"): 1000}
 
 
 def test_a_state_that_is_loaded_from_a_dump_charges_the_same() -> None:

@@ -37,7 +37,7 @@ class UnqueuedGang:
     rank: tuple[bool, bool, int, float, GangKey]
 
 
-class Line:
+class WaitingLine:
     """One cycle's gangs. Whoever places one has it charged before the next one is asked for."""
 
     def __init__(
