@@ -15,7 +15,7 @@ fails and the gang is planned again.
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from extender.config.settings import ExtenderConfig
@@ -305,13 +305,13 @@ class Planner:
             if len(view.waiting) == 1:
                 await self._learn()
             snapshot = self._engine.state.snapshot()
-            question = self.question(key)  # of the same moment
+            questions = self.questions(key)  # of the same moment
             if snapshot.gang(key) is None:
                 continue  # the gang was deleted in the meantime
             look = self._engine.story.look(
-                key, len(view.waiting), len(view.released) + len(view.bound), question.now
+                key, len(view.waiting), len(view.released) + len(view.bound), questions[0].now
             )
-            decision = await self._decide(question, snapshot)
+            question, decision = await self._decide_first(questions, snapshot)
             if not isinstance(decision, Plan):
                 self._set_aside(
                     view, AnsweredQuestion(snapshot, question, decision), decision, look
@@ -352,8 +352,12 @@ class Planner:
 
     def question(self, key: GangKey) -> Question:
         """Return the question about a gang now; it and a snapshot determine the decision."""
-        allowed = self._queues.allowance(key) if self._charges.is_used else FREE
-        return Question(
+        return self.questions(key)[0]
+
+    def questions(self, key: GangKey) -> list[Question]:
+        """Return one question for each flavor that a gang may have, in the order of trying."""
+        allowed = self._queues.allowances(key) if self._charges.is_used else [FREE]
+        plain = Question(
             gang=key,
             now=self._engine.clock(),
             window_s=self._config.assembly_window_seconds,
@@ -363,9 +367,13 @@ class Planner:
             kept=tuple(sorted(self._restrictions.kept(key))),
             scoring=self._scoring,
             network=self._restrictions.network(key),
-            quota=allowed.refusal,
-            most=allowed.most,
         )
+        return [
+            replace(plain, quota=one.refusal, most=one.most, flavors=one.flavors)
+            if one is not FREE
+            else plain
+            for one in allowed
+        ]
 
     def note(self, key: GangKey) -> Note:
         """Return where the planner lists a gang, and its last decision about it."""
@@ -379,6 +387,17 @@ class Planner:
             self._list.not_before.get(key),
             said,
         )
+
+    async def _decide_first(
+        self, questions: Sequence[Question], snapshot: Snapshot
+    ) -> tuple[Question, Decision]:
+        """Return the first question whose answer is a plan, else the first of all."""
+        found: list[tuple[Question, Decision]] = []
+        for question in questions:
+            found.append((question, await self._decide(question, snapshot)))
+            if isinstance(found[-1][1], Plan):
+                return found[-1]
+        return found[0]
 
     async def _decide(self, question: Question, snapshot: Snapshot) -> Decision:
         began = self._pace.clock()

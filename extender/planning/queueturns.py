@@ -12,20 +12,26 @@ Not asked where there are no queues: the order is ``muster.queueing.order`` then
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from extender.engine import Engine
 from muster.cluster.events import CapacityMeasured
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.availability import lack
+from muster.cluster.quota.cells import UNLIMITED, Cell
+from muster.cluster.quota.flavors import Choice, FlavorNodes, Groups, choices, nodes_of
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
+from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.waitingline import WaitingLine, UnqueuedGang
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
 from muster.queueing.admission.turn import Turns
+from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
 from muster.queueing.order import begun
 
 
@@ -37,6 +43,8 @@ class Allowance:
     refusal: str = ""
     #: How many of its waiting members may be placed, ``None``: all.
     most: int | None = None
+    #: The nodes that it may have; empty: all.
+    flavors: tuple[FlavorNodes, ...] = ()
 
 
 FREE = Allowance()
@@ -70,34 +78,51 @@ class QueueTurns:
                 unqueued.append(UnqueuedGang(view.key, _rank(view)))
             else:
                 applicants.append(one)
-        self._line = WaitingLine(charges, self._turns, applicants, unqueued, self._keep(parked, snapshot))
+        self._line = WaitingLine(
+            charges, self._turns, applicants, unqueued, self._keep(parked, snapshot)
+        )
         return self._line
 
     def close_line(self) -> None:
         """Forget the gangs of a cycle that is over."""
         self._line = None
 
-    def allowance(self, key: GangKey) -> Allowance:
-        """Return what its queue lets a gang take now."""
+    def allowances(self, key: GangKey) -> list[Allowance]:
+        """Return what its queue lets a gang take now, flavor by flavor in the order of trying.
+
+        Where no flavor admits it there is one: the refusal of the first.
+        """
         charges = self._engine.state.charges
         snapshot = self._engine.state.snapshot()
         view = snapshot.gang(key)
         if view is None or view.spec is None or not len(view.waiting):
-            return FREE
+            return [FREE]
         user = self._engine.state.queue_user(view)
         queue = charges.queue_of(user)
         if queue is None:
             if not user.text:
-                return FREE
-            return Allowance(unknown(user.text, user.namespace, charges.aliases.texts(user)))
-        asked = requests_of(view, snapshot)
-        refused = self._barred(user, queue, snapshot) or refusal(
-            charges, queue, asked.of_first(max(asked.minimum, 1))
-        )
-        if not refused and self._line is not None:
-            first = self._line.in_front(key)
-            refused = "" if first is None else before(first, queue)
-        return Allowance(refused) if refused else Allowance("", self._most(key, queue, asked))
+                return [FREE]
+            return [Allowance(unknown(user.text, user.namespace, charges.aliases.texts(user)))]
+        barred = self._barred(user, queue, snapshot)
+        if barred:
+            return [Allowance(barred)]
+        return self._by_flavor(view, queue, snapshot)
+
+    def _by_flavor(self, view: GangView, queue: QueueName, snapshot: Snapshot) -> list[Allowance]:
+        charges, asked = self._engine.state.charges, requests_of(view, snapshot)
+        groups, minimum = charges.groups(queue), asked.of_first(max(asked.minimum, 1))
+        refusals, found = [], []
+        for choice in _open_choices(view, groups, snapshot):
+            refused = refusal(charges, queue, minimum, choice) or self._behind(view.key, queue)
+            refusals.append(refused)
+            if not refused:
+                most = self._most(view.key, queue, asked, choice)
+                found.append(Allowance("", most, nodes_of(groups, choice)))
+        return found or [Allowance(refusals[0])]
+
+    def _behind(self, key: GangKey, queue: QueueName) -> str:
+        first = None if self._line is None else self._line.in_front(key)
+        return "" if first is None else before(first, queue)
 
     def _barred(self, user: QueueUser, queue: QueueName, snapshot: Snapshot) -> str:
         """Return why gangs of a namespace may not use a queue, "" where they may."""
@@ -109,18 +134,17 @@ class QueueTurns:
             return not_for(user.namespace, queue)
         return ""
 
-    def _most(self, key: GangKey, queue: QueueName, asked: MemberRequests) -> int | None:
+    def _most(
+        self, key: GangKey, queue: QueueName, asked: MemberRequests, choice: Choice
+    ) -> int | None:
         """Return how many waiting members may be placed; at least the minimum."""
-        room = None if self._line is None else self._line.room_for_extras(key)
+        ones = dict.fromkeys(asked.resources, 1)
+        cells = self._engine.state.charges.request(queue, ones, choice)
+        room = None if self._line is None else self._line.room_for_extras(key, cells)
         if room is None:
             return None
-        by_name = {cell.resource: amount for cell, amount in room.items()}
-        counted = {
-            cell.resource for cell in self._engine.state.charges.request(queue, _ones(asked))
-        }
-        free = {name: by_name.get(name, 0) for name in counted} | {
-            name: 1 << 62 for name in asked.resources if name not in counted
-        }
+        free = dict.fromkeys(asked.resources, UNLIMITED)
+        free |= {cell.resource: amount for cell, amount in room.items()}
         most = max(asked.within(free), asked.minimum, 1)
         return None if most >= len(asked.amounts) else most
 
@@ -134,12 +158,20 @@ class QueueTurns:
         return Applicant(
             gang=view.key,
             queue=queue,
-            request=state.charges.request(queue, asked.of_first(max(asked.minimum, 1))),
+            request=self._request(queue, asked.of_first(max(asked.minimum, 1))),
             priority=view.priority,
             since=view.submitted_at,
             is_begun=begun(view),
             is_extra=asked.minimum == 0,
         )
+
+    def _request(self, queue: QueueName, amounts: Mapping[str, int]) -> Mapping[Cell, int]:
+        """Return amounts by cell: of the first flavors of which the queue has enough now."""
+        charges = self._engine.state.charges
+        node, groups = charges.tree.find(queue), charges.groups(queue)
+        asked = [charges.request(queue, amounts, choice) for choice in choices(groups)]
+        fits = (cells for cells in asked if node is not None and lack(node, cells) is None)
+        return next(fits, asked[0])
 
     def _keep(self, parked: Iterable[GangView], snapshot: Snapshot) -> Sequence[Applicant]:
         tree = self._engine.state.charges.tree
@@ -157,14 +189,25 @@ class QueueTurns:
             self._engine.apply(CapacityMeasured(_totals(snapshot)))
 
 
+def _open_choices(view: GangView, groups: Groups, snapshot: Snapshot) -> list[Choice]:
+    """Return the flavors that a gang may have: those of its members that have a place already."""
+    every = list(choices(groups))
+    placed = np.concatenate([view.bound, view.released, view.assumed])
+    if len(every) == 1 or not len(placed):
+        return every
+    node = int(snapshot.pods.node[int(placed[0])])
+    masks = (other_flavors(snapshot, nodes_of(groups, choice)) for choice in every)
+    return [
+        choice
+        for choice, others in zip(every, masks, strict=True)
+        if others is None or not others[node]
+    ] or every
+
+
 def _totals(snapshot: Snapshot) -> Mapping[str, int]:
     nodes = snapshot.nodes
     pairs = zip(nodes.resources, nodes.allocatable_columns, strict=True)
     return {name: int(column[nodes.alive].sum()) for name, column in pairs}
-
-
-def _ones(asked: MemberRequests) -> dict[str, int]:
-    return dict.fromkeys(asked.resources, 1)
 
 
 def _rank(view: GangView) -> tuple[bool, bool, int, float, GangKey]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from extender.engine import Engine
 from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.flavors import Flavor, Groups, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName
 from muster.kube import wire
 from muster.workloads.queues.catalogue import QueueCatalogue, QueueChanges
@@ -47,8 +48,23 @@ class QueueObjects:
         for name in names:
             spec = specs.get(name)
             if spec is not None:
-                spellings = self.catalogue.spellings(name)
-                self._engine.apply(QueueUpserted(spec, spellings, self.catalogue.namespaces(name)))
+                spellings, namespaces = (
+                    self.catalogue.spellings(name),
+                    self.catalogue.namespaces(name),
+                )
+                event = QueueUpserted(spec, spellings, namespaces, self._groups(name))
+                self._engine.apply(event)
+
+    def _groups(self, name: QueueName) -> Groups:
+        """Return the flavors that gangs of a queue may have; one that is missing has all nodes."""
+        return tuple(
+            ResourceGroup(group.resources, tuple(map(self._flavor, group.flavors)))
+            for group in self.catalogue.groups(name) or ()
+        )
+
+    def _flavor(self, name: str) -> Flavor:
+        reading = self.catalogue.flavor(name)
+        return Flavor(name, () if reading is None else tuple(sorted(reading.labels.items())))
 
 
 def source(kind: str, meta: wire.ObjectMeta) -> str:

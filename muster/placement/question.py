@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.flavors import FlavorNodes
 from muster.placement.scoring.profiles import DEFAULT, Scoring
 
 LATE: Final = math.inf
@@ -41,3 +42,5 @@ class Question:
     quota: str = ""
     #: How many of its waiting members its queue admits; ``None``: all.
     most: int | None = None
+    #: The nodes of the flavors that its queue gives it, all of which must hold; empty: all nodes.
+    flavors: tuple[FlavorNodes, ...] = ()

@@ -163,6 +163,7 @@ def _facts(rerun: Rerun, source: RecordingSource) -> str:
         facts.append(("Network", question.network))
     if question.quota:
         facts.append(("Quota", question.quota))
+    facts += [("Flavor", flavor.flavor) for flavor in question.flavors]
     if question.most is not None:
         facts.append(("Quota", f"at most {question.most} of the waiting members"))
     if question.kept:

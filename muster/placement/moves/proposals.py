@@ -38,7 +38,7 @@ from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
 from muster.placement.request import GangRequest, read
 from muster.placement.rules.feasibility import BETWEEN_PODS
-from muster.placement.rules.refusednodes import Closed, named
+from muster.placement.rules.refusednodes import Closed, named, other_flavors
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.nearplaced import region_of
 from muster.placement.tree import tree_of
@@ -166,7 +166,9 @@ class _Case:
     def _arenas(self, request: GangRequest) -> Steps[list[Arena]]:
         topology = yield from self.snapshot.topology_steps()
         closed = Closed(
-            named(self.snapshot, self.question.refused), named(self.snapshot, self.question.kept)
+            named(self.snapshot, self.question.refused),
+            named(self.snapshot, self.question.kept),
+            other_flavors(self.snapshot, self.question.flavors),
         )
         board = SearchBoard(topology, tree_of(topology), closed, self.question.scoring)
         yield

@@ -26,6 +26,7 @@ from muster.placement.rules.feasibility import (
     ANTI_AFFINITY,
     BETWEEN_PODS,
     CORDONED,
+    FLAVOR,
     KEPT,
     NODE_AFFINITY,
     NOT_READY,
@@ -60,6 +61,7 @@ _WAYS_OUT: Final = {
     SELECTOR: "select other nodes, or label more",
     NODE_AFFINITY: "allow other nodes, or label more",
     VOLUMES: "its volumes are within reach of too few nodes",
+    FLAVOR: "give the queue more of another flavor, or label more nodes",
     REFUSED: "kube-scheduler refused the other nodes a moment ago; it is tried again",
     KEPT: "it goes when the other gang is whole, or its room is given up",
     PORTS: "a node has each port once: use other ports or none, or add nodes",
@@ -265,6 +267,7 @@ def _of_nodes(arena: Arena, pod_class: PodClass) -> Iterator[tuple[str, Mask | N
     yield NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity)
     volumes = [any_term_mask(nodes, terms) for terms in pod_class.volume_affinity]
     yield VOLUMES, np.logical_and.reduce(volumes) if volumes else None
+    yield FLAVOR, None if closed.others is None else ~closed.others
     yield REFUSED, None if closed.refused is None else ~closed.refused
     yield KEPT, None if closed.kept is None else ~closed.kept
 

@@ -17,7 +17,7 @@ from muster.placement.question import LATE, Question
 from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.reasons.waiting import domain_name, scarcest
 from muster.placement.request import GangRequest, TopologyWish, read
-from muster.placement.rules.refusednodes import Closed, masks, named
+from muster.placement.rules.refusednodes import Closed, masks, named, other_flavors
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.tree import ROOT, DomainTree, tree_of
 from muster.placement.world import World
@@ -65,7 +65,11 @@ def candidates(snapshot: Snapshot, question: Question) -> Steps[Candidates | Non
     if not isinstance(request, GangRequest):
         return None
     topology = yield from snapshot.topology_steps()
-    closed = Closed(masks(snapshot, question.refused)[-1], named(snapshot, question.kept))
+    refused, others = (
+        masks(snapshot, question.refused)[-1],
+        other_flavors(snapshot, question.flavors),
+    )
+    closed = Closed(refused, named(snapshot, question.kept), others)
     board = SearchBoard(topology, tree_of(topology), closed)
     arenas = yield from arenas_of(World(snapshot), board, request.groups, request.wish)
     yield

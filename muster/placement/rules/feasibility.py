@@ -38,6 +38,7 @@ TAINT: Final = "untolerated taint"
 SELECTOR: Final = "node selector"
 NODE_AFFINITY: Final = "node affinity"
 VOLUMES: Final = "volume node affinity"
+FLAVOR: Final = "not of the flavor that its queue gives it"
 REFUSED: Final = "refused by kube-scheduler"
 PORTS: Final = "host port in use"
 SPREAD: Final = "topology spread"
@@ -50,7 +51,7 @@ KEPT: Final = "kept for a lost member of another gang"
 BUDGET: Final = "budget exhausted"
 
 PERMANENT: Final = frozenset(
-    {NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES, REFUSED}
+    {NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES, FLAVOR, REFUSED}
 )
 """Rules about nodes and specs: no pod's end cures them."""
 
@@ -160,6 +161,8 @@ def _node_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve
     affinity = pod_class.node_affinity
     sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
     sieve.apply(VOLUMES, _volume_mask(world, pod_class))
+    if closed.others is not None:
+        sieve.apply(FLAVOR, ~closed.others)
     if closed.refused is not None:
         sieve.apply(REFUSED, ~closed.refused, ", ".join(pod_class.unmodelled))
 

@@ -1,4 +1,4 @@
-"""Keeping off nodes that kube-scheduler refused, and off their like.
+"""Nodes that a question leaves out: refused by kube-scheduler, kept, or of another flavor.
 
 One refusal speaks of one node. Several in one place speak of the place: a disk that
 exists in one zone only is refused by every node of the others, and to learn that node by
@@ -16,8 +16,9 @@ from typing import Final
 
 import numpy as np
 
+from muster.cluster.quota.flavors import FlavorNodes
 from muster.cluster.snapshot import Snapshot
-from muster.placement.nodelabels import Mask
+from muster.placement.nodelabels import Mask, selector_mask
 
 SPREADS_AT: Final = 2  # refused children (or all of them) after which a domain is suspect
 
@@ -30,6 +31,8 @@ class Closed:
     refused: Mask | None = None
     #: These keep their room for lost members of other gangs.
     kept: Mask | None = None
+    #: These are not of the flavors that the gang's queue gives it.
+    others: Mask | None = None
 
 
 NOTHING: Final = Closed()
@@ -43,6 +46,18 @@ def named(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
     mask = np.zeros(snapshot.nodes.count, dtype=np.bool_)
     mask[rows] = True
     return mask
+
+
+def other_flavors(snapshot: Snapshot, flavors: Sequence[FlavorNodes]) -> Mask | None:
+    """Return bool[nodes]: not of all these flavors; ``None`` where none is asked for."""
+    if not flavors:
+        return None
+    passing = np.ones(snapshot.nodes.count, dtype=np.bool_)
+    for flavor in flavors:
+        passing &= selector_mask(snapshot.nodes, flavor.labels)
+        for labels in flavor.before:
+            passing &= ~selector_mask(snapshot.nodes, labels)
+    return ~passing
 
 
 def masks(snapshot: Snapshot, names: Sequence[str]) -> tuple[Mask | None, ...]:

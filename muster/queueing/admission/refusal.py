@@ -12,6 +12,7 @@ from typing import Final
 from muster.cluster.quota.availability import Lack, lack, never_fits, potential
 from muster.cluster.quota.cells import UNLIMITED, Cell
 from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 
@@ -28,8 +29,13 @@ def unknown(text: str, namespace: str, known: Iterable[str]) -> str:
     )
 
 
-def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int]) -> str:
-    """Return why a queue does not grant a request, "" where it does.
+def refusal(
+    charges: QueueCharges,
+    queue: QueueName,
+    request: Mapping[str, int],
+    choice: Choice | None = None,
+) -> str:
+    """Return why a queue does not grant a request of these flavors, "" where it does.
 
     Raises ``KeyError`` where there is no such queue.
     """
@@ -39,7 +45,7 @@ def refusal(charges: QueueCharges, queue: QueueName, request: Mapping[str, int])
     stopped = _inner(node) or charges.tree.problem(queue) or closed(node)
     if stopped:
         return stopped
-    cells = charges.request(queue, request)
+    cells = charges.request(queue, request, choice)
     never = never_fits(node, cells)
     if never is not None:
         return _never(node, never, cells[never])

@@ -16,7 +16,7 @@ another gang that waits: ``most_members``. Otherwise they come again, behind all
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.cluster.ids import GangKey
@@ -96,7 +96,7 @@ class WaitingLine:
         first = self._turns.waiting.first_of(one.queue)
         return None if first == gang else first
 
-    def room_for_extras(self, gang: GangKey) -> Mapping[Cell, int] | None:
+    def room_for_extras(self, gang: GangKey, cells: Iterable[Cell]) -> Mapping[Cell, int] | None:
         """Return what a gang may take in all, so that every other minimum in the line still fits.
 
         ``None``: it is not in the line. What the queues above have left, less what others ask for.
@@ -110,7 +110,7 @@ class WaitingLine:
                 available(node, cell),
                 less(available(node.root, cell), self._asked[cell] - one.request.get(cell, 0)),
             )
-            for cell in one.request
+            for cell in cells
         }
 
     def _take_note(self) -> None:

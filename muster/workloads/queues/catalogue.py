@@ -132,7 +132,9 @@ class QueueCatalogue:
             return set()
         calls = [_called(alias) for alias in reading.aliases]
         meant = {alias.queue for called in calls for alias in self._aliases.values(called)}
-        return {*meant, *reading.namespaces, *reading.groups, *(one.name for one in reading.specs)}
+        of_flavors = {name for one in reading.flavors for name in self._users.get(one.name, ())}
+        described = {*reading.namespaces, *reading.groups, *(one.name for one in reading.specs)}
+        return meant | of_flavors | described
 
     def _changes(self, names: Iterable[QueueName], renamed: set[QueueName]) -> QueueChanges:
         """Bring queues up to date; returns which of them have changed."""

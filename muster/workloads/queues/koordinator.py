@@ -88,7 +88,9 @@ def _flag(meta: wire.ObjectMeta, key: str, findings: QueueFindings, *, otherwise
     return written == "true" if written in ("true", "false") else otherwise
 
 
-def _aliases(meta: wire.ObjectMeta, name: QueueName, findings: QueueFindings) -> tuple[QueueAlias, ...]:
+def _aliases(
+    meta: wire.ObjectMeta, name: QueueName, findings: QueueFindings
+) -> tuple[QueueAlias, ...]:
     spaces = [meta.namespace] if meta.name == meta.namespace else []
     spaces += _namespaces(meta, findings)
     if meta.name == DEFAULT_QUEUE:

@@ -286,7 +286,9 @@ def _fungibility(found: FlavorFungibility, findings: QueueFindings) -> None:
         findings.ignored(f"{path}.preference", f"{found.preference}: {_WAITS}")
 
 
-def _namespaces(source: wire.LabelSelector | None, findings: QueueFindings) -> tuple[Requirement, ...]:
+def _namespaces(
+    source: wire.LabelSelector | None, findings: QueueFindings
+) -> tuple[Requirement, ...]:
     """Return requirements over namespaces, none for a selector that selects all."""
     field = "spec.namespaceSelector"
     if source is None:
@@ -328,7 +330,9 @@ def _written(groups: tuple[ResourceGroup, ...]) -> Iterator[tuple[str, str, Reso
                 yield f"spec.resourceGroups[{i}].flavors[{j}].resources[{k}]", flavor.name, one
 
 
-def _quota(field: str, written: ResourceQuota, findings: QueueFindings, *, has_parent: bool) -> Quota:
+def _quota(
+    field: str, written: ResourceQuota, findings: QueueFindings, *, has_parent: bool
+) -> Quota:
     lent = f"{field}.lendingLimit", written.lending_limit
     borrowed = f"{field}.borrowingLimit", written.borrowing_limit
     for at, limit in () if has_parent else (lent, borrowed):

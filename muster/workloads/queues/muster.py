@@ -120,7 +120,9 @@ def _quota(field: str, written: QueueQuota, findings: QueueFindings) -> Quota:
     return Quota(min(entitled, limit), lendable, limit=limit)
 
 
-def _namespaces(source: wire.LabelSelector | None, findings: QueueFindings) -> tuple[Requirement, ...]:
+def _namespaces(
+    source: wire.LabelSelector | None, findings: QueueFindings
+) -> tuple[Requirement, ...]:
     """Return requirements over namespaces, none where all may use the queue."""
     if source is None:
         return ()

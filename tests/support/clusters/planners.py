@@ -1,5 +1,6 @@
 """A planner on a state made by hand: no HTTP, no API server, time as an argument."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
@@ -79,12 +80,14 @@ class Bench:
         for uid in uids:
             self.engine.apply(PodReleased(uid))
 
-    def node(self, name: str, rack: str = "r1", gpus: int = 8) -> None:
+    def node(
+        self, name: str, rack: str = "r1", gpus: int = 8, labels: Mapping[str, str] | None = None
+    ) -> None:
         """Add a node."""
         self.engine.apply(
             NodeUpserted(
                 name,
-                labels={RACK: rack, HOST: name},
+                labels={RACK: rack, HOST: name, **(labels or {})},
                 allocatable={"cpu": 100_000, "pods": 110, "nvidia.com/gpu": gpus},
             )
         )

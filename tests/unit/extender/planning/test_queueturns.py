@@ -13,6 +13,7 @@ from muster.cluster.events import NamespaceUpserted, QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.placement.decision import Wait, WaitReason
@@ -255,3 +256,94 @@ async def test_below_a_cycle_or_a_missing_parent_nothing_new_is_admitted(parent:
 
     assert _placed(bench, stopped, goes) == [0, 1]
     assert "parent" in _why(bench, stopped)
+
+
+def _flavored(
+    bench: Bench, spot: int, owned: int, *, resources: tuple[str, ...] = ("nvidia.com/gpu",)
+) -> None:
+    """One queue with two flavors, as Kueue writes it: nodes say which they are."""
+    quotas = {Cell("spot", GPU.resource): Quota(spot), Cell("owned", GPU.resource): Quota(owned)}
+    spot_nodes, owned_nodes = (Flavor(name, (("kind", name),)) for name in ("spot", "owned"))
+    group = ResourceGroup(resources, (spot_nodes, owned_nodes))
+    spec = QueueSpec(QueueName("kueue/a"), None, quotas)
+    bench.engine.apply(QueueUpserted(spec, (Spelling("ns", "a"),), groups=(group,)))
+
+
+def _kinds(bench: Bench, *keys: GangKey) -> list[str]:
+    """Return the kinds of the nodes that gangs have, a letter for each member."""
+    found = []
+    for key in keys:
+        holds = (bench.state.hold(uid) for uid in sorted(bench.state.members(key)))
+        found.append("".join("-" if hold is None else hold.node[0] for hold in holds))
+    return found
+
+
+def _two_kinds(spot: int, owned: int) -> Bench:
+    bench = Bench()
+    for kind, count in (("spot", spot), ("owned", owned)):
+        for number in range(count):
+            bench.node(f"{kind}-{number}", labels={"kind": kind})
+    return bench
+
+
+async def test_a_gang_takes_the_first_flavor_that_has_quota_and_goes_to_its_nodes() -> None:
+    bench = _two_kinds(2, 2)
+    _flavored(bench, 8, 16)
+    first, second, third, fourth = (
+        bench.gang(name, 1, queue="a", at=i) for i, name in enumerate("wxyz", 1)
+    )
+
+    await bench.planner.settle()
+
+    assert _kinds(bench, first, second, third, fourth) == ["s", "o", "o", "-"]
+    assert "of flavor spot" in _why(bench, fourth)
+
+
+async def test_a_gang_is_never_divided_between_flavors() -> None:
+    bench = _two_kinds(1, 1)
+    _flavored(bench, 8, 8)
+    gang = bench.gang("both", 2, queue="a")
+
+    await bench.planner.settle()
+
+    assert _kinds(bench, gang) == ["--"]
+
+
+async def test_where_the_nodes_of_a_flavor_are_full_the_next_one_is_tried() -> None:
+    bench = _two_kinds(1, 2)
+    _flavored(bench, 64, 64)
+    small, large = (
+        bench.gang("small", 1, queue="a", at=1.0),
+        bench.gang("large", 2, queue="a", at=2.0),
+    )
+
+    await bench.planner.settle()
+
+    assert _kinds(bench, small, large) == ["s", "oo"]
+
+
+async def test_members_that_come_later_have_the_flavor_of_those_that_have_a_place() -> None:
+    bench = _two_kinds(2, 2)
+    _flavored(bench, 16, 16)
+    gang = bench.gang("elastic", 3, queue="a", min_count=1)
+    await bench.planner.settle()
+    assert sorted(_kinds(bench, gang)[0]) == ["-", "s", "s"]
+
+    bench.node("spot-2", labels={"kind": "spot"})
+    await bench.planner.settle()
+    assert sorted(_kinds(bench, gang)[0]) == ["-", "s", "s"]
+
+    _flavored(bench, 24, 16)
+    await bench.planner.settle()
+    assert _kinds(bench, gang) == ["sss"]
+
+
+async def test_what_no_flavor_covers_is_never_admitted() -> None:
+    bench = _two_kinds(1, 1)
+    _flavored(bench, 8, 8, resources=("cpu",))
+    gang = bench.gang("gang", 1, queue="a")
+
+    await bench.planner.settle()
+
+    assert _kinds(bench, gang) == ["-"]
+    assert "can never have more than 0 nvidia.com/gpu" in _why(bench, gang)
