@@ -125,7 +125,6 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
     for field, text in resourcesettings.without_effect(config.resources):
         log.warning("resources.%s: %s", field, text)
     kubelet = PodResources(config.kubelet.pod_resources)
-    asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     handshake = Handshake(
         it.node,
         containers(config.allocation, config.sources.root),
@@ -133,6 +132,7 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
         follows=watched is not None,
         shares=config.allocation.shares,
     )
+    asked = Holders(kubelet, metrics.pod_resources_failures.inc, handshake.lives)
     state = NodeState(config.resources, config.health, handshake)
     plugin = _plugin(it, state, asked, watched)
     asked.listen(plugin.board.hold)
