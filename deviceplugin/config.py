@@ -20,6 +20,7 @@ from muster.observability import configfile
 from muster.observability.configfile import ConfigError
 
 KUBELET: Final = Path("/var/lib/kubelet")
+TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class KubeletSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -73,6 +74,17 @@ class DeviceSources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     root: Path = Path("/")
 
 
+class PodFeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Who shows the plugin the pods of its node (``deviceplugin.cluster.podfeed``)."""
+
+    #: URL of the extender that shows the node's pods; empty: the API server does
+    extender: str = ""
+    #: authority of the extender's certificate; null: those of the system
+    ca_file: Path | None = None
+    #: the token to show it, which the kubelet makes for this pod and renews
+    token_file: Path = TOKEN
+
+
 class NodeConfigs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """NVIDIA's configuration files, of which a node's label chooses one (``nodeconfig``)."""
 
@@ -102,6 +114,8 @@ class DevicePluginConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     sources: DeviceSources = DeviceSources()
     simulation: Simulation = Simulation()
     resources: ResourceSettings = ResourceSettings()
+    #: who shows the pods of this node
+    pods: PodFeedSettings = PodFeedSettings()
     node_configs: NodeConfigs = NodeConfigs()
     mig: MigSettings = MigSettings()
     allocation: AllocationSettings = AllocationSettings()
@@ -143,6 +157,8 @@ def _problems(config: DevicePluginConfig) -> Iterator[str]:
         ("nodeConfigs.folder", config.node_configs.folder),
         ("mig.layouts", config.mig.layouts),
         ("publication.topologyFile", config.publication.topology_file),
+        ("pods.caFile", config.pods.ca_file),
+        ("pods.tokenFile", config.pods.token_file),
     ):
         if path is not None and not path.is_absolute():
             yield f"{field}: {path} is no absolute path; write it from the root"
@@ -151,6 +167,11 @@ def _problems(config: DevicePluginConfig) -> Iterator[str]:
             simulatedmachine.load(config.simulation.machine)
         except ConfigError as error:
             yield f"simulation.machine: {error}"
+    if config.pods.extender and not config.pods.extender.startswith("https://"):
+        yield (
+            f"pods.extender: {config.pods.extender!r} does not begin with https://; a token is "
+            "sent over TLS alone"
+        )
     yield from (f"resources.{problem}" for problem in settings.problems(config.resources))
     yield from (f"allocation.{each}" for each in allocationsettings.problems(config.allocation))
     yield from healthconfig.problems(config.health)

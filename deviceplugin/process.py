@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 
 from deviceplugin import wiring
 from deviceplugin.backends.backend import Backend
+from deviceplugin.cluster import podfeed
 from deviceplugin.config import DevicePluginConfig
 from deviceplugin.exporter import server
 from deviceplugin.metrics import DevicePluginMetrics
@@ -39,11 +40,14 @@ async def run_device_plugin(
     metrics = DevicePluginMetrics(new_registry())
     async with AsyncExitStack() as stack:
         stack.push_async_callback(backend.close)
-        client = None
+        client = extender = None
         if auth is not None:
             await auth.current()  # credentials that cannot be read end the process, not a retry
             client = await stack.enter_async_context(KubeClient(auth))
-        made = wiring.parts(wiring.NodeBasis(config, backend, node, metrics), client)
+            extender = podfeed.client_for(config.pods)
+        if extender is not None:
+            await stack.enter_async_context(extender)
+        made = wiring.parts(wiring.NodeBasis(config, backend, node, metrics), client, extender)
         ready = Health({"kubelet": made.plugin.followed, "devices": made.plugin.known})
         cluster = made.cluster
         if cluster is not None:

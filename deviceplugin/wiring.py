@@ -35,6 +35,7 @@ from typing import Final
 from deviceplugin.allocation.settings import AllocationSettings, without_effect
 from deviceplugin.backends.backend import Backend
 from deviceplugin.backends.jointbackend import JointBackend
+from deviceplugin.cluster import podfeed
 from deviceplugin.cluster.allocationsnote import AllocationsNote
 from deviceplugin.cluster.incluster import InCluster
 from deviceplugin.cluster.nodeconfig import NodeConfig
@@ -62,7 +63,9 @@ from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.serving import sockets
 from deviceplugin.serving.resource import SocketPlace
 from deviceplugin.serving.servers import Calls, Servers
+from muster.kube import wire
 from muster.kube.client import KubeClient
+from muster.kube.watching.listwatch import ListWatch
 from muster.kube.writing.events import EventRecorder
 
 log = logging.getLogger(__name__)
@@ -87,6 +90,8 @@ class ClusterBasis:
 
     client: KubeClient
     node: NodeObject
+    #: the pods of the node
+    pods: ListWatch[wire.Pod]
     #: None where no label chooses the settings
     settings: NodeSettings | None
 
@@ -103,13 +108,21 @@ class NodeParts:
     cluster: InCluster | None = None
 
 
-def parts(it: NodeBasis, client: KubeClient | None) -> NodeParts:
-    """Build and connect all parts; nothing runs yet. ``client``: None for no API server."""
+def parts(
+    it: NodeBasis, client: KubeClient | None, extender: KubeClient | None = None
+) -> NodeParts:
+    """Build and connect all parts; nothing runs yet.
+
+    ``client``: None for no API server. ``extender``: the one that shows the node's pods, if any.
+    """
     if client is None:
         return _on_node(it, None)
     client.observe(it.metrics.api_calls.note)
     watched = ClusterBasis(
-        client, NodeObject(client, it.node, it.config.publication.take_over), _settings(it.config)
+        client,
+        NodeObject(client, it.node, it.config.publication.take_over),
+        podfeed.feed(client, it.node, extender),
+        _settings(it.config),
     )
     made = _on_node(it, watched)
     return replace(made, cluster=_in_cluster(it, made, watched))
@@ -125,7 +138,6 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
     for field, text in resourcesettings.without_effect(config.resources):
         log.warning("resources.%s: %s", field, text)
     kubelet = PodResources(config.kubelet.pod_resources)
-    asked = Holders(kubelet, metrics.pod_resources_failures.inc)
     handshake = Handshake(
         it.node,
         containers(config.allocation, config.sources.root),
@@ -133,6 +145,7 @@ def _on_node(it: NodeBasis, watched: ClusterBasis | None) -> NodeParts:
         follows=watched is not None,
         shares=config.allocation.shares,
     )
+    asked = Holders(kubelet, metrics.pod_resources_failures.inc, handshake.lives)
     state = NodeState(config.resources, config.health, handshake)
     plugin = _plugin(it, state, asked, watched)
     asked.listen(plugin.board.hold)
@@ -188,6 +201,7 @@ def _in_cluster(it: NodeBasis, made: NodeParts, watched: ClusterBasis) -> InClus
         NodePublisher(watched.node, position, publication),
         AllocationsNote(made.handshake),
         EventRecorder(watched.client, controller=CONTROLLER, instance=it.node),
+        watched.pods,
         _recutting(it.config, made),
         watched.settings,
     )

@@ -17,6 +17,7 @@ from extender.access.callerrules import Area
 from extender.calls.handlers import Handlers
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
+from extender.readapi.nodepods import NodePodsApi
 from extender.readapi.routes import ReadApi
 from extender.reservations.route import ReservationApi
 from muster.observability.health import Health
@@ -41,6 +42,7 @@ class ExtenderParts:
     handlers: Handlers
     api: ReadApi
     reservations: ReservationApi
+    node_pods: NodePodsApi
     gate: Gate
     #: the checks of ``/livez``
     live: Health
@@ -66,12 +68,18 @@ def make_app(parts: ExtenderParts) -> web.Application:
     app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))
     app.add_routes(guarded(Area.RESERVE, parts.reservations.routes()))
     app.add_routes(guarded(Area.READ, [*parts.api.routes(), web.get("/metrics", _metrics)]))
+    app.add_routes(guarded(Area.NODE, parts.node_pods.routes()))
     # Health needs no credentials beyond the handshake: a kubelet has none.
     app.add_routes(
         [web.get("/livez", _health(parts.live)), web.get("/readyz", _health(parts.ready))]
     )
     app.cleanup_ctx.append(_background)
+    app.on_shutdown.append(_end_watches)
     return app
+
+
+async def _end_watches(app: web.Application) -> None:
+    await app[PARTS].node_pods.close()
 
 
 async def _background(app: web.Application) -> AsyncIterator[None]:

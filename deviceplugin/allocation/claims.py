@@ -66,6 +66,9 @@ class ContainerClaim:
     guessed: bool = False
     #: whether the kubelet's list has shown it
     confirmed_by_list: bool = False
+    #: whether this kubelet has shown that it knows the pod: it gave, started or listed it
+    #: (drawing in ``reconciliation``)
+    vouched: bool = True
 
     @property
     def anonymous(self) -> bool:

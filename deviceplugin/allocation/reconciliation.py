@@ -1,12 +1,46 @@
 """Updates the claims by what the kubelet lists.
 
-Each row names a container and all that it has of a resource. What happens to a claim::
+Each row names a container and all that it has of a resource. What a list shows is so. What it does
+not show means something only where the kubelet has come to the pod: one that has just started
+lists a pod when it admits it again, after a second or, without an API server, much later. Until
+then only the API server knows whether the pod lives::
+
+      recalled from the Node            allocated by this kubelet
+                │                                   │
+                ▼                                   ▼
+          ┌───────────┐  it starts a container ┌─────────┐
+          │ UNVOUCHED ├───────────────────────►│ VOUCHED │
+          │           │  of the pod, or lists  │         │
+          │           │  the pod               │         │
+          │           │◄───────────────────────┤         │
+          └─────┬─────┘  another kubelet       └────┬────┘
+                │        answers                    │ the pod is over or gone on the API server,
+                │ the pod is over or gone           │ or this kubelet no longer lists it
+                │ on the API server, or not         ▼
+                │ known there              ┌──────────┐
+                └─────────────────────────►│ RELEASED │
+                                           └──────────┘
+
+What is trusted, and for what::
+
+    pods on the API server        which pods live; plans: what each should get, never what it has
+    a list of the kubelet         who has what; that a pod has ended, where it is vouched for
+    the socket of the answer      whether the same kubelet answers (inode and time of its making)
+    Allocate                      which ids are given, not to whom
+    muster.dev/node-allocations   what was given before this program started; a list knows better
+    the kubelet's checkpoint      nothing: it is read by the kubelet alone, and may be lost
+
+A kubelet that has lost its checkpoint gives away what it does not list. So an unvouched claim still
+refuses its ids to others, as ``Table`` says: what the pod had it may use now.
+
+What a list does to a claim::
 
     same owner, container and ids     it stays, and is now sure
     same ids, another owner           it moves to the owner in the list
     some of the ids                   an init container had them: it moves with them
     none of the ids                   it is released, except
                                       - claims made after the kubelet was asked
+                                      - unvouched claims
                                       - init containers of listed pods, which are never listed
                                         (kubernetes/kubernetes#126765)
                                       - started containers of listed pods: the kubelet has lost
@@ -39,8 +73,8 @@ class Reconciliation:
         self._since = since
         self._uids = _by_name(book.pods.values())
 
-    def take(self, listing: Sequence[ListedDevices]) -> None:
-        """Change the claims to what the list says."""
+    def take(self, listing: Sequence[ListedDevices]) -> set[str]:
+        """Change the claims to what the list says; return the owners that it vouches for."""
         rows = self._rows(listing)
         listed = {self._owner(each) for each in listing}
         claims = self._book.claims
@@ -51,6 +85,9 @@ class Reconciliation:
             self._compare(claim, rows, listed, stages)
         for row in rows:
             self._ensure(row, stages.get((row.resource, row.ids)))
+        for claim in claims:
+            claim.vouched |= claim.owner in listed
+        return listed
 
     def _compare(
         self,
@@ -95,8 +132,10 @@ class Reconciliation:
 
     def _stays(self, claim: ContainerClaim, listed: set[str]) -> bool:
         pod = self._book.pods.get(claim.owner)
-        if pod is None or claim.owner not in listed:
+        if pod is None:
             return False
+        if claim.owner not in listed:
+            return not claim.vouched
         started = claim.stage is ClaimStage.CONFIRMED and pod.life in (
             PodStage.WAITING,
             PodStage.RUNNING,

@@ -25,7 +25,7 @@ decides, and a difference to a plan is a ``Deviation``.
 Every call takes time in proportion to the node's devices and waiting pods. For one thread only.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from deviceplugin.allocation.attribution import PodAttribution
@@ -53,6 +53,7 @@ class Table:
     def __init__(self) -> None:
         self._book = Book()
         self._turns = PodAttribution(self._book)
+        self._kubelet: Hashable = None
 
     # --- what happens on the node -----------------------------------------------------------
 
@@ -84,14 +85,23 @@ class Table:
         self._book.claims.drop_owner(uid)
         self._book.changed(uid, rechoose=True)
 
-    def listed(self, listing: Iterable[ListedDevices], since: int) -> None:
+    def listed(
+        self, listing: Iterable[ListedDevices], since: int, kubelet: Hashable = None
+    ) -> None:
         """Take in the kubelet's list of what each container has.
 
         ``since``: ``serial`` when the kubelet was asked; it cannot know of later claims. The next
-        call relies on the listed pods being those that the kubelet knows.
+        call relies on the listed pods being those that the kubelet knows. ``kubelet``: which one
+        answered; another one vouches for no pod yet.
         """
         rows = tuple(listing)
-        Reconciliation(self._book, since).take(rows)
+        if kubelet != self._kubelet:
+            self._kubelet = kubelet
+            for claim in self._book.claims:
+                claim.vouched = False
+        guesses = self._book.guesses()
+        listed = Reconciliation(self._book, since).take(rows)
+        self._guess_again({key: guesses[key] for key in guesses if key[0] not in listed})
         self._turns.known = frozenset((row.namespace, row.pod) for row in rows)
         self._book.changed()
 
@@ -114,10 +124,16 @@ class Table:
             if ids:
                 first = any(ask.passes_on for ask, _ in pod.asks(resource))
                 made = claims.make(resource, ids, uid, "", passes_on=first)
+                made.vouched = False
                 shared = len({offer.name for offer in stock.offers}) < len(stock.offers)
                 made.guessed = shared or len(ids) < needed(pod, resource)
                 _confirm([made] if pod.life is PodStage.RUNNING else [])
         self._book.changed()
+
+    def _guess_again(self, guesses: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        """Guess other ids for pods whose guessed ones turned out to be another's."""
+        for (uid, resource), names in guesses.items():
+            self.recall(uid, {resource: names})
 
     # --- what the kubelet asks --------------------------------------------------------------
 
@@ -154,6 +170,14 @@ class Table:
         """Return whether ``listed`` might show that ids which seem to be in use are free."""
         return any(map(self._book.in_use, self._book.claims.holding(resource, ids)))
 
+    def unvouched(self, resource: str, ids: Iterable[str]) -> bool:
+        """Return whether ids are in use by a pod to which the kubelet may not have come yet.
+
+        If the pod has ended, the API server will show it: the kubelet tells nobody else.
+        """
+        held = self._book.claims.holding(resource, ids)
+        return any(self._book.in_use(claim) and not claim.vouched for claim in held)
+
     def allocate(self, resource: str, ids: Sequence[str]) -> ContainerClaim:
         """Give ids to the pod that they are for. ``AllocationRefused`` changes nothing."""
         stock = self._book.stocks.get(resource)
@@ -163,6 +187,7 @@ class Table:
             )
         wanted = _checked(stock, ids)
         turn = self._turns.recognise(stock, wanted)
+        guesses = self._book.guesses()
         self._make_way(resource, wanted, turn.owner, turn.ask)
         claim = self._book.claims.make(
             resource,
@@ -172,6 +197,7 @@ class Table:
             passes_on=turn.ask is not None and turn.ask.passes_on,
         )
         claim.sure = turn.sure
+        self._guess_again(guesses)
         self._turns.given(claim)
         self._book.changed()
         return claim
@@ -201,7 +227,10 @@ class Table:
                 claim.passes_on = claim.passes_on or ask is None
             owner, name = next(iter(owners), ""), "" if ask is None else ask.name
             claims.make(resource, wanted, owner, name, passes_on=ask is not None)
-        _confirm(claims.exactly(resource, wanted) or found)
+        started = claims.exactly(resource, wanted) or found
+        _confirm(started)
+        for claim in started:
+            claim.vouched |= not claim.guessed
         self._book.changed()
 
     def _first(self, owners: set[str], resource: str) -> ContainerAsk | None:
@@ -269,7 +298,9 @@ class Table:
     def _held_by(self, claim: ContainerClaim) -> str:
         pod = self._book.pods.get(claim.owner)
         who = "a container" if pod is None else f"pod {pod.namespace}/{pod.name}"
-        return f"in use by {who}" + (f", container {claim.container}" if claim.container else "")
+        container = f", container {claim.container}" if claim.container else ""
+        late = "" if claim.vouched else ", which the kubelet has not listed since it started"
+        return f"in use by {who}{container}{late}"
 
 
 def _confirm(claims: Iterable[ContainerClaim]) -> None:

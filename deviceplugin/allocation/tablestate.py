@@ -65,6 +65,14 @@ class Book:
         """Return the names of what a pod has."""
         return self.stocks[resource].names_of(self.claims.ids_of(uid, resource))
 
+    def guesses(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """Return (uid, resource) → names of what pods have by guessed ids, until it is listed."""
+        return {
+            (claim.owner, claim.resource): tuple(self.held(claim.owner, claim.resource).elements())
+            for claim in self.claims
+            if claim.guessed and not claim.vouched and claim.resource in self.stocks
+        }
+
     def in_use(self, claim: ContainerClaim) -> bool:
         """Return whether a started container of a living pod has it by the kubelet's own list.
 

@@ -7,6 +7,7 @@
 ``nodeobject``       watches this node's Node object and writes to it
 ``nodesettings``     has the node advertise by the configuration that its label chooses
 ``nvidiaconfig``     reads NVIDIA's configuration files (``deviceplugin.resources.nvidia``)
+``podfeed``          the watch of the node's pods, at the API server or at the extender
 ``position``         reads a node's place in the network: the operator's file, and LLDP
 ``publisher``        decides when the plugin's text on the Node changes
 """

@@ -2,11 +2,10 @@
 
 ::
 
-    reads    its Node (labels, allocatable, earlier annotations) · the pods of its node
+    reads    its Node (labels, allocatable, earlier annotations) · the pods of its node (podfeed)
     writes   its Node (publisher) · Events about its Node and its pods (nodeevents)
 """
 
-import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 
@@ -19,11 +18,8 @@ from deviceplugin.node import NodeState
 from deviceplugin.recutting import Recutting
 from muster.kube import wire
 from muster.kube.client import KubeClient
-from muster.kube.resources import PODS
-from muster.kube.watching.listwatch import ListWatch, WatchConsumer, WatchScope
+from muster.kube.watching.listwatch import ListWatch
 from muster.kube.writing.events import EventRecorder
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +33,8 @@ class InCluster:
     publisher: NodePublisher
     allocations: AllocationsNote
     recorder: EventRecorder
+    #: the pods of its node
+    pods: ListWatch[wire.Pod]
     #: None where no label may cut GPUs
     recutting: Recutting | None
     #: None where no label chooses the settings
@@ -51,7 +49,7 @@ class InCluster:
             self.publisher.run(),
             self.recorder.run(),
             self.handshake.run(),
-            self._pods().run(self.handshake.pods_changed),
+            self.pods.run(self.handshake.pods_changed),
         ]
 
     def problem(self) -> str | None:
@@ -73,14 +71,3 @@ class InCluster:
             known = self.state.known(self.allocations.text())
             progress = None if self.recutting is None else self.recutting.progress
             self.publisher.publish(replace(known, progress=progress))
-
-    def _pods(self) -> ListWatch[wire.Pod]:
-        """Return the watch of the node's pods."""
-        return ListWatch(
-            self.client,
-            PODS,
-            scope=WatchScope(selectors={"fieldSelector": f"spec.nodeName={self.node.name}"}),
-            consumer=WatchConsumer(
-                on_problem=lambda text: log.warning("pods", extra={"problem": text})
-            ),
-        )

@@ -16,6 +16,8 @@ therefore waits and asks:
 * It asks the kubelet which pods it knows. Of several pods that may be meant, that shows which one
   is. A pod that only the kubelet knows may be the one, so the watch is waited for too; where that
   wait was in vain, it is not repeated for the same pod.
+* Ids that another pod uses may be free by now: the kubelet is asked. Where it has started and not
+  come to that pod yet, the watch is waited for, too: it may bring the pod's end.
 
 When the time is over, it answers with what it knows. A wrong guess leads to a deviation, which is
 reported, but no pod fails.
@@ -24,14 +26,14 @@ reported, but no pod fails.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, assert_never
 
 from deviceplugin.allocation.settings import SharePolicy
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod
+from deviceplugin.allocation.values import Deviation, ListedDevices, NodePod, PodStage
 from deviceplugin.handshake.nodepods import node_pod
 from deviceplugin.handshake.podresources import PodResourcesError
 from deviceplugin.listeners import Listeners
@@ -57,6 +59,11 @@ Given = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 class KubeletListing(Protocol):
     """The part of ``deviceplugin.handshake.podresources.PodResources`` that is used here."""
+
+    @property
+    def kubelet(self) -> Hashable:
+        """Return what tells one kubelet from the next: it gave the last answer."""
+        ...
 
     async def known(self) -> tuple[ListedDevices, ...]:
         """Return a row for each resource of each container. Raises ``PodResourcesError``."""
@@ -178,6 +185,13 @@ class Handshake:
             self._known[found.uid] = found
             self.table.pod(found)
 
+    def lives(self, namespace: str, name: str) -> bool:
+        """Return whether the watch knows a pod of this name that has not ended."""
+        return any(
+            (pod.namespace, pod.name) == (namespace, name) and pod.life is not PodStage.OVER
+            for pod in self._known.values()
+        )
+
     def _drop(self, uid: str) -> None:
         self._pods.pop(uid, None)
         if self._known.pop(uid, None) is not None:
@@ -202,7 +216,9 @@ class Handshake:
         if not ids:
             await self._find_who_asks(resource, size)
         elif self.table.doubts(resource, ids):
+            until = time.monotonic() + NEWS_S
             await self.ask_kubelet()
+            await self._news_until(lambda: not self.table.unvouched(resource, ids), until)
 
     async def _find_who_asks(self, resource: str, size: int) -> None:
         """Wait for the pods that may ask, and ask the kubelet which of them it knows."""
@@ -249,7 +265,7 @@ class Handshake:
         except PodResourcesError as error:
             log.debug("the kubelet does not answer", extra={"error": str(error)})
             return
-        self.table.listed(listing, since)
+        self.table.listed(listing, since, self.kubelet.kubelet)
         self._announce()
 
     async def run(self) -> NoReturn:

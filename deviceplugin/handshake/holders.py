@@ -5,6 +5,10 @@
     every few seconds, and when nudged ──► List ──► changed? ──► each listener gets all of it
                                              └── no answer: the last one stays; logged once
 
+A kubelet that has just started lists a pod only when it has admitted it again. Until then the pod
+keeps what it had, as long as it lives. It is the rule of ``allocation.reconciliation``, here for
+metrics, and for devices that pods have by ids of earlier settings.
+
 Devices are served without the pod-resources socket too; only their metrics then name no pod.
 """
 
@@ -14,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from deviceplugin.handshake.podresources import PodResources, PodResourcesError
+from deviceplugin.handshake.podresources import KubeletId, PodResources, PodResourcesError
 from deviceplugin.model.holdings import ContainerHolding
 
 log = logging.getLogger(__name__)
@@ -28,17 +32,24 @@ Listener = Callable[[tuple[ContainerHolding, ...]], None]
 
 
 class Holders:
-    """``on_failure`` is called for each question that the kubelet did not answer."""
+    """``on_failure`` is called for each question that the kubelet did not answer.
+
+    ``lives`` tells by namespace and name whether a pod that is not listed yet still lives.
+    """
 
     def __init__(
         self,
         kubelet: PodResources,
         on_failure: Callable[[], None],
+        lives: Callable[[str, str], bool],
         period_s: float = PERIOD_S,
     ) -> None:
         self._kubelet = kubelet
         self._on_failure = on_failure
         self._period_s = period_s
+        self._lives = lives
+        self._vouches: KubeletId | None = None
+        self._unvouched: tuple[ContainerHolding, ...] = ()
         self._listeners: list[Listener] = []
         self._nudged = asyncio.Event()
         self.last: tuple[ContainerHolding, ...] | None = None
@@ -70,7 +81,7 @@ class Holders:
     async def look(self) -> None:
         """Ask once."""
         try:
-            found = _ordered(await self._kubelet.list())
+            found = _ordered(self._with_unvouched(await self._kubelet.list()))
         except PodResourcesError as error:
             self._on_failure()
             self._set_problem(str(error))
@@ -80,6 +91,18 @@ class Holders:
             self.last = found
             for listener in self._listeners:
                 listener(found)
+
+    def _with_unvouched(self, listed: tuple[ContainerHolding, ...]) -> tuple[ContainerHolding, ...]:
+        """Add what pods have that this kubelet has not listed since it started."""
+        if self._kubelet.kubelet != self._vouches:
+            self._vouches, self._unvouched = self._kubelet.kubelet, self.last or ()
+        there = {(one.namespace, one.pod) for one in listed}
+        self._unvouched = tuple(
+            one
+            for one in self._unvouched
+            if (one.namespace, one.pod) not in there and self._lives(one.namespace, one.pod)
+        )
+        return (*listed, *self._unvouched)
 
     def _set_problem(self, problem: str | None) -> None:
         """Store the problem; log when it begins and when it ends."""

@@ -6,6 +6,8 @@ Facts about the API, from the kubelet's source and from other plugins:
 - since 1.21 a resource may come in one entry per device: entries are merged by resource;
 - pods that have ended may still be listed, init containers are not;
 - an allocation is seen here only after Allocate has returned;
+- a kubelet that has just started lists a pod only when it has admitted it again, so for a second or
+  longer (without an API server: for as long) what pods have is missing: see ``kubelet``;
 - ``Get`` is older kubelets' feature gate (GA in 1.36): where it is not served, the list is asked.
 
 A channel that failed is thrown away. gRPC would wait for its own back-off before it dials again,
@@ -38,6 +40,10 @@ _OPTIONS: Final = (
 )
 
 
+KubeletId = tuple[int, int]
+"""Inode and ctime in nanoseconds of its socket: another pair is another kubelet."""
+
+
 class PodResourcesError(DevicePluginError):
     """The kubelet cannot be asked now: no socket (API off, kubelet not up), no answer, refused."""
 
@@ -50,6 +56,13 @@ class PodResources:
         self._timeout_s = timeout_s
         self._channel: aio.Channel | None = None
         self._dialled: os.stat_result | None = None
+        self._answered: os.stat_result | None = None
+
+    @property
+    def kubelet(self) -> KubeletId | None:
+        """Which kubelet gave the last answer; None before the first."""
+        there = self._answered
+        return None if there is None else (there.st_ino, there.st_ctime_ns)
 
     async def list(self) -> tuple[ContainerHolding, ...]:
         """Return what every container with devices has. Raises ``PodResourcesError``."""
@@ -88,10 +101,15 @@ class PodResources:
 
     async def _list(self) -> Sequence[pb.PodResources]:
         request = pb.ListPodResourcesRequest()
+        stub, asked = await self._stub(), self._dialled
         try:
-            answer = await (await self._stub()).List(request, timeout=self._timeout_s)
+            answer = await stub.List(request, timeout=self._timeout_s)
         except aio.AioRpcError as error:
             raise await self._failed("List", error) from error
+        there = self._look()
+        if asked is None or there is None or not _same(asked, there):
+            raise PodResourcesError(f"{self._socket}: the kubelet has restarted; asked again later")
+        self._answered = asked
         return answer.pod_resources
 
     async def _stub(self) -> PodResourcesListerStub:

@@ -13,7 +13,7 @@
 The API server's proxy removes ``Authorization``. To read, and for nothing else, a caller behind it
 may send the token in ``Muster-Authorization``, or a signature by a client certificate of the
 cluster (``muster.apiwire.callersignature``). RBAC on pods limits what a reader sees
-(``readerscope``).
+(``readerscope``). What a node's program asks about its node is for a token that names that node.
 
 kube-scheduler treats every status but 200 as a failure and shows no body. The text is for people
 and for the log, which gets a few such lines a minute, with the caller's address. Every refusal is
@@ -36,7 +36,14 @@ import orjson
 from aiohttp import web
 
 from extender.access.answercache import Busy
-from extender.access.callerrules import Accounts, Area, CallerRules, CertificateHolder, holder
+from extender.access.callerrules import (
+    Accounts,
+    Area,
+    CallerRules,
+    CertificateHolder,
+    holder,
+    node_of,
+)
 from extender.access.readerscope import KEY, OutOfSight, PodRight, ReaderScope, needed
 from extender.access.signedcallers import NotSigned, SignedCallers
 from extender.config.callers import identifies
@@ -101,6 +108,8 @@ class _Asking:
     authorization: str
     #: what a caller without a token shows instead
     signed: ShownSignature | None
+    #: the node that is asked about, "" elsewhere
+    node: str
     #: the right on pods that is enough, None: there is none
     right: PodRight | None
     #: the subject of the certificate, None without one
@@ -287,6 +296,8 @@ class Gate:
     ) -> ReaderScope | None:
         """Return what the user sees, None for everything; raises ``_Refused``."""
         if self.rules.user_may(asking.area, user):
+            if asking.area is Area.NODE:
+                _check_node(asking, user)
             return None
         if not self.rules.asks_rbac(asking.area):
             raise self._forbidden(asking, user)
@@ -321,12 +332,15 @@ class Gate:
     def _needed(self, asking: _Asking) -> str:
         if self.accounts is None:
             return "show a client certificate of tls.clientCaFile"
+        if asking.area is Area.NODE:
+            return "send the bearer token of the device plugin's pod on that node"
         if asking.area is not Area.READ and self.rules.named(asking.area) is None:
             return "show a client certificate of tls.clientCaFile (no token is enough for this)"
         return "show a client certificate of tls.clientCaFile, or send a bearer token"
 
     def _answer(self, area: Area, refused: _Refused) -> web.Response:
-        field_ = "Error" if area is Area.SCHEDULE else "error"  # as the routes' own answers
+        # As the routes' own answers; those about a node are Kubernetes' Status.
+        field_ = {Area.SCHEDULE: "Error", Area.NODE: "message"}.get(area, "error")
         headers = {}
         if refused.why in (DenialReason.UNAVAILABLE, DenialReason.BUSY):
             headers["Retry-After"] = "1"
@@ -366,7 +380,25 @@ def _asking(area: Area, route: str, request: web.Request, it: CertificateHolder 
             text = f"Authorization, {signature.TOKEN}, {signature.CERTIFICATE}: send one of them"
             raise _Refused(DenialReason.TOKEN, f"{route}: {text}")
         sent = sent or instead
-    return _Asking(area, route, request.path, sent, signed, right, it)
+    node = request.match_info["node"] if area is Area.NODE else ""
+    return _Asking(area, route, request.path, sent, signed, node, right, it)
+
+
+def _check_node(asking: _Asking, user: UserInfo) -> None:
+    """Raise ``_Refused`` unless the token was made for the node that is asked about."""
+    node = node_of(user)
+    if node == asking.node:
+        return
+    who = f"the token of {user.username!r}"
+    asked = f"{asking.route}: node {asking.node!r} is asked about, and {who}"
+    if node:
+        text = f"{asked} is for node {node!r}: ask about that one (the plugin's --node-name)"
+    else:
+        text = (
+            f"{asked} names no node: use the one that the kubelet makes for the plugin's pod; "
+            "Kubernetes 1.30 and newer writes the node into it"
+        )
+    raise _Refused(DenialReason.FORBIDDEN, text)
 
 
 async def _body(request: web.Request) -> bytes:

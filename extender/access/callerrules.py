@@ -22,6 +22,8 @@ from muster.observability import clientcert
 NO_S: Final = 10.0  # how long a refusal of the API server is cached, as on kube-scheduler's ports
 QUESTION_S: Final = 5.0  # for one question, retries included; an answer takes milliseconds
 GET: Final = "get"
+# What the API server says of tokens that are bound to a pod or a node (KEP-4193, Kubernetes 1.30).
+NODE_CLAIM: Final = "authentication.kubernetes.io/node-name"
 
 V = TypeVar("V")
 
@@ -32,6 +34,7 @@ class Area(StrEnum):
     SCHEDULE = "schedule"
     RESERVE = "reserve"
     READ = "read"
+    NODE = "node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class CallerRules:
     def certificate_may(self, area: Area, it: CertificateHolder) -> bool:
         """Return whether the holder of a certificate of our authority is admitted."""
         named = self.named(area)
+        if area is Area.NODE:
+            return False  # it names no node
         if named is None:
             return True
         return _listed(it.name, it.organizations, named.certificates, named.organizations)
@@ -89,8 +94,16 @@ class CallerRules:
                 return self.callers.reserve
             case Area.READ:
                 return self.callers.read
+            case Area.NODE:
+                return self.callers.node
             case _ as unreachable:
                 assert_never(unreachable)
+
+
+def node_of(user: UserInfo) -> str:
+    """Return the node of the pod that a token was made for, "" where the token names none."""
+    named = user.extra.get(NODE_CLAIM, ())
+    return named[0] if len(named) == 1 else ""
 
 
 def _listed(

@@ -8,6 +8,9 @@ The credentials of a caller, and what they allow if the section has no list of n
     certificate signed by tls.clientCaFile    yes                   yes
     bearer token (callers.tokens)             no                    whom RBAC lets `get`
 
+What a node's program may ask about its own node (``node``) is for tokens whose owner is named and
+that were made for a pod on that node.
+
 A listener on a loopback address with neither ``clientCaFile`` nor ``tokens`` does not identify
 callers: every process on that machine may do everything.
 """
@@ -82,6 +85,9 @@ class CallersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     anybody: bool = False
     #: who may ask for reservations: the webhook
     reserve: NamedCallers | None = None
+    #: who may ask for the pods of the node that their token names: the device plugin. By ``users``
+    #: and ``groups`` alone, since a certificate names no node
+    node: NamedCallers | None = None
 
 
 def identifies(callers: CallersSettings, *, certificates: bool) -> bool:
@@ -115,7 +121,8 @@ def _exposure(
     if callers.anybody and (identified or any(named for _, named in _sections(callers))):
         yield (
             "callers.anybody: true leaves tls.clientCaFile, callers.tokens, callers.schedule, "
-            "callers.reserve and callers.read without a meaning; remove it, or all of them"
+            "callers.reserve, callers.node and callers.read without a meaning; remove it, or all "
+            "of them"
         )
     if is_loopback(host):
         return
@@ -142,16 +149,22 @@ def _lists(callers: CallersSettings, *, certificates: bool) -> Iterator[str]:
                 yield from _names(section, named, shown)
     elif any(named for _, named in _sections(callers)) and not callers.anybody:
         yield (
-            "callers.schedule, callers.reserve and callers.read: callers are not identified; set "
-            "tls.clientCaFile or callers.tokens, or remove them"
+            "callers.schedule, callers.reserve, callers.node and callers.read: callers are not "
+            "identified; set tls.clientCaFile or callers.tokens, or remove them"
         )
     yield from _everybody("schedule", callers.schedule, "who runs a scheduler")
     yield from _everybody("reserve", callers.reserve, "the webhook's ServiceAccount")
+    yield from _everybody("node", callers.node, "the device plugin's ServiceAccount")
+    if callers.node is not None and (callers.node.certificates or callers.node.organizations):
+        yield (
+            "callers.node: certificates and organizations admit nobody, as a certificate names no "
+            "node; name the device plugin's ServiceAccount in users"
+        )
 
 
 def _sections(callers: CallersSettings) -> tuple[tuple[str, NamedCallers | None], ...]:
     sections = ("schedule", callers.schedule), ("reserve", callers.reserve)
-    return *sections, ("read", callers.read)
+    return *sections, ("read", callers.read), ("node", callers.node)
 
 
 def _everybody(section: str, named: NamedCallers | None, whom: str) -> Iterator[str]:

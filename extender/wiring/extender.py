@@ -33,6 +33,7 @@ from extender.planning.planner import Planner
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import StateDumper
+from extender.readapi.nodepods import NodePodsApi
 from extender.releases.forgedplans import ForgedPlans
 from extender.releases.partialgangs import PartialGangs
 from extender.releases.plankeys import KeyHome, PlanKeyStore
@@ -197,6 +198,7 @@ class Extender:
             ),
             api=rooms.read_api(it, shown, self._ready),
             reservations=ReservationApi(self.reservations, self._ready),
+            node_pods=NodePodsApi(self.client),
             gate=Gate.of(self.config, self.client, it.metrics),
             live=Health(),
             ready=Health({"listed": self.sync.problem, "draining": self._draining}),

@@ -10,6 +10,7 @@
 ``story``        ``GET /v1/story/…``: what happened to a pod or a gang, and what caused it
 ``reservation``  ``POST /v1/reservations``: places for pods that are about to be made
 ``callersignature``  how a caller without a token shows who it is
+``nodepods``     ``GET /v1/nodes/NODE/pods``: the pods of a node, for its device plugin
 ``problem``      any answer other than 2xx
 
 Times are seconds since the epoch, or ISO 8601 where the field is a text. A field of

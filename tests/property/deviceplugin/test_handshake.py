@@ -1,15 +1,17 @@
 """Pods of any shape, plans of any kind and a kubelet of any habits: who gets which devices.
 
 After every step: the table's own books are sound, and nothing is handed out twice. Whenever the
-kubelet was heard: the table knows exactly who has what, and every pod that does not have what
-its plan says is reported, and no other. Whenever nothing disturbed a pod's plan (its devices are
-to be had, the kubelet goes by what is preferred): it has exactly its devices.
+kubelet was heard, even one that has just started and lists few of its pods: the table knows exactly
+who has what, and every pod that does not have what its plan says is reported, and no other.
+Whenever nothing disturbed a pod's plan (its devices are to be had, the kubelet goes by what is
+preferred): it has exactly its devices.
 """
 
 from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.devices.handshakes import GPU, HCA, MIG, SHAPES, SHARED, numa_of, picker, pod, stocks
@@ -30,10 +32,12 @@ class Handshake(RuleBasedStateMachine):
         self.rng = Random(0)
         self.ill: frozenset[str] = frozenset()
         self.table = Table()
-        self.kubelet = PureKubelet(self.rng, lambda: self.table)
+        self.kubelet = PureKubelet(self.rng, lambda: self.table, news=self.watch_brings_ends)
         self.bound: dict[str, NodePod] = {}  # what the API server knows
         self.unseen: list[str] = []  # by the kubelet, in the order of binding
         self.fed: set[str] = set()  # what the plugin's watch has brought
+        self.ended: dict[str, NodePod] = {}  # pods whose end it has still to bring
+        self.strange: set[str] = set()  # pods that it had not brought when the kubelet started
         self.listens = True
         self.count = 0
 
@@ -176,6 +180,8 @@ class Handshake(RuleBasedStateMachine):
         """Tell whether a pod's plan can be met and the kubelet leaves the choice to the plugin."""
         if one.uid not in self.fed or one.plan is None or not self.listens:
             return False
+        if not self.ended.keys().isdisjoint(self.table.given()):
+            return False
         if habits.headstrong or habits.aligned is not None:
             return False
         left = Counter(one.plan)
@@ -225,9 +231,16 @@ class Handshake(RuleBasedStateMachine):
         if uid not in self.fed:
             return
         self.fed.discard(uid)
+        self.ended[uid] = gone
         if fed or not self.listens:
+            self.watch_brings_ends()
+
+    @rule()
+    def watch_brings_ends(self) -> None:
+        for uid, gone in self.ended.items():
             self.table.pod(replace(gone, life=PodStage.OVER))
             self.table.gone(uid)
+        self.ended.clear()
 
     # --- health and restarts ------------------------------------------------------------------
 
@@ -253,11 +266,23 @@ class Handshake(RuleBasedStateMachine):
             self.kubelet.tell()
             self.kubelet.lose_checkpoint()
 
+    @rule()
+    def kubelet_restarts(self) -> None:
+        unknown = self.kubelet.pods.keys() - self.fed
+        self.strange = (self.strange & self.kubelet.unlisted) | unknown
+        self.kubelet.restart()
+
+    @precondition(lambda self: self.kubelet.unlisted)
+    @rule(many=st.integers(1, 3))
+    def kubelet_comes_to_pods(self, *, many: int) -> None:
+        self.kubelet.readmit(many)
+
     @precondition(lambda self: not self.has_forgotten())
     @rule()
     def plugin_restarts(self) -> None:
         published = self.table.given()
         self.table = Table()
+        self.ended.clear()
         self.stock()
         for uid, one in self.bound.items():
             self.table.pod(replace(one, batch=0))
@@ -293,7 +318,7 @@ class Handshake(RuleBasedStateMachine):
             if d.why is DeviationKind.OTHER_DEVICES
         }
         for uid, one in self.kubelet.pods.items():
-            if uid not in self.fed:
+            if uid not in self.fed or uid in self.strange & self.kubelet.unlisted:
                 continue
             for resource, stock in self.stocks.items():
                 ids, running = frozenset(one.really(resource)), one.listed(resource)
@@ -317,3 +342,58 @@ class Handshake(RuleBasedStateMachine):
 
 
 TestHandshake = Handshake.TestCase
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("again", [False, True], ids=["started-once", "started-twice"])
+def test_a_kubelet_that_lost_its_checkpoint_and_starts_again_gives_nothing_out_twice(
+    seed: int, *, again: bool
+) -> None:
+    """p1 has ended, and nobody has said so yet; p2 and p3 are not listed; p4 asks for a third."""
+    it = _node(seed)
+    it.bind("cut", 3, "good", age=1, fed=True)
+    it.kubelet_admits(numa=None, headstrong=False, at_once=True)
+    it.kubelet_loses_its_checkpoint(often=0)
+    if again:
+        it.kubelet_comes_to_pods(many=3)
+        it.kubelet_restarts()
+    it.ends("uid-p1", fed=False)
+    it.bind("cut", 1, "tampered", age=0, fed=True)
+    it.kubelet_admits(numa=None, headstrong=True, at_once=True)
+    _holds(it)
+    it.kubelet_comes_to_pods(many=3)
+    _holds(it)
+
+
+@pytest.mark.parametrize("starts", [False, True], ids=["admitted", "running"])
+@pytest.mark.parametrize("listed", range(3))
+def test_other_devices_than_planned_are_reported_by_a_plugin_that_starts_beside_a_new_kubelet(
+    listed: int, *, starts: bool
+) -> None:
+    """The kubelet lists none, one or both of the pods that it gave devices of its own choice."""
+    it = _node(0)
+    it.bind("two", 2, "good", age=0, fed=True)
+    plans = {one.plan for one in it.bound.values()}
+    it.kubelet_admits(numa=1, headstrong=True, at_once=True)
+    if starts:
+        for uid in it.bound:
+            it.kubelet.start(uid, listens=True)
+    wrong = {(each.uid, each.expected, each.given) for each in it.table.deviations()}
+    assert {expected for _, expected, _ in wrong} == plans
+    it.kubelet_restarts()
+    it.kubelet_comes_to_pods(many=listed)
+    it.plugin_restarts()
+    _holds(it)
+    assert {(each.uid, each.expected, each.given) for each in it.table.deviations()} == wrong
+
+
+def _node(seed: int) -> Handshake:
+    it = Handshake()
+    it.node(seed=seed, listens=True)
+    return it
+
+
+def _holds(it: Handshake) -> None:
+    it.the_books_are_sound()
+    it.nothing_is_handed_out_twice()
+    it.who_has_what_is_known_and_told()

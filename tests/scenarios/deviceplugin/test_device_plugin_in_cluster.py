@@ -85,6 +85,24 @@ async def test_killed_and_started_again_it_never_says_that_nobody_has_anything()
         assert all({pod.id for pod in pods} <= each for each in reported)
 
 
+async def test_a_kubelet_that_starts_with_another_pod_costs_none_its_place_on_the_node() -> None:
+    """It asks for the older pod first, and lists the running one when it comes to that."""
+    async with site() as it, it.plugin():
+        gpus = await it.gpus()
+        await it.kubelet.run(await it.bind("runs", 2, gpus[:2], created=5))
+        await it.given("runs")
+        async with it.recorded() as texts:
+            await it.kubelet.stop()
+            older = await it.bind("older", 2, gpus[2:4], created=1)
+            it.kubelet.pods[older.id] = older
+            there = lambda: it.kubelet.allocatable().get(GPU) == 8  # noqa: E731
+            await it.kubelet.start(reads_pods_when=there)
+            assert it.kubelet.ids(older, GPU) == set(gpus[2:4])
+            await it.given("runs", "older")
+        runs = it.pods["runs"].id
+        assert all(runs in json.loads(text)["pods"] for text in texts)
+
+
 async def test_an_ended_pod_s_devices_are_given_to_the_next_one() -> None:
     async with site() as it, it.plugin():
         gpus = await it.gpus()

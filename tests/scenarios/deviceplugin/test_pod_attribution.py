@@ -31,6 +31,10 @@ GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 Pods = dict[str, set[str | None]]
 
 
+def nobody(_namespace: str, _name: str) -> bool:
+    return False
+
+
 async def scrape(url: str) -> Pods:
     """Return device → the pods that its temperature or power is shown with."""
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
@@ -64,7 +68,7 @@ async def test_a_scrape_names_the_pods_and_forgets_them_when_they_end() -> None:
         await beside.kubelet.admit(one, two, cut)
         assert not beside.kubelet.failed
         kubelet, failures = PodResources(beside.kubelet.pod_resources), []
-        holders = Holders(kubelet, lambda: failures.append(kubelet))
+        holders = Holders(kubelet, lambda: failures.append(kubelet), nobody)
         holders.listen(board.hold)
         await holders.look()
         (instance,) = beside.kubelet.ids(cut, MIG)
@@ -86,7 +90,7 @@ async def test_a_nudge_is_enough_to_see_a_pod_that_came_just_now() -> None:
         beside.serve(whole)
         await beside.shown(whole)
         kubelet, failures = PodResources(beside.kubelet.pod_resources), []
-        holders = Holders(kubelet, lambda: failures.append(kubelet), period_s=3600)
+        holders = Holders(kubelet, lambda: failures.append(kubelet), nobody, period_s=3600)
         asking_task = asyncio.create_task(holders.run())
         await eventually(lambda: holders.last == ())
         await beside.kubelet.admit(asking("a", {GPU: 2}))

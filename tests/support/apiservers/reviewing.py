@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 from support.apiservers.apifaults import FaultyServer
 
+from extender.access.callerrules import NODE_CLAIM
 from muster.kube.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 JSON = dict[str, Any]
@@ -22,6 +23,7 @@ class Account:
     audiences: list[str] = field(default_factory=list)  # empty: the API server's own
     may_get: list[str] = field(default_factory=list)
     sees: list[str] = field(default_factory=list)  # namespaces whose pods it may get and list
+    node: str = ""  # what the token is bound to; "": it names none
 
 
 class ReviewingServer(FaultyServer):
@@ -54,7 +56,9 @@ class ReviewingServer(FaultyServer):
         asked = spec.get("audiences", [])
         if account is None or (asked and set(asked).isdisjoint(account.audiences)):
             return {"authenticated": False, "error": "invalid bearer token"}
-        user = {"username": account.user, "groups": account.groups}
+        user: JSON = {"username": account.user, "groups": account.groups}
+        if account.node:
+            user["extra"] = {NODE_CLAIM: [account.node]}
         known = [audience for audience in account.audiences if audience in asked]
         return {"authenticated": True, "user": user, "audiences": known}
 

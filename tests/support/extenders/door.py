@@ -30,6 +30,9 @@ def accounts() -> dict[str, Account]:
         "t-admin": Account("root", ["admins", "staff"]),
         "t-scheduler": Account("scheduler"),
         "t-nobody": Account("nobody"),
+        "t-plugin": Account("plugin", node="n1"),
+        "t-plugin-of-no-node": Account("plugin"),
+        "t-other-of-n1": Account("other", node="n1"),
         "t-made-for-us": Account("prometheus", [], ["muster.dev/extender"], ["/metrics"]),
     }
 

@@ -65,12 +65,18 @@ class PureKubelet:
     table: Callable[[], Table]
     healthy: dict[str, set[str]] = field(default_factory=dict)
     pods: dict[str, Admitted] = field(default_factory=dict)
+    #: how often it has started
+    start_number: int = 0
+    #: pods that it has not admitted again since it started
+    unlisted: set[str] = field(default_factory=set)
+    #: has the plugin's watch catch up, as the plugin waits for it
+    news: Callable[[], None] = lambda: None
 
     def listing(self) -> list[ListedDevices]:
         """Return what pod-resources List says: active pods, without plain init containers."""
         rows = []
-        for one in self.pods.values():
-            if not one.active:
+        for uid, one in self.pods.items():
+            if not one.active or uid in self.unlisted:
                 continue
             meta = one.pod.namespace, one.pod.name
             rows.append(ListedDevices(*meta))
@@ -88,7 +94,7 @@ class PureKubelet:
     def tell(self) -> None:
         """Have the plugin hear the listing."""
         table = self.table()
-        table.listed(self.listing(), table.serial)
+        table.listed(self.listing(), table.serial, self.start_number)
 
     def used(self, resource: str) -> set[str]:
         """Return the ids that pods have, as the kubelet counts them."""
@@ -172,6 +178,8 @@ class PureKubelet:
             return
         if doubted is None or self.table().doubts(resource, doubted):
             self.tell()
+        if doubted is not None and self.table().unvouched(resource, doubted):
+            self.news()
 
     def _shuffled(self, ids: Iterable[str]) -> list[str]:
         found = sorted(ids)
@@ -180,6 +188,7 @@ class PureKubelet:
 
     def start(self, uid: str, *, listens: bool) -> None:
         """Start the containers of a pod, one after the other."""
+        self.unlisted.discard(uid)
         one = self.pods[uid]
         for container in one.pod.containers:
             for resource, ids in one.has.get(container.name, {}).items():
@@ -188,8 +197,18 @@ class PureKubelet:
                 self.table().starting(resource, self._shuffled(ids))
         one.started = True
 
+    def restart(self) -> None:
+        """Start anew: nothing is listed until it is admitted again (``readmit``)."""
+        self.start_number += 1
+        self.unlisted = {uid for uid, one in self.pods.items() if one.active}
+
+    def readmit(self, many: int) -> None:
+        """Admit some pods again: they keep what the checkpoint says."""
+        self.unlisted -= set(self.rng.sample(sorted(self.unlisted), min(many, len(self.unlisted))))
+
     def lose_checkpoint(self) -> None:
         """Start anew without it: running containers go on, and what they use counts as free."""
+        self.restart()
         for one in self.pods.values():
             for devices in one.has.values() if one.started else ():
                 for resource, ids in devices.items():
@@ -199,6 +218,7 @@ class PureKubelet:
     def end(self, uid: str) -> None:
         """Forget a pod after the end of its containers."""
         self.pods.pop(uid, None)
+        self.unlisted.discard(uid)
 
 
 def pod_text(needed: int, resource: str) -> str:

@@ -51,3 +51,38 @@ def test_an_init_container_that_starts_is_not_refused_for_what_was_not_known_of_
     table.starting(GPU, (second.id,))
     table.starting(GPU, (third.id,))
     table.validate()
+
+
+def test_another_share_is_guessed_where_the_guessed_one_turns_out_to_be_another_pods() -> None:
+    """A kubelet that has just started lists a and not yet b: both have a share of one GPU."""
+    table = Table()
+    shown = {each.resource: each for each in stocks(frozenset())}
+    table.stock(shown.values(), None)
+    name = shown[SHARED].offers[0].name
+    first, second, *_ = [each.id for each in shown[SHARED].offers if each.name == name]
+    for uid in ("a", "b"):
+        table.pod(running(uid))
+        table.recall(uid, {SHARED: (name,)})
+    assert table.ids_in_use() == {first, second}
+    for guessed in (second, first):
+        row = ListedDevices("default", "a", "main", SHARED, frozenset({guessed}))
+        table.listed([row], table.serial, "new")
+        assert table.given() == {"a": {SHARED: (name,)}, "b": {SHARED: (name,)}}
+        table.validate()
+    table.pod(replace(running("c"), life=PodStage.WAITING))
+    table.allocate(SHARED, [*sorted(table.ids_in_use() - {first}), "gpu6::3"])
+    assert table.given().keys() == {"a", "b", "c"}
+    table.validate()
+
+
+def test_what_is_recalled_after_the_first_list_stays_until_the_kubelet_lists_the_pod() -> None:
+    table = Table()
+    table.stock(stocks(frozenset()), None)
+    table.pod(running("a"))
+    table.listed([], table.serial, "new")
+    table.recall("a", {SHARED: ("gpu6",)})
+    table.listed([], table.serial, "new")
+    assert table.given() == {"a": {SHARED: ("gpu6",)}}
+    table.listed([ListedDevices("default", "a")], table.serial, "new")
+    table.listed([], table.serial, "new")
+    assert table.given() == {}

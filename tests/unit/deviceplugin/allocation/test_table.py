@@ -24,6 +24,7 @@ from support.devices.handshakes import (
 
 from deviceplugin.allocation.table import Table
 from deviceplugin.allocation.values import Deviation, DeviationKind, ListedDevices, PodStage
+from deviceplugin.errors import AllocationRefused, RefusalCause
 
 
 def without(free: Sequence[str], *taken: Sequence[str]) -> list[str]:
@@ -264,6 +265,65 @@ def test_after_a_restart_the_kubelet_lists_who_has_what() -> None:
     before.listed([listed("p", "gpu0"), listed("p", "gpu1")], before.serial)
     assert before.given() == {"uid-p": {GPU: ("gpu0", "gpu1", "gpu2")}}
     before.validate()
+
+
+def test_a_kubelet_that_has_just_started_and_lists_no_pod_yet_takes_nothing_from_any() -> None:
+    asks = container("warm", init=True, gpu=3), container("main", gpu=2)
+    found = table(pod("p", *asks, life=PodStage.RUNNING), pod("ended", container("main", gpu=1)))
+    everything = {"uid-p": {GPU: ("gpu0", "gpu1", "gpu2")}, "uid-ended": {GPU: ("gpu3",)}}
+    rows = [listed("p", "gpu0", "gpu1"), listed("ended", "gpu3")]
+    for uid, devices in everything.items():
+        found.recall(uid, devices)
+    found.listed(rows, found.serial, "one")
+    found.starting(GPU, ["gpu3"])
+    for seen in ([], [ListedDevices("default", "other")], rows[1:]):
+        found.listed(seen, found.serial, "two")
+        assert found.given() == everything
+    found.listed(rows[:1], found.serial, "two")  # it has listed the other one, and does not now
+    assert found.given() == {"uid-p": everything["uid-p"]}
+    found.validate()
+
+
+def test_what_a_pod_had_is_refused_until_this_kubelet_or_the_api_server_shows_its_end() -> None:
+    running = pod("p", life=PodStage.RUNNING)
+    for ends in ("listed and then not", "over", "gone", "being deleted"):
+        found = table(running, pod("new"))
+        found.recall("uid-p", {GPU: ("gpu0", "gpu1")})
+        found.listed([listed("p", "gpu0", "gpu1")], found.serial, "one")
+        assert not found.unvouched(GPU, ["gpu0", "gpu1"])
+        found.listed([ListedDevices("default", "new")], found.serial, "two")
+        assert found.unvouched(GPU, ["gpu0", "gpu1"])
+        with pytest.raises(AllocationRefused, match=r"p, .*not listed since it started") as told:
+            found.allocate(GPU, ["gpu0", "gpu1"])
+        assert told.value.cause is RefusalCause.TAKEN
+        if ends == "listed and then not":
+            found.listed([listed("p", "gpu0", "gpu1")], found.serial, "two")
+            found.listed([ListedDevices("default", "new")], found.serial, "two")
+        elif ends == "gone":
+            found.gone("uid-p")
+        else:
+            over = ends == "over"
+            found.pod(replace(running, life=PodStage.OVER if over else PodStage.ENDING))
+        found.allocate(GPU, ["gpu0", "gpu1"])
+        assert found.given() == {"uid-new": {GPU: ("gpu0", "gpu1")}}
+        found.validate()
+
+
+def test_a_pod_of_which_a_new_kubelet_starts_a_container_is_vouched_for() -> None:
+    found = table(pod("p", life=PodStage.RUNNING))
+    found.recall("uid-p", {GPU: ("gpu0", "gpu1")})
+    found.starting(GPU, ["gpu0", "gpu1"])
+    found.listed([], found.serial)
+    assert found.given() == {}
+
+
+def test_a_pod_that_is_deleted_while_the_kubelet_is_away_has_nothing_when_it_is_back() -> None:
+    found = table(pod("p", life=PodStage.RUNNING))
+    found.recall("uid-p", {GPU: ("gpu0", "gpu1")})
+    found.listed([listed("p", "gpu0", "gpu1")], found.serial, "one")
+    found.gone("uid-p")
+    found.listed([], found.serial, "two")
+    assert found.given() == {}
 
 
 def test_a_pod_that_the_kubelet_named_before_it_was_seen_has_what_it_was_said_to_have() -> None:

@@ -35,6 +35,7 @@ class Kubelet:
     def __init__(self) -> None:
         self.asked = 0
         self.silent = False
+        self.kubelet = 1
         self.rows: tuple[ListedDevices, ...] = ()
 
     async def known(self) -> tuple[ListedDevices, ...]:
@@ -172,6 +173,48 @@ async def test_a_pod_that_the_watch_never_brings_is_waited_for_once(
     async with asyncio.timeout(20):
         await handshake.consult(GPU, (), 2)
     assert kubelet.asked == 2
+
+
+async def test_the_end_of_a_pod_that_a_new_kubelet_has_not_listed_is_waited_for(
+    handshake: Handshake, kubelet: Kubelet
+) -> None:
+    await _starts(handshake, kubelet)
+    kubelet.kubelet, kubelet.rows = 2, (ListedDevices("default", "next"),)
+    waiting = asyncio.create_task(handshake.consult(GPU, ("GPU-0",), 1))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    handshake.pods_changed([Upserted(pod("next", 1))])
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    ended = pod("first", 1)
+    handshake.pods_changed(
+        [Upserted(msgspec.structs.replace(ended, status=wire.PodStatus(phase="Succeeded")))]
+    )
+    async with asyncio.timeout(20):
+        await waiting
+    handshake.give(GPU, ("GPU-0",))
+    assert handshake.table.given() == {"next": {GPU: ("GPU-0",)}}
+
+
+async def test_nothing_is_waited_for_where_the_kubelet_lists_the_pod_that_uses_the_devices(
+    handshake: Handshake, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deviceplugin.handshake.handshake.NEWS_S", 3600.0)
+    await _starts(handshake, kubelet)
+    kubelet.kubelet, kubelet.rows = 2, (ListedDevices("default", "first"),)
+    async with asyncio.timeout(20):
+        await handshake.consult(GPU, ("GPU-0",), 1)
+    with pytest.raises(AllocationRefused, match="in use by pod default/first"):
+        handshake.give(GPU, ("GPU-0",))
+
+
+async def _starts(handshake: Handshake, kubelet: Kubelet) -> None:
+    """Pod first runs, with GPU-0 by the list of kubelet 1."""
+    handshake.pods_changed([Upserted(pod("first", 1)), Synced("1")])
+    handshake.give(GPU, ("GPU-0",))
+    handshake.starting(GPU, ("GPU-0",))
+    kubelet.rows = (ListedDevices("default", "first", "main", GPU, frozenset({"GPU-0"})),)
+    await handshake.ask_kubelet()
 
 
 async def test_a_kubelet_that_does_not_answer_stops_nothing(

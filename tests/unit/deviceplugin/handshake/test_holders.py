@@ -1,6 +1,7 @@
 """Keeping up with who has which devices, with a kubelet that comes and goes."""
 
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from grpc import aio
 from support.machine.shortpath import short_folder
 
 from deviceplugin.handshake.holders import Holders
-from deviceplugin.handshake.podresources import PodResources
+from deviceplugin.handshake.podresources import PodResources, PodResourcesError
 from deviceplugin.model.holdings import ContainerHolding
 from muster.protogen import podresources_v1_pb2 as pb
 from muster.protogen.podresources_v1_pb2_grpc import (
@@ -66,11 +67,15 @@ def held(pod: str, *ids: str) -> ContainerHolding:
     return ContainerHolding("team", pod, "main", {GPU: ids})
 
 
+def nobody(_namespace: str, _name: str) -> bool:
+    return False
+
+
 async def test_listeners_get_what_changes_and_no_order_of_the_kubelets() -> None:
     kubelet, heard, failures = Kubelet(), [], []
     with short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client, lambda: failures.append(1))
+        holders = Holders(client, lambda: failures.append(1), nobody)
         holders.listen(heard.append)
         async with serving(kubelet, folder / "k.sock"):
             await holders.look()
@@ -90,7 +95,7 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
     kubelet.pods = {"a": ["GPU-0"]}
     with caplog.at_level(logging.INFO), short_folder() as folder:
         client = PodResources(folder / "k.sock")
-        holders = Holders(client, lambda: failures.append(1))
+        holders = Holders(client, lambda: failures.append(1), nobody)
         await holders.look()
         await holders.look()
         assert (holders.last, len(failures)) == (None, 2)
@@ -108,3 +113,47 @@ async def test_a_kubelet_that_is_away_leaves_the_last_answer_and_is_logged_once(
         "the kubelet lists which containers have which devices",
         "not known which containers have which devices",
     ]
+
+
+async def test_a_kubelet_that_has_just_started_takes_nothing_from_pods_that_live() -> None:
+    """It lists a pod when it has admitted it again; "gone" was deleted while it was away."""
+    kubelet, living = Kubelet(), {"a", "b"}
+    kubelet.pods = {"a": ["GPU-0"], "b": ["GPU-1"], "gone": ["GPU-2"]}
+    with short_folder() as folder:
+        client = PodResources(folder / "k.sock")
+        holders = Holders(client, lambda: None, lambda _namespace, name: name in living)
+        async with serving(kubelet, folder / "k.sock"):
+            await holders.look()
+        before = client.kubelet
+        async with serving(kubelet, folder / "k.sock"):
+            kubelet.pods = {}
+            await holders.look()
+            assert client.kubelet != before
+            assert holders.last == (held("a", "GPU-0"), held("b", "GPU-1"))
+            kubelet.pods = {"a": ["GPU-0"]}
+            await holders.look()
+            assert holders.last == (held("a", "GPU-0"), held("b", "GPU-1"))
+            kubelet.pods = {}
+            living.remove("b")
+            await holders.look()
+            assert holders.last == ()  # "a" was listed by this one, and has ended
+        await client.close()
+
+
+async def test_an_answer_of_a_kubelet_that_was_replaced_meanwhile_is_none() -> None:
+    with short_folder() as folder:
+        client = PodResources(folder / "k.sock")
+
+        class Replaced(Kubelet):
+            async def List(self, request: object, context: object) -> pb.ListPodResourcesResponse:
+                (folder / "new.sock").unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX) as new:
+                    new.bind(str(folder / "new.sock"))
+                (folder / "new.sock").rename(folder / "k.sock")
+                return await super().List(request, context)
+
+        async with serving(Replaced(), folder / "k.sock"):
+            with pytest.raises(PodResourcesError, match="has restarted"):
+                await client.list()
+        assert client.kubelet is None
+        await client.close()
