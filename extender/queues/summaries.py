@@ -19,6 +19,7 @@ from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.kube import quantity
+from muster.placement.decision import Wait
 from muster.queueing.admission.refusal import closed
 from muster.queueing.order import begun, placed
 
@@ -93,8 +94,15 @@ class QueueSummaries:
                 priority=view.priority,
                 submitted_at=view.submitted_at,
                 members=len(view.waiting),
-                reason=self.worklist.reason(view.key) or "its turn has not come",
+                reason=self._reason(view.key),
             )
+
+    def _reason(self, key: GangKey) -> str:
+        """Return why a gang waits, with numbers where it waits for quota."""
+        decision = self.worklist.decisions.get(key)
+        if isinstance(decision, Wait) and decision.explanation.cause:
+            return decision.explanation.cause
+        return self.worklist.reason(key) or "its turn has not come"
 
     def _row(self, node: QueueNode, depth: int, waiting: list[GangView], pods: int) -> QueueRow:
         spec = node.spec

@@ -102,8 +102,12 @@ class QueueCharges:
     # --- queues -----------------------------------------------------------------------------
 
     def measure(self, amounts: Mapping[str, int]) -> None:
-        """Entitle the roots that stand for the cluster to these amounts, by resource."""
-        self._capacity = {Cell("", name): Quota(amount) for name, amount in amounts.items()}
+        """Entitle the roots that stand for the cluster to these amounts, by resource.
+
+        But for pods: how many a node takes is no matter of queues that do not count them.
+        """
+        counted = ((name, amount) for name, amount in amounts.items() if name != PODS)
+        self._capacity = {Cell("", name): Quota(amount) for name, amount in counted}
         for node in list(self.tree.nodes()):
             if node.spec.is_cluster:
                 self.tree.put(replace(node.spec, quotas=self._capacity))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from muster.cluster.quota.availability import Lack, lack, never_fits, potential
-from muster.cluster.quota.cells import UNLIMITED, Cell
+from muster.cluster.quota.cells import UNLIMITED, Cell, plus
 from muster.cluster.quota.charges import QueueCharges
 from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.queuenode import QueueNode
@@ -101,31 +101,36 @@ def _short(node: QueueNode, short: Lack, asked: int) -> str:
     where = f"queue {node.spec.name}"
     if at is not node:
         where = f"queue {at.spec.name}, above {node.spec.name},"
-    left, used = _amount(cell, max(short.granted, 0)), _amount(cell, at.used(cell))
+    left = _amount(cell, max(short.granted, 0))
     return (
         f"it asks for {_amount(cell, asked)}, and {where} has {left} left: "
-        f"{used} of {_bound(at, cell)} are used"
+        f"{_bare(cell, at.used(cell))} of {_bound(at, cell)} are used"
     )
 
 
 def _bound(node: QueueNode, cell: Cell) -> str:
-    quota, entitled = node.quota(cell), node.entitled(cell)
-    if entitled >= UNLIMITED:
-        return _amount(cell, quota.limit)
-    most = min(quota.limit, entitled + quota.borrowable if node.parent is not None else entitled)
-    if most == entitled:
-        return _amount(cell, entitled)
-    limit = "no limit" if most >= UNLIMITED else f"{_amount(cell, most)} at most"
-    return f"{_amount(cell, entitled)} entitled ({limit})"
+    limit, entitled = node.limit(cell), node.entitled(cell)
+    if node.parent is not None:
+        limit = min(limit, plus(entitled, node.quota(cell).borrowable))
+    if entitled >= limit or node.parent is None:
+        return _bare(cell, min(entitled, limit))
+    most = "without a limit" if limit >= UNLIMITED else f"{_bare(cell, limit)} at most"
+    return f"{_bare(cell, entitled)} entitled ({most})"
+
+
+def _bare(cell: Cell, amount: int) -> str:
+    """Return an amount without the name of its resource."""
+    if amount >= UNLIMITED:
+        return "any amount"
+    if cell.resource == "cpu":
+        return f"{amount / 1000:g}"
+    if cell.resource in ("memory", "ephemeral-storage"):
+        return f"{amount / (1 << 30):.4g}Gi"
+    return str(amount)
 
 
 def _amount(cell: Cell, amount: int) -> str:
     """Return an amount in the units in which people write it."""
-    name = cell.resource + (f" of flavor {cell.flavor}" if cell.flavor else "")
-    if amount >= UNLIMITED:
-        return f"any amount of {name}"
-    if cell.resource == "cpu":
-        return f"{amount / 1000:g} {name}"
-    if cell.resource in ("memory", "ephemeral-storage"):
-        return f"{amount / (1 << 30):.4g}Gi {name}"
-    return f"{amount} {name}"
+    of = " of" if amount >= UNLIMITED else ""
+    flavor = f" of flavor {cell.flavor}" if cell.flavor else ""
+    return f"{_bare(cell, amount)}{of} {cell.resource}{flavor}"

@@ -17,6 +17,7 @@ import pytest_asyncio
 import yaml
 from support.charts.helmclient import CHART, Helm, HelmFailed, older
 from support.charts.hookjobs import HookJobs, hook_jobs
+from support.extenders.realcluster import until
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.client.pods import pod
@@ -103,6 +104,11 @@ async def site(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Site]:
             items, _ = await api.list_all(path)
             for item in items:
                 await api.delete(f"{path}/{item['metadata']['name']}")
+
+        async def is_clean() -> bool:
+            return [item["metadata"]["name"] for item in (await api.list_all(CRDS))[0]] == []
+
+        await until(is_clean)  # a kind goes after its objects, which takes the API server a moment
 
 
 def gated(name: str, scheduler: str = "default-scheduler") -> JSON:
