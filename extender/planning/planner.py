@@ -179,14 +179,22 @@ class Planner:
             self._list.changed(key)
 
     async def _cycle(self) -> None:
-        """Plan listed gangs in order. After ``cycle_seconds`` they must be ordered again."""
-        until = self._pace.clock() + self._config.cycle_seconds
+        """Plan listed gangs in order. After ``cycle_seconds`` they must be ordered again.
+
+        Thousands of gangs take longer than that to order; then they are planned for as long as that
+        took. Otherwise each cycle would plan one of them.
+        """
+        began = self._pace.clock()
         candidates, ready = await self._assembled()
         if not candidates:
             return  # no snapshot without need: after one, events copy the columns they write to
         await self._pace.drive(self._engine.state.prepare())
-        snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
-        for key in order(candidates, snapshot, self._engine.clock()):
+        snapshot = self._engine.state.snapshot()
+        ordered = order(candidates, snapshot, self._engine.clock())
+        now = self._pace.clock()
+        until = now + max(self._config.cycle_seconds, now - began)
+        cycle = Cycle(until, ready)
+        for key in ordered:
             self._list.todo.discard(key)
             await self._look_at(key, cycle)
             await self._pace.breathe()
