@@ -83,9 +83,10 @@ $(SITE_VENV)/.installed: requirements/docs.txt
 
 # Committed so that kustomize needs no Python; a test compares them with what the code gives.
 manifests: $(STAMP)
-	@{ echo "# Made by \`make manifests\` from webhook/registration/configurations.py, which says why each field is so."; \
-	  $(BIN)/python -m webhook --config manifests/base/webhook-config.yaml \
-	    --print-configurations; } > manifests/base/webhook-configurations.yaml
+	@for folder in base components/second-scheduler; do { \
+	  echo "# Made by \`make manifests\` from webhook/registration/configurations.py, which says why each field is so."; \
+	  $(BIN)/python -m webhook --config manifests/$$folder/webhook-config.yaml \
+	    --print-configurations; } > manifests/$$folder/webhook-configurations.yaml || exit 1; done
 	@$(BIN)/python -m muster.injection.profiles.crd manifests
 
 # Committed so that the device plugin needs no protoc; a test generates it again and compares.

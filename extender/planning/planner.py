@@ -182,17 +182,23 @@ class Planner:
             self._list.changed(key)
 
     async def _cycle(self) -> None:
-        """Plan listed gangs in order. After ``cycle_seconds`` they must be ordered again."""
-        until = self._pace.clock() + self._config.cycle_seconds
+        """Plan listed gangs in order. After ``cycle_seconds`` they must be ordered again.
+
+        Thousands of gangs take longer than that to order; then they are planned for as long as that
+        took. Otherwise each cycle would plan one of them.
+        """
+        began = self._pace.clock()
         candidates, ready = await self._assembled()
         if not candidates:
             return  # no snapshot without need: after one, events copy the columns they write to
         await self._pace.drive(self._engine.state.prepare())
-        snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
-        line = None
+        snapshot, line = self._engine.state.snapshot(), None
         if self._charges.is_used:
             line = self._queues.open_line(candidates, self._parked(), snapshot)
         plain = iter(order(candidates, snapshot, self._engine.clock()))
+        now = self._pace.clock()
+        until = now + max(self._config.cycle_seconds, now - began)
+        cycle = Cycle(until, ready)
         while (key := line.next() if line is not None else next(plain, None)) is not None:
             self._list.todo.discard(key)
             await self._look_at(key, cycle)

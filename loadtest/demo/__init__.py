@@ -10,6 +10,7 @@ follows it through a watch of its own, picture.py and report.py show it.
 ``run``       bring a control plane and Muster up, let the jobs arrive, run and end, and take stock
 ``show``      progress while it runs
 ``svgframe``  the frame of a report saved as a picture: one file that needs nothing from outside
+``terminal``  a recorded terminal as a picture: the first block of a page that begins with a command
 ``tracker``   what is known of the run, from a watch of its own: gangs, hosts, rates
 """
 

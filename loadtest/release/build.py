@@ -95,9 +95,10 @@ def write(
 def own_layer(made: Parts, own: Path, scratch: Path) -> Layer:
     """Return the layer of Muster itself, in a file below ``scratch``."""
     root = scratch / _ROOT
-    packages.lay_out([own], root, made.python)
-    packages.compile_all(root, packages.site(made.python), made.base_root)
-    packages.add_command(root, made.python)
+    with wheel.usual_modes():
+        packages.lay_out([own], root, made.python)
+        packages.compile_all(root, packages.site(made.python), made.base_root)
+        packages.add_command(root, made.python)
     return layers.pack(root, scratch / _LAYER, wheel.epoch())
 
 
@@ -188,7 +189,8 @@ def _kept(name: str, inputs: str, make: Callable[[Path], None], progress: Progre
                 with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as scratch:
                     out = Path(scratch) / name
                     out.mkdir()
-                    make(out)
+                    with wheel.usual_modes():
+                        make(out)
                     out.rename(place)
     return place
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +30,7 @@ _NEEDED: Final = (
     "README.md",
     "LICENSE",
 )
+_UMASK: Final = 0o022
 _OLDEST: Final = 315_532_800  # 1980-01-01, the first day that a zip can name
 
 
@@ -47,17 +51,22 @@ def epoch() -> int:
     return max(int(said or 0), _OLDEST)
 
 
+@contextmanager
+def usual_modes() -> Iterator[None]:
+    """Have what is made be readable by everybody, whatever the umask: modes are in the archives."""
+    before = os.umask(_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def build(directory: Path) -> Path:
     """Build the wheel into a directory, from a copy: a build leaves folders behind."""
-    with tempfile.TemporaryDirectory(prefix="muster-wheel-") as scratch:
+    with usual_modes(), tempfile.TemporaryDirectory(prefix="muster-wheel-") as scratch:
         source = Path(scratch) / "source"
         source.mkdir()
-        for name in _NEEDED:
-            if (ROOT / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(ROOT / name, source / name, ignore=ignored)
-            else:
-                shutil.copy(ROOT / name, source / name)
+        copy(ROOT, source)
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
         command += ["--no-deps", "--no-build-isolation", "--no-index"]
         command += ["--wheel-dir", str(directory), str(source)]
@@ -67,10 +76,24 @@ def build(directory: Path) -> Path:
     return found
 
 
+def copy(root: Path, target: Path) -> None:
+    """Copy what the build reads; modes are the usual ones, however the tree was checked out."""
+    for name in _NEEDED:
+        if (root / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(root / name, target / name, ignore=ignored)
+        else:
+            shutil.copy(root / name, target / name)
+    for path in target.rglob("*"):
+        runs = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+        path.chmod(0o777 & ~_UMASK if runs else 0o666 & ~_UMASK)
+
+
 def sources(directory: Path) -> Path:
     """Write the committed sources as an archive; AssetError where this is no checkout."""
     name = f"muster-{version()}"
-    command = ["git", "-C", str(ROOT), "archive", "--format=tar", f"--prefix={name}/", "HEAD"]
+    command = ["git", "-C", str(ROOT), "-c", f"tar.umask={_UMASK:04o}"]
+    command += ["archive", "--format=tar", f"--prefix={name}/", "HEAD"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         raise AssetError(f"git archive failed: {done.stderr.decode().strip()}")

@@ -52,10 +52,7 @@ def _status(arguments: argparse.Namespace) -> int:
     def look() -> bytes:
         return way.ask(arguments, status.PATH, _TIMEOUT_S)
 
-    def text(raw: bytes) -> str:
-        return views.status(raw, time.time())
-
-    return watch.show(arguments, look, text)
+    return watch.show(arguments, look, views.status)
 
 
 def _gangs(arguments: argparse.Namespace) -> int:
@@ -65,9 +62,9 @@ def _gangs(arguments: argparse.Namespace) -> int:
     def look() -> bytes:
         return way.ask(arguments, path, _TIMEOUT_S)
 
-    def text(raw: bytes) -> str:
+    def text(raw: bytes, now: float) -> str:
         wide = Format.of(arguments) is Format.WIDE
-        return views.gangs(raw, time.time(), wide=wide, namespace=namespace)
+        return views.gangs(raw, now, wide=wide, namespace=namespace)
 
     return watch.show(arguments, look, text)
 

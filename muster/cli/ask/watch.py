@@ -30,29 +30,29 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def show(
-    arguments: argparse.Namespace, look: Callable[[], bytes], text: Callable[[bytes], str]
+    arguments: argparse.Namespace, look: Callable[[], bytes], text: Callable[[bytes, float], str]
 ) -> int:
     """Print what ``look`` returns; with --watch print the lines that are new with each look.
 
-    An extender that cannot be reached for a moment ends no watch.
+    ``text`` makes it readable as of a time. An extender that cannot be reached for a moment ends
+    no watch.
     """
     if arguments.interval < _LEAST_S:
         text_ = f"--interval {arguments.interval:g}: allowed is {_LEAST_S:g} or more"
         raise Failure(text_, code=ExitCode.USAGE)
     form = Format.of(arguments)
 
-    def shown() -> str:
-        raw = look()
-        return outputs.shown(form, raw, lambda: text(raw))
+    def shown(raw: bytes, now: float) -> str:
+        return outputs.shown(form, raw, lambda: text(raw, now))
 
-    before = shown()
-    output.say(before)
+    before = look()
+    output.say(shown(before, time.time()))
     trouble = ""
     while arguments.watch:
         sys.stdout.flush()
         time.sleep(arguments.interval)
         try:
-            now = shown()
+            found = look()
         except Failure as failure:
             if failure.code is not ExitCode.UNREACHED:
                 raise
@@ -61,9 +61,11 @@ def show(
                 output.say(f"muster: {trouble}", to=sys.stderr)
             continue
         trouble = ""
-        for line in changes(before, now, whole=form in (Format.JSON, Format.YAML)):
+        now = time.time()  # for both: what is only older has not changed
+        whole = form in (Format.JSON, Format.YAML)
+        for line in changes(shown(before, now), shown(found, now), whole=whole):
             output.say(line)
-        before = now
+        before = found
     return 0
 
 

@@ -42,6 +42,7 @@ def register(commands: Subparsers) -> None:
         "-f",
         "--file",
         action="append",
+        metavar="FILE",
         help="manifests in YAML or JSON; - reads standard input; may be repeated",
     )
     what.add_argument(
@@ -53,7 +54,10 @@ def register(commands: Subparsers) -> None:
         "v1beta1 for Kubernetes 1.35",
     )
     command.add_argument(
-        "--profile", required=True, help="a ClusterProfile's file, or the name of a fabric"
+        "--profile",
+        required=True,
+        metavar="FILE|FABRIC",
+        help="a ClusterProfile's file, or the name of a fabric",
     )
     command.add_argument(
         "--fabric",

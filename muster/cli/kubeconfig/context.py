@@ -106,7 +106,7 @@ def _chosen(config: Kubeconfig, wanted: str | None) -> Cluster:
         server=server,
         source=str(config),
         namespace=chosen.text("namespace") or "default",
-        credential=credential.of_user(chosen.text("user"), user, str(config)),
+        credential=credential.of_user(chosen.text("user"), user, cluster, str(config)),
         authority=authority(cluster, str(config)),
         insecure=cluster.fields.get("insecure-skip-tls-verify") is True,
         server_name=cluster.text("tls-server-name"),

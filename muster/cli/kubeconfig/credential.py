@@ -45,15 +45,15 @@ class Credential:
             os.unlink(path)  # noqa: PTH108  pathlib is not loaded for it
 
 
-def of_user(name: str, user: ConfigEntry, source: str) -> Credential:
-    """Return what a user shows. Raises ``Failure``."""
+def of_user(name: str, user: ConfigEntry, cluster: ConfigEntry, source: str) -> Credential:
+    """Return what a user shows to a cluster. Raises ``Failure``."""
     where = f"{source}: user {name}"
     if any(user.fields.get(key) for key in _IMPERSONATION):
         text = f"{where}: as: impersonation does not reach the extender; use a user of your own"
         raise Failure(text, code=ExitCode.USAGE)
     plugin = user.fields.get("exec")
     if isinstance(plugin, dict):
-        made = execplugin.run(ConfigEntry(plugin, user.directory), where)
+        made = execplugin.run(ConfigEntry(plugin, user.directory), cluster, where)
         return Credential(name, made.token, made.certificate.encode(), made.key.encode())
     return Credential(
         name,

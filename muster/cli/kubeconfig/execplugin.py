@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from muster.cli.kubeconfig.files import ConfigEntry
+from muster.cli.kubeconfig.files import ConfigEntry, contents
 from muster.cli.output import ExitCode, Failure
 
+_AUTHORITY: Final = "certificate-authority-data"
+_CLUSTER: Final = (
+    *("server", "tls-server-name", "insecure-skip-tls-verify"),
+    *(_AUTHORITY, "proxy-url", "disable-compression"),
+)
+_EXTENSION: Final = "client.authentication.k8s.io/exec"  # KEP-541: its content is for the program
 _PATIENCE_S: Final = 120.0  # a browser may be asked for a password meanwhile
 
 
@@ -27,14 +35,18 @@ class Given:
     key: str = field(default="", repr=False)
 
 
-def run(plugin: ConfigEntry, where: str) -> Given:
-    """Run the program of a user's entry ``exec``. Raises ``Failure`` that says what it said."""
+def run(plugin: ConfigEntry, cluster: ConfigEntry, where: str) -> Given:
+    """Run the program of a user's entry ``exec``. Raises ``Failure`` that says what it said.
+
+    ``cluster``: what the credential is for.
+    """
     command = plugin.text("command")
+    asks = sys.stdin.isatty() and plugin.text("interactiveMode") != "Never"
     try:
         done = subprocess.run(  # noqa: S603  the kubeconfig names it; kubectl runs it, too
             [_found(command, plugin.directory), *_words(plugin.fields.get("args"))],
-            env=_environment(plugin),
-            stdin=None if sys.stdin.isatty() else subprocess.DEVNULL,
+            env=_environment(plugin, cluster, interactive=asks),
+            stdin=None if asks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # what it has to say goes to the terminal
             check=False,
             timeout=_PATIENCE_S,
@@ -77,14 +89,34 @@ def _words(listed: object) -> list[str]:
     return [str(word) for word in listed] if isinstance(listed, list) else []
 
 
-def _environment(plugin: ConfigEntry) -> dict[str, str]:
+def _environment(plugin: ConfigEntry, cluster: ConfigEntry, *, interactive: bool) -> dict[str, str]:
     version = plugin.text("apiVersion") or "client.authentication.k8s.io/v1"
-    spec = {"interactive": sys.stdin.isatty()}
+    spec: dict[str, Any] = {"interactive": interactive}
+    if plugin.fields.get("provideClusterInfo") is True:
+        spec["cluster"] = _cluster(cluster)
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
-    listed = plugin.fields.get("env")
     given = {
-        str(each["name"]): str(each.get("value", ""))
-        for each in (listed if isinstance(listed, list) else ())
-        if isinstance(each, dict) and "name" in each
+        str(each["name"]): str(each.get("value", "")) for each in _named(plugin.fields.get("env"))
     }
     return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+
+def _cluster(cluster: ConfigEntry) -> dict[str, Any]:
+    """Return a cluster as client.authentication.k8s.io has it: authorities are data, not files."""
+    found = {key: cluster.fields[key] for key in _CLUSTER if key in cluster.fields}
+    path = cluster.path("certificate-authority")
+    if path is not None and _AUTHORITY not in found:
+        found[_AUTHORITY] = base64.b64encode(
+            contents(path, "exec", "certificate-authority")
+        ).decode()
+    for each in _named(cluster.fields.get("extensions")):
+        if each["name"] == _EXTENSION:
+            found["config"] = each.get("extension")
+    return found
+
+
+def _named(listed: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of a list that have a name."""
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and "name" in each:
+            yield each

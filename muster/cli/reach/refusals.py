@@ -60,14 +60,15 @@ def of_api_server(cluster: Cluster, namespace: str, answer: Answer) -> Failure:
     if answer.status == http.HTTPStatus.UNAUTHORIZED:
         text = f"API server {host} does not accept user {cluster.credential.user!r}{_age(cluster)}"
         return Failure(f"{text}: log in again; {_check(cluster)}", code=ExitCode.DENIED)
-    if answer.status == http.HTTPStatus.NOT_FOUND:
+    nobody = "no endpoints available" in said.message or said.message.startswith("endpoints ")
+    if answer.status == http.HTTPStatus.NOT_FOUND and not nobody:
         text = (
             f"Muster is not installed in namespace {namespace} of {host} (no Service "
             f"muster-extender there{_of_context(cluster)}); name its namespace with "
             "--muster-namespace, or the right cluster with --context"
         )
         return Failure(text, code=ExitCode.UNREACHED)
-    if "no endpoints available" in said.message:
+    if nobody:
         text = (
             f"no extender leads: Service {namespace}/muster-extender of {host} has no ready pod "
             f"behind it; look at it with: kubectl -n {namespace} get pods,lease"

@@ -19,7 +19,7 @@ import msgspec
 from cryptography import x509
 
 from muster.cli.verification.finding import CheckFinding, broken, ok, unknown, warning
-from muster.cli.verification.registration import Configuration, expected
+from muster.cli.verification.registration import CheckedWebhook, Configuration, expected
 from muster.cli.verification.x509files import load_bundle
 from muster.kube import names
 from muster.kube.errors import APIError, Forbidden, NotFound
@@ -35,6 +35,8 @@ _PLURALS: Final = {
 _APPLY: Final = "kubectl apply -k the overlay that was installed"
 _NO_SCHEDULER: Final = "muster-verify"  # a name that no scheduler has
 _SOON: Final = timedelta(days=7)  # the webhook renews its authority months before
+# Conditions of the pods that are Muster's to plan (webhook.registration.matchconditions).
+_OF_MUSTER_ALONE: Final = frozenset({"asks-for-muster", "names-a-scheduler-of-ours"})
 _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/webhook/errors
 
 
@@ -75,7 +77,9 @@ def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iter
         fields = [
             field
             for field in hook.__struct_fields__
-            if field != "client_config" and getattr(hook, field) != getattr(found, field)
+            if field != "client_config"
+            and getattr(hook, field) != getattr(found, field)
+            and not (field == "match_conditions" and _asks_about_every_pod(hook, found))
         ]
         if fields:
             differing.append(f"{hook.name}: {', '.join(fields)}")
@@ -84,6 +88,12 @@ def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iter
         yield warning(AREA, text, f"{_APPLY}, unless that was on purpose (--webhook-config)")
     else:
         yield ok(AREA, f"{what} is as shipped")
+
+
+def _asks_about_every_pod(wanted: CheckedWebhook, found: CheckedWebhook) -> bool:
+    """Return whether the hook differs as manifests/components/every-pod has it differ."""
+    left = tuple(each for each in wanted.match_conditions if each.name not in _OF_MUSTER_ALONE)
+    return len(left) < len(wanted.match_conditions) and left == found.match_conditions
 
 
 def _bundles(what: str, stored: Configuration, now: datetime) -> Iterator[CheckFinding]:
@@ -116,8 +126,10 @@ def _bundle_remedy() -> str:
 async def _called(transport: Transport, namespace: str) -> list[CheckFinding]:
     pod = _pod(namespace)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    # Only validation handles a pod of another scheduler; mutation may remove a plan from others.
-    forged = _pod(namespace, annotations={names.PLAN: "{}"}, schedulerName=_NO_SCHEDULER)
+    # Only validation handles a pod of another scheduler. Where every pod is sent, mutation takes
+    # its plan away first; the other key has validation asked even then.
+    keys = {names.PLAN: "{}", names.INJECT: "false"}
+    forged = _pod(namespace, annotations=keys, schedulerName=_NO_SCHEDULER)
     try:
         gated = await _mutated(transport, path, pod)
         refusal = await _refusal(transport, path, forged)
@@ -179,14 +191,15 @@ async def _mutated(transport: Transport, path: str, pod: dict[str, object]) -> b
 
 
 async def _refusal(transport: Transport, path: str, pod: dict[str, object]) -> str:
-    """Return the webhook's refusal, or why it was not called; "" for a pod that was allowed."""
+    """Return why a pod with a plan was refused, or lost it; "" for one that keeps its plan."""
     try:
-        await transport.send(_dry(path, pod))
+        raw = await transport.send(_dry(path, pod))
     except APIError as refused:
         if isinstance(refused, Forbidden) and "admission webhook" not in str(refused):
             raise  # RBAC's, not the webhook's
         return str(refused)
-    return ""
+    kept = names.PLAN in msgspec.json.decode(raw, type=Pod).metadata.annotations
+    return "" if kept else "the plan is taken away"
 
 
 def _dry(path: str, pod: dict[str, object]) -> HttpRequest:

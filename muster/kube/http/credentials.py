@@ -2,7 +2,8 @@
 
 The loaders of the ``kubernetes`` package do the reading (certificates, tokens, exec
 plugins, OIDC). The package is imported on first use only, which costs about a second and
-40 MiB, and everything here may block: ``muster.kube.http.auth`` calls it in a thread.
+40 MiB, and everything here may block: ``muster.kube.http.auth`` calls it in a thread. Commands have
+a reader of their own; ``muster.cli.kubeconfig`` says why.
 """
 
 import ssl

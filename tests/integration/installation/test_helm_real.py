@@ -200,6 +200,27 @@ async def test_the_certificates_are_for_the_chosen_way_and_last_over_upgrades(si
     await site.uninstall()
 
 
+async def test_going_over_to_the_clusters_own_scheduler_keeps_the_address_or_changes_nothing(
+    site: Site,
+) -> None:
+    service = "/api/v1/namespaces/muster-system/services/muster-extender"
+    static = ("--reuse-values", "--set=scheduler.mode=static-pod")
+    await site.install()
+    address = (await site.api.get(service))["spec"]["clusterIP"]
+    ran = len(site.jobs.ran)
+    with pytest.raises(HelmFailed, match=f"set extender.service.clusterIP={address}"):
+        await site.install(CHART, *static, command="upgrade")
+    assert len(site.jobs.ran) == ran
+    await site.api.get(f"{DEPLOYMENTS}/muster-scheduler")
+
+    named = f"--set=extender.service.clusterIP={address}"
+    said = await site.install(CHART, *static, named, command="upgrade")
+    assert f"https://{address}/v1/extender" in said
+    with pytest.raises(ApiFailed):
+        await site.api.get(f"{DEPLOYMENTS}/muster-scheduler")
+    await site.uninstall()
+
+
 async def test_what_cannot_work_is_refused_before_anything_is_changed(site: Site) -> None:
     static = "--set=scheduler.mode=static-pod"
     with pytest.raises(HelmFailed, match=r"clusterIP 203\.0\.113\.7: is in none of the cluster's"):

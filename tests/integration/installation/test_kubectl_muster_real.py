@@ -13,8 +13,10 @@ import asyncio
 import datetime as dt
 import json
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,7 @@ async def _people(site: Site) -> None:
     await site.bind("readers", "", "ClusterRole/muster-reader", reader)
     certified = site.certified(site.people.issue("anna", "blue-team"))
     site.kubeconfig("anna", certified, namespace="team-a")
+    shutil.copy(site.plane.kubeconfig(), of(site, "administrator"))
     for name in ("team-b/berta", "default/reader", "default/nobody"):
         token = await site.token(name)
         namespace, _, called = name.partition("/")
@@ -202,6 +205,159 @@ async def test_where_muster_is_not_installed_that_is_the_answer(site: Site) -> N
     assert "Muster is not installed in namespace default" in said.err
 
 
+# --- completion ----------------------------------------------------------------------------
+
+
+async def completed(site: Site, who: str, *words: str) -> list[str]:
+    """Return what is offered for the last word, cobra's directive last."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "muster.cli.completion", *words),
+        env={"PATH": "/usr/bin:/bin", "KUBECONFIG": str(of(site, who))},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0
+    assert err == b""
+    return out.decode().splitlines()
+
+
+async def test_gangs_pods_namespaces_and_contexts_are_offered_as_the_user_may_see_them(
+    site: Site,
+) -> None:
+    pods_of_blue = [f"blue-{number}" for number in range(3)]
+    for words, offered in (
+        (("explain", "gang/"), ["gang/blue", ":4"]),
+        (("story", "gang/r"), [":4"]),  # another namespace's
+        (("defrag", ""), ["blue", ":4"]),
+        (("whatif", "--gang", "b"), ["blue", ":4"]),
+        (("explain", "pod/"), [*(f"pod/{name}" for name in pods_of_blue), ":4"]),
+        (("explain", "blue-"), [*pods_of_blue, ":4"]),
+        (("explain", "team-a/"), [*(f"team-a/{name}" for name in pods_of_blue), ":4"]),
+        (("explain", "team-b/"), [":4"]),  # may not be listed
+        (("ungate", "team-a/blue-1"), ["team-a/blue-1", ":4"]),
+        (("explain", "-n", "team-b", "pod/"), [":4"]),
+        (("gangs", "-n", ""), [":4"]),  # may not list namespaces
+        (("gangs", "--context", ""), ["anna", ":4"]),
+        (("gangs", "--context=a"), ["anna", ":4"]),
+    ):
+        assert await completed(site, "anna", *words) == offered, words
+    offered = await completed(site, "administrator", "gangs", "--namespace", "team-")
+    assert offered == ["team-a", "team-b", ":4"]
+
+
+async def test_kubectl_itself_offers_what_the_plugin_says(site: Site, tmp_path: Path) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed here")
+    for name, module in (("kubectl-muster", "main"), ("kubectl_complete-muster", "completion")):
+        plugin = tmp_path / name
+        plugin.write_text(f'#!/bin/sh\nexec {sys.executable} -m muster.cli.{module} "$@"\n')
+        plugin.chmod(0o755)
+    for words, offered in (
+        (("explain", "gang/"), ["gang/blue", ":4"]),
+        (("gangs", "--output", "j"), ["json", ":4"]),
+        (("gangs", "--output=j"), ["json", ":4"]),
+        (("unga",), ["ungate\ttake Muster's gate off pods by hand", ":4"]),
+    ):
+        process = await asyncio.create_subprocess_exec(
+            *(kubectl, "__complete", "muster", *words),
+            env=_environment(site, tmp_path),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, _ = await process.communicate()
+        assert out.decode().splitlines() == offered, words
+
+
+# --- watching ------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def watching(site: Site, who: str, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "muster.cli.main", *words, "--watch", "--interval", "0.2"),
+        env={"PATH": "/usr/bin:/bin", "KUBECONFIG": str(of(site, who))},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def until(stream: asyncio.StreamReader | None, says: str) -> list[str]:
+    """Read lines until one says so, and return all of them."""
+    assert stream is not None
+    lines = [(await stream.readline()).decode()]
+    while says not in lines[-1]:
+        assert lines[-1], lines
+        lines.append((await stream.readline()).decode())
+    return lines
+
+
+async def _ended_by_the_user(process: asyncio.subprocess.Process) -> tuple[str, str]:
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in err.decode()
+    return out.decode(), err.decode()
+
+
+async def test_a_watch_prints_a_new_gang_alone_and_ends_at_ctrl_c(site: Site) -> None:
+    """Waiting gangs grow older all the while: that is no change."""
+    async with watching(site, "anna", "gangs") as process:
+        first = await until(process.stdout, "team-a/blue")
+        made = await _new_gang(site, "teal")
+        try:
+            more = await until(process.stdout, "team-a/teal")
+            rest, err = await _ended_by_the_user(process)
+        finally:
+            await _gone(site, made)
+    assert first[0].startswith("GANG ")
+    printed = [*first, *more, *rest.splitlines()]
+    assert sum("team-a/blue" in line for line in printed) == 1
+    assert sum(line.startswith("GANG ") for line in printed) == 1
+    assert err == ""
+
+
+async def test_a_watch_outlives_a_time_without_a_leader_and_says_so_once(site: Site) -> None:
+    async with watching(site, "anna", "gangs", "-o", "name") as process:
+        assert await until(process.stdout, "gang/blue") == ["gang/blue\n"]
+        await site.endpoints(ready=False)
+        try:
+            await until(process.stderr, "no extender leads")
+        finally:
+            await site.endpoints(ready=True)
+        made = await _new_gang(site, "jade")
+        try:
+            assert await until(process.stdout, "gang/jade") == ["gang/jade\n"]
+            _, err = await _ended_by_the_user(process)
+        finally:
+            await _gone(site, made)
+    assert "no extender leads" not in err
+
+
+async def _new_gang(site: Site, name: str) -> list[str]:
+    """Create a gated gang in team-a, and return the paths of its pods."""
+    gang = pods.Gang(name, 2, namespace="team-a")
+    made = list(pods.members(gang, await pods.create_owner(site.api, gang)))
+    for pod in made:
+        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+    path = "/api/v1/namespaces/team-a/pods"
+    await create_all(site.api, path, made)
+    return [f"{path}/{pod['metadata']['name']}" for pod in made]
+
+
+async def _gone(site: Site, paths: list[str]) -> None:
+    for path in paths:
+        await site.api.delete(path)
+
+
 async def test_kubectl_finds_the_plugin_and_hands_its_flags_on(site: Site, tmp_path: Path) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -212,10 +368,16 @@ async def test_kubectl_finds_the_plugin_and_hands_its_flags_on(site: Site, tmp_p
     words = ("muster", "explain", "pod/blue-0", "-o", "name")
     process = await asyncio.create_subprocess_exec(
         *(kubectl, *words),
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "KUBECONFIG": str(of(site, "anna"))},
+        env=_environment(site, tmp_path),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     assert out == b"pod/blue-0\n"
+
+
+def _environment(site: Site, plugins: Path) -> dict[str, str]:
+    """Return what kubectl needs to be anna's and to find the plugins; its caches go there, too."""
+    path = f"{plugins}:/usr/bin:/bin"
+    return {"PATH": path, "KUBECONFIG": str(of(site, "anna")), "HOME": str(plugins)}

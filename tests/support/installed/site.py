@@ -49,6 +49,7 @@ _POLL_S: Final = 0.1
 _CONTROLLERS: Final = (
     "daemonset-controller",
     "deployment-controller",
+    "endpoints-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
     "job-controller",
@@ -274,8 +275,8 @@ def values(scheduler_tag: str) -> JSON:
 
 
 @asynccontextmanager
-async def installed(minor: Minor, directory: Path) -> AsyncIterator[Site]:
-    """Yield a cluster with Muster in it that has bound its first gang, `first`, still running."""
+async def ready(minor: Minor, directory: Path) -> AsyncIterator[Site]:
+    """Yield a cluster with a node that has the images, and no Muster in it yet."""
     await skip_unless_possible()
     made = await asyncio.to_thread(images.make, directory, minor)
     async with AsyncExitStack() as stack:
@@ -296,6 +297,13 @@ async def installed(minor: Minor, directory: Path) -> AsyncIterator[Site]:
         # As where a cluster has all namespaces restricted: the chart's Jobs keep to it, too.
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         await api.create("/api/v1/namespaces", _namespace("muster-system", labels))
+        yield site
+
+
+@asynccontextmanager
+async def installed(minor: Minor, directory: Path) -> AsyncIterator[Site]:
+    """Yield a cluster with Muster in it that has bound its first gang, `first`, still running."""
+    async with ready(minor, directory) as site:
         began = time.monotonic()
         await site.helm("install", "muster", CHART, "--create-namespace", *site.words)
         await site.until_rolled_out(ALL)

@@ -1,6 +1,7 @@
 """The planner's loop on a real state: order, skips, windows, fairness, whole holds."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from support.clusters.planners import Bench
 
 from extender.config.settings import ExtenderConfig
-from extender.planning import waitcauses
+from extender.planning import planner, waitcauses
 from extender.planning.requeue import FAILED_RETRY_S
 from muster.cluster.events import NodeGone, PodGone
 from muster.cluster.ids import GangKey
@@ -57,6 +58,26 @@ async def test_a_gang_that_does_not_fit_is_counted_and_the_next_one_goes() -> No
     assert bench.view(large).skips == 1
     assert bench.view(large).last_reason
     assert bench.planner.waiting == 1
+
+
+async def test_gangs_that_take_longer_to_order_than_a_cycle_are_not_ordered_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look at the clock is a millisecond: to go through 300 gangs takes three cycles."""
+    bench = Bench(ExtenderConfig(spare_count=0, cycle_seconds=0.1))
+    bench.node("n1")
+    for number in range(300):
+        bench.gang(f"g{number}", 2)
+    orders, ordering = [], planner.order
+
+    def counted(gangs: list[GangView], snapshot: Snapshot, now: float) -> Iterable[GangKey]:
+        orders.append(len(gangs))
+        return ordering(gangs, snapshot, now)
+
+    monkeypatch.setattr(planner, "order", counted)
+    await settle(bench)
+    assert bench.planner.waiting == 300
+    assert len(orders) < 60
 
 
 async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(

@@ -2,6 +2,7 @@
 
 import base64
 import http.server
+import socket
 import ssl
 import stat
 import threading
@@ -137,3 +138,18 @@ def test_the_api_server_shows_the_webhook_the_token_of_its_secret(made: Path) ->
     for plugin in plugins:
         assert plugin["configuration"]["kubeConfigFile"].endswith("/webhooks.kubeconfig")
     assert stat.S_IMODE((own / "webhooks.kubeconfig").stat().st_mode) == 0o600
+
+
+def test_a_probe_that_waits_asks_until_somebody_answers() -> None:
+    """As `helm test` does: nobody is behind the Service before an extender leads."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    late = threading.Timer(1.0, _serve_once, (port,))
+    late.start()
+    assert main(["probe", f"http://127.0.0.1:{port}/readyz", "--wait", "60"]) == 0
+    late.join()
+
+
+def _serve_once(port: int) -> None:
+    with http.server.HTTPServer(("127.0.0.1", port), Health) as server:
+        server.handle_request()

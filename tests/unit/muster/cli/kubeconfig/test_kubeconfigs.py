@@ -110,6 +110,29 @@ def test_a_program_gives_the_credential_and_its_failures_are_named(tmp_path: Pat
         assert says in refused(written(tmp_path / "c", config("c", user)))
 
 
+def test_a_program_gets_to_know_the_cluster_if_its_entry_says_so(tmp_path: Path) -> None:
+    script = (
+        "import json, os; spec = json.loads(os.environ['KUBERNETES_EXEC_INFO'])['spec'];"
+        "print(json.dumps({'status': {'token': json.dumps(spec)}}))"
+    )
+    user = {"exec": {"command": sys.executable, "args": ["-c", script]}}
+    (tmp_path / "ca.crt").write_text("PEM")
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    known = {"certificate-authority": "ca.crt", "extensions": [extension]}
+
+    def spec() -> JSON:
+        found = context.find(written(tmp_path / "c", config("c", user, **known)), None, {})
+        return dict(json.loads(found.credential.token))
+
+    assert "cluster" not in spec()
+    user["exec"]["provideClusterInfo"] = True
+    assert spec()["cluster"] == {
+        "server": "https://c:6443/",
+        "certificate-authority-data": base64.b64encode(b"PEM").decode(),
+        "config": {"audience": "x"},
+    }
+
+
 def test_a_certificate_and_its_key_can_be_shown_and_a_pair_that_does_not_match_is_named(
     tmp_path: Path,
 ) -> None:

@@ -73,6 +73,12 @@ def said(capsys: pytest.CaptureFixture[str], path: str, *words: str) -> tuple[in
         (404, {**STATUS, "message": 'services "muster-extender" not found'}, 3, "not installed in"),
         (503, {**STATUS, "message": "no endpoints available for x"}, 3, "no extender leads"),
         (
+            404,
+            {**STATUS, "message": 'endpoints "muster-extender" not found'},
+            3,
+            "no extender leads",
+        ),
+        (
             503,
             {**STATUS, "message": "error trying to reach service: dial tcp: i/o timeout"},
             3,

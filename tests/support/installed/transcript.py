@@ -1,0 +1,100 @@
+"""Commands of a recorded terminal, run again, and what of their output stays the same."""
+
+import asyncio
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.installed.site import Site
+
+from loadtest.demo.terminal import PROMPT
+from loadtest.testbed.controlplane.assets import ensure_helm
+
+ROOT = Path(__file__).parents[3]
+# What is another one each time: names that Kubernetes makes up, days, and every number.
+_ANOTHER = (
+    (re.compile(r"_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "_ID"),
+    (re.compile(r"-[0-9a-z]{8,10}-[0-9a-z]{5}(?![0-9a-z])"), "-POD"),
+    (re.compile(r"(?<=-\d)-[0-9a-z]{5}\b"), "-POD"),
+    (re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2}\b"), "DAY"),
+    (re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+\b"), "TIME"),
+    (re.compile(r"\d+(\.\d+)?"), "N"),
+    (re.compile(r" +"), " "),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command, and the lines that it printed."""
+
+    command: str
+    shown: tuple[str, ...]
+
+
+def entries(recorded: str) -> list[Entry]:
+    """Return the commands of a recorded terminal."""
+    parts = f"\n{recorded.rstrip()}".split(f"\n{PROMPT}")[1:]
+    return [Entry(first, tuple(rest)) for first, *rest in (part.split("\n") for part in parts)]
+
+
+def written(found: list[Entry]) -> str:
+    """Return commands and their output as a recorded terminal."""
+    lines = (line for each in found for line in (f"{PROMPT}{each.command}", *each.shown))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def lasting(lines: tuple[str, ...]) -> list[str]:
+    """Return lines without what is another one each time."""
+    made = []
+    for line in lines:
+        for pattern, word in _ANOTHER:
+            line = pattern.sub(word, line)  # noqa: PLW2901  one after the other
+        made.append(line.strip())
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A shell in a checkout, with helm, kubectl and muster, and the site's kubeconfig."""
+
+    site: Site
+    folder: Path
+
+    @classmethod
+    def on(cls, site: Site, folder: Path) -> "Terminal":
+        """Lay the folder out; ``values.yaml`` is the site's."""
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "helm").symlink_to(ensure_helm())
+        kubectl = shutil.which("kubectl")
+        assert kubectl is not None
+        (programs / "kubectl").symlink_to(kubectl)
+        for name in ("muster", "kubectl-muster"):
+            (programs / name).write_text(
+                f'#!/bin/sh\nexec {sys.executable} -m muster.cli.main "$@"\n'
+            )
+            (programs / name).chmod(0o755)
+        for name in ("docs", "manifests"):
+            (folder / name).symlink_to(ROOT / name)
+        shutil.copy(site.values, folder / "values.yaml")
+        return cls(site, folder)
+
+    async def run(self, command: str) -> Entry:
+        """Run a command as it was typed; AssertionError with all that it said if it fails."""
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", command),
+            cwd=self.folder,
+            env={
+                "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+                "HOME": str(self.folder),
+                "KUBECONFIG": str(self.site.plane.kubeconfig()),
+            },
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, complaints = await process.communicate()
+        said = f"{PROMPT}{command}\n{out.decode()}{complaints.decode()}"
+        assert process.returncode == 0, f"{said}\n{await self.site.told()}"
+        return Entry(command, tuple(line.rstrip() for line in out.decode().splitlines()))
