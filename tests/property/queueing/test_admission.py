@@ -48,15 +48,20 @@ REQUESTS = st.dictionaries(st.sampled_from([GPU, CPU]), st.integers(1, 6), min_s
 
 def share_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
     within = not borrows(node, first.request)
-    return (not first.is_begun, not within, share(node, first.request), first.rank)
+    return (
+        not first.is_begun, first.is_extra, not within, share(node, first.request), first.rank,
+    )  # fmt: skip
 
 
 def priority_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
-    return (not first.is_begun, borrows(node, first.request), first.rank)
+    return (not first.is_begun, first.is_extra, borrows(node, first.request), first.rank)
 
 
 def queue_priority_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
-    return (not first.is_begun, -node.spec.priority, share(node, first.request), first.rank)
+    return (
+        not first.is_begun, first.is_extra, -node.spec.priority, share(node, first.request),
+        first.rank,
+    )  # fmt: skip
 
 
 class Admissions(RuleBasedStateMachine):
@@ -97,6 +102,7 @@ class Admissions(RuleBasedStateMachine):
         priority=st.integers(0, 2),
         since=st.sampled_from([0.0, 1.5, 2.0]),
         is_begun=st.booleans(),
+        is_extra=st.booleans(),
     )
     def come(
         self,
@@ -106,10 +112,11 @@ class Admissions(RuleBasedStateMachine):
         since: float,
         *,
         is_begun: bool,
+        is_extra: bool,
     ) -> None:
         self.came += 1
         gang = GangKey(f"gang-{self.came}")
-        applicant = Applicant(gang, queue, request, priority, since, is_begun)
+        applicant = Applicant(gang, queue, request, priority, since, is_begun, is_extra)
         self.waiting[gang] = applicant
         self.turns.waiting.add(applicant)
 
