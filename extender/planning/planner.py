@@ -40,7 +40,7 @@ from muster.decisions.assign import assignments
 from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
 from muster.decisions.recording import LastDecision, Note
-from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from muster.placement.question import Question
 from muster.placement.scoring.profiles import Profile
 from muster.placement.scoring.view import learned_of
@@ -201,12 +201,21 @@ class Planner:
         cycle = Cycle(until, ready)
         while (key := line.next() if line is not None else next(plain, None)) is not None:
             self._list.todo.discard(key)
-            await self._look_at(key, cycle)
+            if line is not None and line.is_over and self._was_refused(key):
+                self._list.park(key)
+            else:
+                await self._look_at(key, cycle)
             if line is not None:
                 line.looked_at(key, waits=key in self._list.parked)
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
+
+    def _was_refused(self, key: GangKey) -> bool:
+        """Return whether a gang was told that its queue does not admit it, and has not changed."""
+        said = self.decisions.get(key)
+        refused = isinstance(said, Wait) and said.reason is WaitReason.OVER_QUOTA
+        return refused and key in self._list.searched and not self._queues.has_choice(key)
 
     def _parked(self) -> Iterator[GangView]:
         """Yield the gangs that wait for room."""

@@ -58,6 +58,8 @@ class QueueTurns:
         self._turns: Turns | None = None
         self._line: WaitingLine | None = None
         self._measured = -1
+        #: gangs of the line that may have one of several flavors
+        self._choosing: set[GangKey] = set()
 
     def open_line(
         self, candidates: Iterable[GangView], parked: Iterable[GangView], snapshot: Snapshot
@@ -68,6 +70,7 @@ class QueueTurns:
         """
         charges = self._engine.state.charges
         self._measure(snapshot)
+        self._choosing.clear()
         if self._turns is None:
             self._turns = Turns(charges.tree, by_share)
         applicants: list[Applicant] = []
@@ -83,9 +86,9 @@ class QueueTurns:
         )
         return self._line
 
-    def close_line(self) -> None:
-        """Forget the gangs of a cycle that is over."""
-        self._line = None
+    def has_choice(self, key: GangKey) -> bool:
+        """Return whether another flavor may admit a gang of the line that it was not offered."""
+        return key in self._choosing
 
     def allowances(self, key: GangKey) -> list[Allowance]:
         """Return what its queue lets a gang take now, flavor by flavor in the order of trying.
@@ -155,6 +158,8 @@ class QueueTurns:
         if queue is None or not len(view.waiting) or view.spec is None:
             return None
         asked = requests_of(view, snapshot)
+        if len(list(choices(state.charges.groups(queue)))) > 1:
+            self._choosing.add(view.key)
         return Applicant(
             gang=view.key,
             queue=queue,

@@ -46,6 +46,9 @@ def refusal(
     if stopped:
         return stopped
     cells = charges.request(queue, request, choice)
+    promised = _overpromised(node, cells)
+    if promised:
+        return promised
     never = never_fits(node, cells)
     if never is not None:
         return _never(node, never, cells[never])
@@ -76,6 +79,22 @@ def _inner(node: QueueNode) -> str:
         return ""
     below = min(node.children)
     return f"queue {node.spec.name} is above other queues: name one below it, such as {below}"
+
+
+def _overpromised(node: QueueNode, cells: Iterable[Cell]) -> str:
+    """Return that queues keep more than one above them may take at most."""
+    wanted, at = list(cells), node.parent
+    while at is not None:
+        for cell in wanted if at.spec.is_whole else ():
+            below, limit = at.kept_below.get(cell), at.quota(cell).limit
+            if below is not None and below.total > limit:
+                most, kept = _amount(cell, limit), _bare(cell, below.total)
+                return (
+                    f"queue {at.spec.name} is limited to {most}, and queues below it keep {kept}: "
+                    "raise its limit, or let them keep less"
+                )
+        at = at.parent
+    return ""
 
 
 def closed(node: QueueNode) -> str:

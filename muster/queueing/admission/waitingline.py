@@ -75,6 +75,11 @@ class WaitingLine:
             return self._next_unqueued()
         return winner.gang
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no queue admits any of the gangs that are still to come."""
+        return self._rest is not None
+
     def looked_at(self, gang: GangKey, *, waits: bool) -> None:
         """Take note that a gang was looked at; ``waits``: it does not fit the nodes now."""
         one = self._left.pop(gang, None)

@@ -100,15 +100,36 @@ async def site(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Site]:
         await api.delete(PODS)
         if "muster" in await site.helm("list", "--short"):
             await site.helm("uninstall", "muster", "--no-hooks")
-        for path in (JOBS, SECRETS, CRDS):
+        for path in (JOBS, SECRETS):
             items, _ = await api.list_all(path)
             for item in items:
                 await api.delete(f"{path}/{item['metadata']['name']}")
+        await without_kinds(api)
 
-        async def is_clean() -> bool:
-            return [item["metadata"]["name"] for item in (await api.list_all(CRDS))[0]] == []
 
-        await until(is_clean)  # a kind goes after its objects, which takes the API server a moment
+async def without_kinds(api: Api) -> None:
+    """Delete all kinds, and wait until they are gone: a later chart looks at their versions.
+
+    A kind that was changed a moment ago is listed first. The API server builds its storage anew
+    then, and a kind that is deleted before that has ended is tried again only after minutes.
+    """
+    for kind in (await api.list_all(CRDS))[0]:
+        group, plural = kind["spec"]["group"], kind["spec"]["names"]["plural"]
+
+        async def is_listed(path: str = f"/apis/{group}/v1alpha1/{plural}") -> bool:
+            try:
+                await api.list_all(path)
+            except ApiFailed:
+                return False
+            return True
+
+        await until(is_listed)
+        await api.delete(f"{CRDS}/{kind['metadata']['name']}")
+
+    async def is_clean() -> bool:
+        return (await api.list_all(CRDS))[0] == []
+
+    await until(is_clean)
 
 
 def gated(name: str, scheduler: str = "default-scheduler") -> JSON:

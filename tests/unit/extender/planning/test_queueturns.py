@@ -338,6 +338,21 @@ async def test_members_that_come_later_have_the_flavor_of_those_that_have_a_plac
     assert _kinds(bench, gang) == ["sss"]
 
 
+async def test_a_gang_that_was_refused_takes_another_flavor_once_the_first_is_taken() -> None:
+    bench = _two_kinds(1, 1)
+    _flavored(bench, 0, 0)
+    first, second = (
+        bench.gang("first", 1, queue="a", at=1.0),
+        bench.gang("second", 1, queue="a", at=2.0),
+    )
+    await bench.planner.settle()
+
+    _flavored(bench, 8, 8)
+    await bench.planner.settle()
+
+    assert _kinds(bench, first, second) == ["s", "o"]
+
+
 async def test_what_no_flavor_covers_is_never_admitted() -> None:
     bench = _two_kinds(1, 1)
     _flavored(bench, 8, 8, resources=("cpu",))
@@ -347,3 +362,23 @@ async def test_what_no_flavor_covers_is_never_admitted() -> None:
 
     assert _kinds(bench, gang) == ["-"]
     assert "can never have more than 0 nvidia.com/gpu" in _why(bench, gang)
+
+
+async def test_a_gang_that_was_refused_is_not_looked_at_again_before_its_queue_has_room() -> None:
+    bench = _bench(3)
+    _queues(bench, "a", limit=8)
+    first = bench.gang("first", 1, queue="a", at=1.0)
+    waits = [bench.gang(f"waits-{number}", 1, queue="a", at=2.0 + number) for number in range(3)]
+    await bench.planner.settle()
+    looks = [view.attempts for key in waits if (view := bench.state.gang(key))]
+
+    other = bench.gang("other", 1, at=1.0)
+    await bench.planner.settle()
+    bench.end(other)  # room, but not for them
+    await bench.planner.settle()
+
+    after = [view.attempts for key in waits if (view := bench.state.gang(key))]
+    assert after == looks
+    bench.end(first)
+    await bench.planner.settle()
+    assert _placed(bench, *waits) == [1, 0, 0]
