@@ -156,6 +156,9 @@ _OF: Final = cast(
         events.NamespaceGone: lambda e: _facts(WATCH, "namespace {} is gone", (e.name,)),
         events.BudgetUpserted: lambda e: _facts(WATCH, "budget {} changed", (e.name,)),
         events.BudgetGone: lambda e: _facts(WATCH, "budget {} is gone", (e.name,)),
+        events.QueueUpserted: lambda e: _facts(WATCH, "queue {} changed", (e.spec.name,)),
+        events.QueueGone: lambda e: _facts(WATCH, "queue {} is gone", (e.name,)),
+        events.CapacityMeasured: lambda _e: _facts(PLAN, "the nodes were added up"),
         events.PricesLearned: lambda _e: _facts(PLAN, "free room has other prices"),
         events.PodReleased: lambda e: _facts(
             RELEASE, "is released: its pin is written", (), (e.uid,)

@@ -32,6 +32,7 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.queuestatuses import QueueStatusWriter
 from extender.readapi.dump import StateDumper
 from extender.releases.forgedplans import ForgedPlans
 from extender.releases.partialgangs import PartialGangs
@@ -93,6 +94,7 @@ class Extender:
     forged: ForgedPlans = field(init=False)
     plan_checks: PlanChecks = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
+    queues: QueueStatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -155,7 +157,10 @@ class Extender:
         self.conditions = rooms.conditions_of(it)
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
         keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
-        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected, keys)
+        self.queues = rooms.queue_statuses_of(it)
+        self.sync = rooms.sync_of(
+            it, self.feed, self.statuses, records, expected, self.queues, keys
+        )
         return lost, records, expected
 
     def _build_chain(
@@ -232,6 +237,7 @@ class Extender:
             },
             informed={
                 "statuses": self.statuses.run,
+                "queues": self.queues.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },
