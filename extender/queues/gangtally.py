@@ -8,8 +8,8 @@ A gang is looked at again only when it changed. It is kept by how it names its q
 that comes, goes or gets another name moves no gang.
 """
 
-from collections import defaultdict
-from collections.abc import Generator
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.specs.gangspec import GangPhase
 from muster.cluster.tables.gangview import GangView
+from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.order import begun
 from muster.workloads.queues.sight import GangCounts
 
@@ -35,12 +36,15 @@ class NamedGangs:
 
     #: complete ones that wait, with their places among them
     waiting: dict[GangKey, Rank] = field(default_factory=dict)
+    #: by gang that waits, what its waiting members ask for
+    asked: dict[GangKey, Mapping[str, int]] = field(default_factory=dict)
     placing: set[GangKey] = field(default_factory=set)
     running: set[GangKey] = field(default_factory=set)
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang."""
         self.waiting.pop(key, None)
+        self.asked.pop(key, None)
         self.placing.discard(key)
         self.running.discard(key)
 
@@ -59,7 +63,8 @@ class GangTally:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._due: set[GangKey] | None = None  # None until somebody counts
+        self._due: set[GangKey] | None = None  # None until somebody counts: then all gangs are
+        self._adds_up = False
         self._users: dict[GangKey, QueueUser] = {}
         self._named: defaultdict[QueueUser, NamedGangs] = defaultdict(NamedGangs)
         engine.listen(self._notice, GangChanged, HoldExpired)
@@ -71,6 +76,11 @@ class GangTally:
             self._due.add(effect.key)
         elif isinstance(effect, HoldExpired):
             self._due.add(effect.gang)
+
+    def add_up(self) -> None:
+        """From now on note what waiting gangs ask for, too."""
+        if not self._adds_up:
+            self._adds_up, self._due = True, None
 
     def count(self) -> Generator[None, None, None]:
         """Look at every gang that changed, in steps."""
@@ -92,6 +102,9 @@ class GangTally:
         if view is not None and view.phase is not GangPhase.FINISHED:
             user = self._users[key] = self._engine.state.queue_user(view)
             self._named[user].put(view)
+            if self._adds_up and key in self._named[user].waiting:
+                asked = requests_of(view, self._engine.state.snapshot())
+                self._named[user].asked[key] = asked.of_first(len(view.waiting))
 
     def by_queue(self) -> dict[QueueName, list[QueueUser]]:
         """Return those who name each queue and have gangs."""
@@ -111,4 +124,12 @@ class GangTally:
             placing=sum(len(named.placing) for named in found),
             running=sum(len(named.running) for named in found),
             first=min(ranks)[-1] if ranks else "",
+            asked=_sum(one for named in found for one in named.asked.values()),
         )
+
+
+def _sum(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for one in amounts:
+        found.update(one)
+    return dict(found)

@@ -13,6 +13,7 @@ is so when it is sent. A status that somebody else writes is left alone
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -28,13 +29,14 @@ from extender.queues.queueobjects import QueueObjects, source
 from extender.timeslice import Pace
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.kube import wire
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import APIError, Conflict, KubeError, NotFound
 from muster.kube.resources import Resource
 from muster.kube.writing.events import Regarding
-from muster.workloads.queues import muster
+from muster.workloads.queues import kai, koordinator, muster
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.registry import QueueKind
 from muster.workloads.queues.sight import (
@@ -138,6 +140,8 @@ class QueueStatusWriter:
         before = self._tracked.get(name)
         if before is None or before.meta.uid != meta.uid:
             self._tracked[name] = _Tracked(kind, resource, found, reading)
+            if kind.group == kai.GROUP:
+                self._tally.add_up()
         else:
             before.resource, before.found, before.reading = resource, found, reading
             before.awaited = ""
@@ -189,7 +193,9 @@ class QueueStatusWriter:
     def _note(self, tracked: _Tracked) -> bool:
         """Record what is new about an object; return whether its status is due."""
         sight = self._sight(tracked)
-        generation = tracked.meta.generation
+        # a status of Koordinator is part of its object: each write is another generation
+        is_part = tracked.kind.group == koordinator.GROUP
+        generation = 0 if is_part else tracked.meta.generation
         self._parts.events.notice(
             tracked.about(), generation, sight.verdict, tracked.reading.unobeyed
         )
@@ -218,6 +224,7 @@ class QueueStatusWriter:
         problems = catalogue.problems(source(tracked.kind.name, tracked.meta))
         says_nothing = queue is None and not problems
         found = QueueSight(
+            problems=reading.problems,
             unobeyed=reading.unobeyed,
             now=self._engine.clock(),
             version=tracked.resource.version,
@@ -235,6 +242,7 @@ class QueueStatusWriter:
             used=self._look.used.get(queue, {}),
             named={} if reading.specs else self._charged(users),
             gangs=self._tally.counts(users) if users else GangCounts(),
+            asked=self._asked(node) if tracked.kind.group == kai.GROUP else {},
             missing_flavors=catalogue.missing_flavors(queue),
         )
 
@@ -245,6 +253,18 @@ class QueueStatusWriter:
             return users
         calls = {(alias.namespace, alias.text) for alias in reading.aliases}
         return [user for user in users if (user.namespace, user.text) in calls]
+
+    def _asked(self, node: QueueNode) -> dict[str, int]:
+        """Return what the gangs ask for that wait in a queue and below it."""
+        found: Counter[str] = Counter()
+        stack = [node]
+        while stack:
+            at = stack.pop()
+            stack += at.children.values()
+            users = self._look.users.get(at.spec.name)
+            if users:
+                found.update(self._tally.counts(users).asked)
+        return dict(found)
 
     def _charged(self, users: list[QueueUser]) -> dict[Cell, int]:
         found: dict[Cell, int] = {}

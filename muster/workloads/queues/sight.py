@@ -29,6 +29,8 @@ class GangCounts:
     running: int = 0
     #: The one that waits in front, "" for none.
     first: str = ""
+    #: What the members ask for that wait, of gangs without a place, by resource.
+    asked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def admitted(self) -> int:
@@ -69,8 +71,12 @@ class QueueSight:
     named: Mapping[Cell, int] = field(default_factory=dict)
     #: Its gangs; for a name of a queue, those that name it so.
     gangs: GangCounts = GangCounts()
+    #: What the gangs ask for that wait in it and below it, by resource; only where KAI is read.
+    asked: Mapping[str, int] = field(default_factory=dict)
     #: Whether new gangs are admitted.
     verdict: Verdict = READY
+    #: What is wrong with the object itself.
+    problems: tuple[str, ...] = ()
     #: Flavors that it names and nothing describes.
     missing_flavors: tuple[str, ...] = ()
     #: Fields of the object that are not obeyed, with why.

@@ -14,8 +14,17 @@ from typing import Any, Final
 from muster.cluster.quota.availability import available
 from muster.cluster.quota.cells import UNLIMITED, Cell
 from muster.cluster.quota.queuenode import QueueNode
-from muster.workloads.queues import muster
+from muster.workloads.queues import (
+    elasticquota,
+    kai,
+    koordinator,
+    kueue,
+    kueuestatus,
+    muster,
+    volcano,
+)
 from muster.workloads.queues.amounts import readable, written
+from muster.workloads.queues.elasticquota import ElasticQuota
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
 
 QueueStatus = Callable[[Any, QueueSight], Fields]
@@ -84,7 +93,56 @@ def _used_text(sight: QueueSight) -> str:
     return ", ".join(text for _, _, text in sorted(rows)[:_SCARCEST])
 
 
+def volcano_status(found: volcano.Queue, sight: QueueSight) -> Fields:
+    """Return the status of Volcano's Queue.
+
+    The state is written only where there is none: Volcano's newer schedulers use open queues only.
+    """
+    is_new = not found.status.get("state") and found.spec.state in ("", "Open")
+    return {
+        "allocated": _amounts(_by_resource(sight)),
+        "pending": sight.gangs.waiting,
+        "inqueue": sight.gangs.placing,
+        "running": sight.gangs.running,
+        **({"state": "Open"} if is_new else {}),
+    }
+
+
+def kai_status(_found: kai.Queue, sight: QueueSight) -> Fields:
+    """Return the status of KAI's Queue."""
+    used = _by_resource(sight)
+    requested = {
+        name: used.get(name, 0) + sight.asked.get(name, 0) for name in {*used, *sight.asked}
+    }
+    return {"allocated": _amounts(used), "requested": _amounts(requested)}
+
+
+def elastic_quota_status(found: ElasticQuota, sight: QueueSight) -> Fields:
+    """Return the status of an ElasticQuota: the resources that it names."""
+    used = _by_resource(sight)
+    names = {*found.spec.min, *found.spec.max}
+    return {"used": _amounts({name: used.get(name, 0) for name in names})}
+
+
+def _by_resource(sight: QueueSight) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for cell, amount in sight.used.items():
+        found[cell.resource] = found.get(cell.resource, 0) + amount
+    return found
+
+
+def _amounts(by_resource: Mapping[str, int]) -> dict[str, str]:
+    return {name: written(name, amount) for name, amount in sorted(by_resource.items())}
+
+
 STATUSES: Final[Mapping[str, QueueStatus]] = {
     f"queues.{muster.GROUP}": own_status,
+    f"clusterqueues.{kueue.GROUP}": kueuestatus.cluster_queue_status,
+    f"cohorts.{kueue.GROUP}": kueuestatus.cohort_status,
+    f"localqueues.{kueue.GROUP}": kueuestatus.local_queue_status,
+    f"queues.{volcano.GROUP}": volcano_status,
+    f"queues.{kai.GROUP}": kai_status,
+    f"elasticquotas.{elasticquota.GROUP}": elastic_quota_status,
+    f"elasticquotas.{koordinator.GROUP}": elastic_quota_status,
 }
 """By PLURAL.GROUP, the kinds of objects whose status is written."""
