@@ -82,6 +82,12 @@ class GangTally:
         if not self._adds_up:
             self._adds_up, self._due = True, None
 
+    def rest(self) -> None:
+        """Forget everything, until somebody counts again."""
+        self._due = None
+        self._users.clear()
+        self._named.clear()
+
     def count(self) -> Generator[None, None, None]:
         """Look at every gang that changed, in steps."""
         if self._due is None:

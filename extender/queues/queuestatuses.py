@@ -6,18 +6,20 @@
     model ────────┴─► sights ──► wanted fields ──► those that differ: due ──► PATCH …/status
                         └──► Events: what is wrong, which field is not obeyed
 
-However many queues change, at most ``patchesPerSecond`` PATCHes are sent, in turn: each says what
-is so when it is sent. A status that somebody else writes is left alone
+However many queues change, at most ``patchesPerSecond`` PATCHes are sent, in turn, and looking
+takes at most a tenth of the time. A status that somebody else writes is left alone
 (``muster.workloads.queues.statusmeta``), but for that of Muster's own kind.
 """
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from http import HTTPStatus
 from itertools import islice
+from math import ceil
 from typing import Any, Final
 
 from extender.config.settings import QueueStatusConfig
@@ -25,6 +27,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.queues.gangtally import GangTally
 from extender.queues.queueevents import QueueEvents
+from extender.queues.queuegauges import CellGauge, QueueGauge
 from extender.queues.queueobjects import QueueObjects, source
 from extender.timeslice import Pace
 from muster.cluster.quota.aliases import QueueUser
@@ -40,6 +43,7 @@ from muster.workloads.queues import kai, koordinator, muster
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.registry import QueueKind
 from muster.workloads.queues.sight import (
+    READY,
     CellSums,
     Fields,
     GangCounts,
@@ -53,6 +57,8 @@ from muster.workloads.queues.statusmeta import StatusMeta, is_ours
 
 log = logging.getLogger(__name__)
 
+_NO_GANGS: Final = GangCounts()
+REST: Final = 9  # times as long as a look took until the next: 10,000 queues take a second
 PAUSE_S: Final = 30.0  # after a failure, to leave an API server in trouble alone
 
 
@@ -160,23 +166,27 @@ class QueueStatusWriter:
 
     async def run(self) -> None:
         """Look at the queues every few seconds and write what is due every second, forever."""
-        waited_s = self._config.every_seconds
+        clock, next_look = self._parts.pace.clock, 0.0
         while True:
-            if waited_s >= self._config.every_seconds:
-                waited_s = 0.0
+            began = clock()
+            if began >= next_look:
                 await self.look()
+                took_s = clock() - began
+                next_look = began + max(self._config.every_seconds, took_s * (REST + 1))
             step_s = min(1.0, self._config.every_seconds)
-            await asyncio.sleep(step_s)
-            waited_s += step_s
             try:
-                await self.write_due(self._config.patches_per_second)
+                await self.write_due(ceil(self._config.patches_per_second * step_s))
             except KubeError as error:
                 log.warning("statuses of queues not written", extra={"error": str(error)})
                 await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(step_s)
 
     async def look(self) -> None:
         """Find the statuses that are due, and record Events, if anything changed."""
         now = self._engine.state.generation, self._changes
+        if not self._tracked:
+            self._tally.rest()
+            self._look = _Look()
         if now == self._looked or not self._tracked:
             return
         self._looked = now
@@ -215,6 +225,15 @@ class QueueStatusWriter:
                 sent += 1
         return sent
 
+    def gauges(self, most: int) -> Iterator[QueueGauge]:
+        """Yield the first queues by name, as they were at the last look."""
+        tree, look = self._engine.state.charges.tree, self._look
+        for name in nsmallest(most, look.used):
+            node = tree.find(name)
+            if node is not None:
+                waiting = self._tally.counts(look.users.get(name, [])).waiting
+                yield QueueGauge(name, waiting, tuple(_cells(node, look.used[name])))
+
     # -- one object ------------------------------------------------------------------------------
 
     def _sight(self, tracked: _Tracked) -> QueueSight:
@@ -222,28 +241,21 @@ class QueueStatusWriter:
         queue, tree = tracked.queue, self._engine.state.charges.tree
         catalogue, reading = self.objects.catalogue, tracked.reading
         problems = catalogue.problems(source(tracked.kind.name, tracked.meta))
+        node = None if queue is None else tree.find(queue)
         says_nothing = queue is None and not problems
-        found = QueueSight(
+        users = [] if queue is None else self._users(queue, reading)
+        return QueueSight(
+            node=node,
+            used={} if queue is None else self._look.used.get(queue, {}),
+            named={} if reading.specs else self._charged(users),
+            gangs=self._tally.counts(users) if users else _NO_GANGS,
+            asked={} if node is None or tracked.kind.group != kai.GROUP else self._asked(node),
+            verdict=READY if says_nothing else verdict(tree, queue, problems),
             problems=reading.problems,
+            missing_flavors=() if queue is None else catalogue.missing_flavors(queue),
             unobeyed=reading.unobeyed,
             now=self._engine.clock(),
             version=tracked.resource.version,
-        )
-        if says_nothing:
-            return found
-        found = replace(found, verdict=verdict(tree, queue, problems))
-        node = None if queue is None else tree.find(queue)
-        if queue is None or node is None:
-            return found
-        users = self._users(queue, reading)
-        return replace(
-            found,
-            node=node,
-            used=self._look.used.get(queue, {}),
-            named={} if reading.specs else self._charged(users),
-            gangs=self._tally.counts(users) if users else GangCounts(),
-            asked=self._asked(node) if tracked.kind.group == kai.GROUP else {},
-            missing_flavors=catalogue.missing_flavors(queue),
         )
 
     def _users(self, queue: QueueName, reading: QueueReading) -> list[QueueUser]:
@@ -287,7 +299,7 @@ class QueueStatusWriter:
 
     async def _write(self, tracked: _Tracked, fields: Fields) -> None:
         """Write the changes of a status. Raises ``KubeError`` where that has to be tried again."""
-        meta = tracked.meta
+        meta, before = tracked.meta, tracked.found
         same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         body = {"metadata": same, "status": dict(fields)}
         outcome = "failed"
@@ -308,7 +320,7 @@ class QueueStatusWriter:
             self._parts.metrics.queue_statuses.labels(outcome).inc()
         if after == meta.resource_version:
             tracked.dropped |= set(fields)
-        elif tracked.meta.resource_version != after:
+        elif tracked.found is before:
             tracked.awaited = after
 
     async def _patch(self, tracked: _Tracked, body: Mapping[str, object]) -> str:
@@ -331,3 +343,8 @@ class QueueStatusWriter:
             subresource=subresource,
         )
         return after.metadata.resource_version
+
+
+def _cells(node: QueueNode, used: Mapping[Cell, int]) -> Iterator[CellGauge]:
+    for cell in sorted({*node.cells(), *used}):
+        yield CellGauge(cell, used.get(cell, 0), node.entitled(cell), node.borrowed(cell))

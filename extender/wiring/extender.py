@@ -32,6 +32,7 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.queuegauges import QueueGauges
 from extender.queues.queuestatuses import QueueStatusWriter
 from extender.readapi.dump import StateDumper
 from extender.releases.forgedplans import ForgedPlans
@@ -194,6 +195,7 @@ class Extender:
     def _build_servers(self, it: Common, holding: PlanHolder, shown: Shown) -> None:
         """Build the parts that answer calls, and the jobs."""
         it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
+        it.metrics.registry.register(QueueGauges(self.queues.gauges))
         self.dumper = rooms.dumper_of(it, shown)
         self.parts = ExtenderParts(
             config=self.config,
