@@ -10,7 +10,7 @@ from support.pods.manifest import read
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
-from muster.workloads.queues import kueue, kueuestatus, muster, statuses, volcano
+from muster.workloads.queues import kai, kueue, kueuestatus, muster, statuses, volcano
 from muster.workloads.queues.elasticquota import ElasticQuota
 from muster.workloads.queues.sight import GangCounts, QueueSight, Verdict, changes, verdict
 
@@ -133,7 +133,7 @@ def test_volcano_reads_amounts_and_counts_and_a_state_where_there_is_none() -> N
 
 
 def test_kai_reads_what_is_asked_for_on_top_of_what_is_allocated() -> None:
-    said = statuses.kai_status(None, sight_of(BUSY, TEAM.name, asked={GPU: 4}))  # type: ignore[arg-type]
+    said = statuses.kai_status(kai.Queue(), sight_of(BUSY, TEAM.name, asked={GPU: 4}))
     assert said["requested"] == {"cpu": "1500m", "memory": "2147483648", GPU: "10"}
 
 
