@@ -67,7 +67,7 @@ class GangTally:
         self._adds_up = False
         self._users: dict[GangKey, QueueUser] = {}
         self._named: defaultdict[QueueUser, NamedGangs] = defaultdict(NamedGangs)
-        engine.listen(self._notice, GangChanged, HoldExpired)
+        self._listens = False
 
     def _notice(self, effect: Effect) -> None:
         if self._due is None:
@@ -90,6 +90,9 @@ class GangTally:
 
     def count(self) -> Generator[None, None, None]:
         """Look at every gang that changed, in steps."""
+        if not self._listens:  # where there are no queues nobody is called for each pod
+            self._engine.listen(self._notice, GangChanged, HoldExpired)
+            self._listens = True
         if self._due is None:
             self._due = set(self._engine.state.gangs())
         due, self._due = self._due, set()
