@@ -216,6 +216,17 @@ def usage(found: JSON, key: str) -> JSON:
     return gpus
 
 
+async def test_a_wrong_number_in_a_cluster_queue_is_named(fleet: Cluster) -> None:
+    odd = copy.deepcopy(OTHERS[0])
+    odd["metadata"]["name"] = "odd-numbers"
+    field = "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"
+    odd["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "-1"
+    path = await put(fleet, odd)
+    found = await eventually(fleet.api, path, says("Active", "ObjectWrong"))
+    assert f'{field}: "-1" is not allowed' in condition(found, "Active")["message"]
+    assert field in await recorded(fleet, "odd-numbers", "QueueNotReady")
+
+
 async def test_what_somebody_else_writes_is_left_alone(fleet: Cluster) -> None:
     own = queue("mine", 1)
     other = copy.deepcopy(OTHERS[3])

@@ -1,10 +1,12 @@
 """Statuses of queues: written when something changed, so many in a second, and never in vain."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 from support.apiservers.apifaults import Fault, FaultyServer, api_server
@@ -194,6 +196,23 @@ async def test_a_queue_that_is_closed_on_purpose_is_no_event(desk: Desk) -> None
     await desk.round()
     assert await desk.reason("a") == "Closed"
     assert await desk.notes("QueueNotReady") == []
+
+
+async def test_ten_thousand_queues_do_not_keep_the_event_loop(desk: Desk) -> None:
+    """Another task gets its turn again and again; how long that takes depends on the machine."""
+    for number in range(10_000):
+        spec = {"parent": f"q{number % 10}"} if number >= 10 else {}
+        meta = {"name": f"q{number}", "uid": str(number)}
+        found = msgspec.convert({"metadata": meta, "spec": spec}, OwnQueue)
+        reading = KIND.read(found)
+        desk.writer.objects.seen(KIND.name, found.metadata, reading)
+        desk.writer.seen(KIND, RESOURCE, found, reading)
+    look = asyncio.create_task(desk.writer.look())
+    turns = 0
+    while not look.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 100
 
 
 async def test_gauges_show_the_first_queues_by_name(desk: Desk) -> None:
