@@ -184,8 +184,8 @@ def with_condition(
         "message": said.message,
         "observedGeneration": generation,
     }
-    is_same = old is not None and old.get("status") == status
-    new["lastTransitionTime"] = old["lastTransitionTime"] if old and is_same else _moment(now)
+    since = old.get("lastTransitionTime") if old and old.get("status") == status else None
+    new["lastTransitionTime"] = since or _moment(now)
     return [new if one is old else one for one in entries] + ([] if old else [new])
 
 

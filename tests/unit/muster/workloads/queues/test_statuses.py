@@ -104,6 +104,13 @@ def test_conditions_of_others_stay() -> None:
     assert [one["type"] for one in said["conditions"]] == ["Theirs", "Ready", "Obeyed"]
 
 
+@pytest.mark.parametrize("odd", [None, "x", {}, [7, None], [{"type": "Ready", "status": "True"}]])
+def test_conditions_that_are_none_are_no_obstacle(odd: object) -> None:
+    said: Any = statuses.own_status(own(conditions=odd), sight_of(BUSY, TEAM.name, now=7.0))
+    ready = next(one for one in said["conditions"] if isinstance(one, dict))
+    assert (ready["type"], ready["lastTransitionTime"][-3:]) == ("Ready", "07Z")
+
+
 def test_a_field_that_is_not_obeyed_is_named_in_a_condition() -> None:
     sight = sight_of(BUSY, TEAM.name, unobeyed=("spec.priority: shares decide",))
     said: Any = statuses.own_status(own(), sight)
