@@ -1,7 +1,8 @@
 """Events on queue objects: what is wrong with one, and which of its fields are not obeyed.
 
-Each text is recorded once for an object: again when it differs, or after the object was right in
-between. After a change of leader it is recorded once more.
+What is wrong is recorded once: again when it differs, or after the object was right in between.
+Fields that are not obeyed are recorded once for each generation of the object. After a change of
+leader both are recorded once more.
 """
 
 from dataclasses import dataclass, field
@@ -39,10 +40,8 @@ class QueueEvents:
     ) -> None:
         """Record what is new about an object."""
         wrong = verdict.message if verdict.is_wrong else ""
-        now, before = (
-            _Said(wrong, generation, "; ".join(unobeyed)),
-            self.said.get(about.uid, _NOTHING),
-        )
+        now = _Said(wrong, generation, "; ".join(unobeyed))
+        before = self.said.get(about.uid, _NOTHING)
         if now == before:
             return
         self.said[about.uid] = now
