@@ -142,6 +142,11 @@ class ExtenderMetrics:
         self.conflicts = counter(
             "muster_group_conflicts_total", "Pods that name groups of several dialects."
         )
+        self.queue_statuses = counter(
+            "muster_queue_status_writes_total",
+            "Statuses of queue objects that were written, by outcome.",
+            "outcome",
+        )
         self.statuses = counter(
             "muster_status_writes_total",
             "Statuses written in the place of another scheduler, by outcome.",

@@ -107,6 +107,15 @@ class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     patches_per_second: int = 10
 
 
+class QueueStatusConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When the statuses of queue objects are written, in every dialect (docs/design/queues.md)."""
+
+    #: time between two looks at all queues
+    every_seconds: float = 5.0
+    #: the most PATCHes of statuses; 0: none is written
+    patches_per_second: int = 20
+
+
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What SIGUSR2 writes, and where (docs/replay.md)."""
 
@@ -222,6 +231,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     autoscaler: Autoscaler = Autoscaler()
     #: when conditions say why gangs wait
     conditions: ConditionsConfig = ConditionsConfig()
+    #: when the statuses of queue objects are written
+    queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: what the webhook adds to pods, so that pods which slipped past it are found
     admission: Admission = Admission()
     #: what SIGUSR2 writes
@@ -332,6 +343,13 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
         ("conditions.afterSeconds", config.conditions.after_seconds, 0, 86400),
         ("conditions.patchesPerSecond", config.conditions.patches_per_second, 0, 1000),
+        ("queueStatuses.everySeconds", config.queue_statuses.every_seconds, 0.2, 3600),
+        (
+            "queueStatuses.patchesPerSecond",
+            config.queue_statuses.patches_per_second,
+            0,
+            1000,
+        ),
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from extender.intake.objects import Feed
 from extender.jobnetworks.pools import NetPools
 from extender.queues.queueobjects import QueueObjects
+from extender.queues.queuestatuses import QueueStatusWriter
 from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
@@ -86,24 +87,30 @@ def _gang_source(
     return source
 
 
-def queue_sources(objects: QueueObjects) -> list[WatchedKind[Any]]:
+def queue_sources(objects: QueueObjects, statuses: QueueStatusWriter) -> list[WatchedKind[Any]]:
     """Return the kinds that describe queues, in every dialect."""
-    return [_queue_source(objects, kind) for kind in KINDS]
+    return [_queue_source(objects, statuses, kind) for kind in KINDS]
 
 
-def _queue_source(objects: QueueObjects, kind: QueueKind[Any]) -> WatchedKind[Any]:
+def _queue_source(
+    objects: QueueObjects, statuses: QueueStatusWriter, kind: QueueKind[Any]
+) -> WatchedKind[Any]:
     resource, *others = (
         Resource(kind.group, version, kind.plural, kind.type) for version in kind.versions
     )
-    name = f"{kind.plural}.{kind.group}"
 
     def upserted(found: Any) -> None:
-        objects.seen(name, found.metadata, kind.read(found))
+        reading = kind.read(found)
+        objects.seen(kind.name, found.metadata, reading)
+        served = resource if source.watch is None else source.watch.resource
+        statuses.seen(kind, served, found, reading)
 
     def gone(meta: wire.ObjectMeta) -> None:
-        objects.gone(name, meta)
+        objects.gone(kind.name, meta)
+        statuses.gone(kind, meta)
 
-    return WatchedKind(resource, upserted, gone, others=tuple(others))
+    source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
+    return source
 
 
 def network_sources(pools: NetPools) -> list[WatchedKind[Any]]:

@@ -1,5 +1,9 @@
 """Queues: from their objects to the model, and what people see of them.
 
 ``queueobjects``  from watched objects, in every dialect, to events of the model
+``queuestatuses`` writes the statuses of these objects
+``queueevents``   records what is wrong with them, and what is not obeyed
+``queuegauges``   what each queue uses and has, for metrics
+``gangtally``     the gangs of each queue, counted as they change
 ``summaries``     what each queue has and uses, and who waits in it
 """

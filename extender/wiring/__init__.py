@@ -19,8 +19,8 @@ the end of an arrow is built first (``extender.wiring.extender``)::
 
 The listeners of each effect of the state (each listens in its constructor, ``Engine.listen``)::
 
-    GangChanged       WorkList, StatusWriter, JobNetworks
-    HoldExpired       WorkList, Holding
+    GangChanged       WorkList, StatusWriter, JobNetworks, GangTally
+    HoldExpired       WorkList, Holding, GangTally
     PlanBroken        WorkList, Repairer
     CapacityFreed     WorkList
     PodConfirmed      BindTimes
@@ -32,7 +32,7 @@ When each job runs (``extender.wiring.jobs``)::
                             election, standby
     listed                  census
     leading                 repairer, forged, partial, conditions, bound-gangs, provisioner
-    listed, then leading    planner, statuses, networks, devices
+    listed, then leading    planner, statuses, queues, networks, devices
 
 ``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built
 ``rooms``     builders for the parts of each room

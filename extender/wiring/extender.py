@@ -32,6 +32,8 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.queuegauges import QueueGauges
+from extender.queues.queuestatuses import QueueStatusWriter
 from extender.readapi.dump import StateDumper
 from extender.readapi.nodepods import NodePodsApi
 from extender.releases.forgedplans import ForgedPlans
@@ -94,6 +96,7 @@ class Extender:
     forged: ForgedPlans = field(init=False)
     plan_checks: PlanChecks = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
+    queues: QueueStatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -156,7 +159,10 @@ class Extender:
         self.conditions = rooms.conditions_of(it)
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
         keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
-        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected, keys)
+        self.queues = rooms.queue_statuses_of(it)
+        self.sync = rooms.sync_of(
+            it, self.feed, self.statuses, records, expected, self.queues, keys
+        )
         return lost, records, expected
 
     def _build_chain(
@@ -190,6 +196,7 @@ class Extender:
     def _build_servers(self, it: Common, holding: PlanHolder, shown: Shown) -> None:
         """Build the parts that answer calls, and the jobs."""
         it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
+        it.metrics.registry.register(QueueGauges(self.queues.gauges))
         self.dumper = rooms.dumper_of(it, shown)
         self.parts = ExtenderParts(
             config=self.config,
@@ -234,6 +241,7 @@ class Extender:
             },
             informed={
                 "statuses": self.statuses.run,
+                "queues": self.queues.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

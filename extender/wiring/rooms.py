@@ -21,7 +21,7 @@ from extender.intake.sources import network_sources, queue_sources
 from extender.intake.sync import Sync, SyncParts
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
-from extender.leadership.candidacy import Candidacy
+from extender.leadership.candidacy import AGENT, Candidacy
 from extender.metrics import ExtenderMetrics, Readings
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
@@ -30,7 +30,9 @@ from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
+from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
 from extender.queues.summaries import QueueSummaries
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.dumprequests import DumpRequests
@@ -185,6 +187,20 @@ def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> GroupStatusWr
     return GroupStatusWriter(it.engine, it.policy, feed.covers, it.client, it.metrics, conditions)
 
 
+def queue_statuses_of(it: Common) -> QueueStatusWriter:
+    """Build the part that writes the statuses of queue objects."""
+    parts = StatusParts(
+        engine=it.engine,
+        objects=QueueObjects(it.engine),
+        client=it.client,
+        events=QueueEvents(it.recorder),
+        metrics=it.metrics,
+        pace=it.pace,
+        program=AGENT,
+    )
+    return QueueStatusWriter(parts, it.config.queue_statuses)
+
+
 def census_of(
     it: Common, planner: Planner, partial_gangs: PartialGangs, conditions: Conditions
 ) -> Census:
@@ -217,6 +233,7 @@ def sync_of(
     statuses: GroupStatusWriter,
     networks: NetworkRecords,
     expected: ExpectedRows,
+    queues: QueueStatusWriter,
     prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
     """Build the watches and the writer. ``prepare``: called before anything is listed."""
@@ -230,7 +247,7 @@ def sync_of(
         unreadable=it.reporter.unreadable,
         pod_applied=None if base.candidacy is None else base.candidacy.mark.applied,
         listed_again=None if base.collector is None else base.collector.listed,
-        more=[*network_sources(networks.pools), *queue_sources(QueueObjects(it.engine))],
+        more=[*network_sources(networks.pools), *queue_sources(queues.objects, queues)],
     )
     return Sync(it.client, parts, it.metrics, it.pace, base.jitter)
 

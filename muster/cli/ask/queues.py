@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from typing import TYPE_CHECKING, Final
 
 from muster.apiwire import queues
@@ -30,7 +29,7 @@ def _queues(arguments: argparse.Namespace) -> int:
     def look() -> bytes:
         return way.ask(arguments, queues.PATH, _TIMEOUT_S)
 
-    def text(raw: bytes) -> str:
+    def text(raw: bytes, _now: float) -> str:
         return queueviews.queues(raw, wide=Format.of(arguments) is Format.WIDE)
 
     return watch.show(arguments, look, text)
@@ -40,7 +39,7 @@ def _queue(arguments: argparse.Namespace) -> int:
     def look() -> bytes:
         return way.ask(arguments, f"{queues.PATH}/{arguments.name}", _TIMEOUT_S)
 
-    def text(raw: bytes) -> str:
-        return queueviews.queue(raw, time.time())
+    def text(raw: bytes, now: float) -> str:
+        return queueviews.queue(raw, now)
 
     return watch.show(arguments, look, text)

@@ -22,5 +22,9 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``findings``      what a reader finds wrong, and what is not obeyed
 ``registry``      which kinds of objects describe queues, and who reads them
 ``catalogue``     all queues of a cluster, put together from what its objects say
+``sight``         what a queue's status is made of
+``kueuestatus``   the statuses of Kueue's queues
+``statuses``      the statuses of queue objects, by kind
+``statusmeta``    who wrote an object's status last
 ``rivals``        what several sources say of the same thing: the oldest is right
 """

@@ -24,6 +24,7 @@ from muster.cluster.quota.queuespec import QueueSpec
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import QueueAlias, QueueReading, created_at, queue_name
+from muster.workloads.queues.statusmeta import StatusMeta
 
 DIALECT: Final = "elasticquota"
 GROUP: Final = "scheduling.x-k8s.io"
@@ -42,8 +43,10 @@ class ElasticQuotaSpec(wire.Wire, frozen=True):
 class ElasticQuota(wire.Wire, frozen=True):
     """scheduling.x-k8s.io/v1alpha1 ElasticQuota, and Koordinator's of scheduling.sigs.k8s.io."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 def elastic_quota(found: ElasticQuota) -> QueueReading:

@@ -20,6 +20,8 @@ from fractions import Fraction
 from math import inf
 from typing import Final
 
+import msgspec
+
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota, capped
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.kube import quantity, wire
@@ -31,6 +33,7 @@ from muster.workloads.queues.reading import (
     queue_name,
     whole_cluster,
 )
+from muster.workloads.queues.statusmeta import StatusMeta
 
 DIALECT: Final = "kai"
 GROUP: Final = "scheduling.run.ai"
@@ -74,8 +77,10 @@ class KaiQueueSpec(wire.Wire, frozen=True):
 class Queue(wire.Wire, frozen=True):
     """scheduling.run.ai/v2 Queue."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: KaiQueueSpec = KaiQueueSpec()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 def queue(found: Queue) -> QueueReading:

@@ -46,6 +46,7 @@ from muster.workloads.queues.reading import (
     created_at,
     queue_name,
 )
+from muster.workloads.queues.statusmeta import StatusMeta
 
 DIALECT: Final = "kueue"
 GROUP: Final = "kueue.x-k8s.io"
@@ -154,8 +155,10 @@ class ClusterQueueSpec(wire.Wire, frozen=True):
 class ClusterQueue(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 ClusterQueue."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: ClusterQueueSpec = ClusterQueueSpec()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class CohortSpec(wire.Wire, frozen=True):
@@ -169,8 +172,10 @@ class CohortSpec(wire.Wire, frozen=True):
 class Cohort(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 Cohort."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: CohortSpec = CohortSpec()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class LocalQueueSpec(wire.Wire, frozen=True):
@@ -184,8 +189,10 @@ class LocalQueueSpec(wire.Wire, frozen=True):
 class LocalQueue(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 LocalQueue."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: LocalQueueSpec = LocalQueueSpec()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class ResourceFlavorSpec(wire.Wire, frozen=True):

@@ -33,6 +33,7 @@ from muster.workloads.queues.reading import (
     queue_name,
     whole_cluster,
 )
+from muster.workloads.queues.statusmeta import StatusMeta
 
 GROUP: Final = "muster.dev"
 VERSION: Final = "v1alpha1"
@@ -65,7 +66,7 @@ class OwnQueueSpec(wire.Wire, frozen=True):
 class OwnQueue(wire.Wire, frozen=True):
     """muster.dev/v1alpha1 Queue."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: OwnQueueSpec = OwnQueueSpec()
     #: as it stands, so that an equal one is not written again
     status: dict[str, object] = msgspec.field(default_factory=dict)
@@ -83,6 +84,8 @@ def queue(found: OwnQueue) -> QueueReading:
     weight = findings.thousandths("spec.weight", spec.weight, 0)
     if not abs(spec.priority) <= _MOST_PRIORITY:
         findings.wrong("spec.priority", spec.priority, f"at most {_MOST_PRIORITY} up or down")
+    if spec.priority:
+        findings.ignored("spec.priority", "shares decide between queues")
     parent = queue_name(OWN, spec.parent) if spec.parent else CLUSTER
     read = QueueSpec(
         name, parent, quotas, weight, max(-_MOST_PRIORITY, min(spec.priority, _MOST_PRIORITY)),
@@ -94,6 +97,7 @@ def queue(found: OwnQueue) -> QueueReading:
         aliases=(QueueAlias(found.metadata.name, name),),
         namespaces={name: namespaces} if namespaces else {},
         problems=tuple(findings.problems),
+        unobeyed=tuple(findings.unobeyed),
         since=created_at(found.metadata),
     )
 

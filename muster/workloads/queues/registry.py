@@ -25,6 +25,16 @@ class QueueKind(Generic[ObjectT]):
     #: Returns what an object says. It is total: a wrong value ends up in ``problems``.
     read: Callable[[ObjectT], QueueReading]
 
+    @property
+    def name(self) -> str:
+        """PLURAL.GROUP."""
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def kind(self) -> str:
+        """Its name in objects: that of the class, which has ``Own`` in front for Muster's own."""
+        return self.type.__name__.removeprefix("Own")
+
 
 @dataclass(frozen=True, slots=True)
 class QueueFile:

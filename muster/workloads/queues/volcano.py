@@ -33,6 +33,7 @@ from muster.workloads.queues.reading import (
     queue_name,
     whole_cluster,
 )
+from muster.workloads.queues.statusmeta import StatusMeta
 
 DIALECT: Final = "volcano"
 GROUP: Final = "scheduling.volcano.sh"
@@ -71,18 +72,13 @@ class VolcanoQueueSpec(wire.Wire, frozen=True):
     dra: dict[str, object] | None = None
 
 
-class VolcanoQueueStatus(wire.Wire, frozen=True):
-    """What Muster reads of a Queue's status."""
-
-    state: str = ""
-
-
 class Queue(wire.Wire, frozen=True):
     """scheduling.volcano.sh/v1beta1 Queue."""
 
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    metadata: StatusMeta = StatusMeta()
     spec: VolcanoQueueSpec = VolcanoQueueSpec()
-    status: VolcanoQueueStatus = VolcanoQueueStatus()
+    #: as it stands, so that an equal one is not written again
+    status: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 def queue(found: Queue) -> QueueReading:
@@ -159,7 +155,7 @@ def _priority(spec: VolcanoQueueSpec, findings: QueueFindings) -> int:
 
 
 def _is_open(found: Queue, findings: QueueFindings) -> bool:
-    states = found.spec.state, found.status.state
+    states = found.spec.state, str(found.status.get("state") or "")
     for field, state in zip(("spec.state", "status.state"), states, strict=True):
         findings.one_of(field, state, _STATES)
     return all(state in ("", "Open") for state in states)

@@ -28,7 +28,7 @@ PLANS, RELEASES = "Planner.settle", "Releaser.submit"  # the first calls of thos
 PODS = "/api/v1/namespaces/default/pods"
 NOT_ON_THE_WAY = (
     *("repairer", "partial", "statuses", "conditions", "devices", "bound-gangs", "ticker"),
-    *("census", "slipped", "dumper", "loop-lag", "networks", "reservations", "events"),
+    *("census", "slipped", "dumper", "queues", "loop-lag", "networks", "reservations", "events"),
 )
 
 

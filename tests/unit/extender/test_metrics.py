@@ -15,6 +15,7 @@ from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.signals import Xid
 from extender.metrics import ExtenderMetrics, Readings, StateCollector
 from extender.planning.waitcauses import CAUSES
+from extender.queues.queuegauges import QueueGauges
 from muster.vniagent.metrics import AgentMetrics
 from webhook.metrics import Metrics
 
@@ -32,6 +33,7 @@ def extenders() -> CollectorRegistry:
     made.register(
         StateCollector(Readings(ones, ones, ones, ones, lambda: 0.0, zero, zero, zero, ones))
     )
+    made.register(QueueGauges(lambda _most: ()))
     return made
 
 
@@ -98,6 +100,7 @@ def test_no_label_names_an_object() -> None:
     assert labels == closed | {
         *("path", "operation", "scheduler", "route", "reason", "kind", "step", "lacks"),
         "pool",  # of VNIs: an operator's, and few
+        *("queue", "flavor"),  # an operator's, and at most 200 queues are shown
         *("source", "field"),  # of what is injected: sorts, never a user's own name
         "dialect",  # whose override policies: one of two control planes
         *("source", "field", "check"),  # of injection: fabrics of the cluster, kinds, functions
