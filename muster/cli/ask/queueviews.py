@@ -90,7 +90,7 @@ def _lines(row: QueueRow, name: str, *, wide: bool) -> Iterator[tuple[str, ...]]
         yield (name, "", "", "", "", "", "", waits)
     for place, use in enumerate(shown):
         used, *rest = _numbers(use)
-        label, last = (name, waits) if place == 0 else ("", "")
+        label, last = (name, waits) if place == 0 else (" ", " ")  # blank, where "" is -
         yield (label, _name(use), f"{_bar(use)} {used}", *rest, last)
 
 
