@@ -25,7 +25,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
-from extender.planning.queueturns import FREE, QueueTurns
+from extender.planning.queueturns import QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
@@ -194,7 +194,8 @@ class Planner:
         await self._pace.drive(self._engine.state.prepare())
         snapshot, line = self._engine.state.snapshot(), None
         if self._charges.is_used:
-            line = self._queues.open_line(candidates, self._parked(), snapshot)
+            steps = self._queues.open_line(candidates, self._parked(), snapshot)
+            line = await self._pace.drive(steps)
         plain = iter(order(candidates, snapshot, self._engine.clock()))
         now = self._pace.clock()
         until = now + max(self._config.cycle_seconds, now - began)
@@ -371,7 +372,6 @@ class Planner:
 
     def questions(self, key: GangKey) -> list[Question]:
         """Return one question for each flavor that a gang may have, in the order of trying."""
-        allowed = self._queues.allowances(key) if self._charges.is_used else [FREE]
         plain = Question(
             gang=key,
             now=self._engine.clock(),
@@ -383,11 +383,11 @@ class Planner:
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )
+        if not self._charges.is_used:
+            return [plain]
         return [
             replace(plain, quota=one.refusal, most=one.most, flavors=one.flavors)
-            if one is not FREE
-            else plain
-            for one in allowed
+            for one in self._queues.allowances(key)
         ]
 
     def note(self, key: GangKey) -> Note:

@@ -9,7 +9,7 @@
 Not asked where there are no queues: the order is ``muster.queueing.order`` then.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from muster.cluster.quota.availability import lack
 from muster.cluster.quota.cells import UNLIMITED, Cell
 from muster.cluster.quota.flavors import Choice, FlavorNodes, Groups, choices, nodes_of
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
@@ -58,13 +59,15 @@ class QueueTurns:
         self._turns: Turns | None = None
         self._line: WaitingLine | None = None
         self._measured = -1
+        #: by gang of the line, its view and what its members take
+        self._known: dict[GangKey, tuple[GangView, MemberRequests]] = {}
         #: gangs of the line that may have one of several flavors
         self._choosing: set[GangKey] = set()
 
     def open_line(
         self, candidates: Iterable[GangView], parked: Iterable[GangView], snapshot: Snapshot
-    ) -> WaitingLine:
-        """Return the gangs of a cycle in their order.
+    ) -> Steps[WaitingLine]:
+        """Return the gangs of a cycle in their order, in slices.
 
         ``parked``: gangs that wait for room; they keep their place in strict queues.
         """
@@ -75,15 +78,21 @@ class QueueTurns:
             self._turns = Turns(charges.tree, by_share)
         applicants: list[Applicant] = []
         unqueued: list[UnqueuedGang] = []
+        known, self._known = self._known, {}
         for view in candidates:
-            one = self._applicant(view, snapshot)
+            one = self._applicant(view, snapshot, known)
             if one is None:
                 unqueued.append(UnqueuedGang(view.key, _rank(view)))
             else:
                 applicants.append(one)
-        self._line = WaitingLine(
-            charges, self._turns, applicants, unqueued, self._keep(parked, snapshot)
-        )
+            yield
+        kept = []
+        for view in parked if self._has_strict() else ():
+            one = self._applicant(view, snapshot, known)
+            if one is not None and self._is_strict(one.queue):
+                kept.append(one)
+            yield
+        self._line = WaitingLine(charges, self._turns, applicants, unqueued, kept)
         return self._line
 
     def has_choice(self, key: GangKey) -> bool:
@@ -112,7 +121,7 @@ class QueueTurns:
         return self._by_flavor(view, queue, snapshot)
 
     def _by_flavor(self, view: GangView, queue: QueueName, snapshot: Snapshot) -> list[Allowance]:
-        charges, asked = self._engine.state.charges, requests_of(view, snapshot)
+        charges, asked = self._engine.state.charges, self._asked(view, snapshot, self._known)
         groups, minimum = charges.groups(queue), asked.of_first(max(asked.minimum, 1))
         refusals, found = [], []
         for choice in _open_choices(view, groups, snapshot):
@@ -151,13 +160,30 @@ class QueueTurns:
         most = max(asked.within(free), asked.minimum, 1)
         return None if most >= len(asked.amounts) else most
 
-    def _applicant(self, view: GangView, snapshot: Snapshot) -> Applicant | None:
+    def _asked(
+        self,
+        view: GangView,
+        snapshot: Snapshot,
+        known: Mapping[GangKey, tuple[GangView, MemberRequests]],
+    ) -> MemberRequests:
+        """Return what a gang's members take; it is computed once per change of the gang."""
+        before = known.get(view.key)
+        asked = before[1] if before and before[0] is view else requests_of(view, snapshot)
+        self._known[view.key] = view, asked
+        return asked
+
+    def _applicant(
+        self,
+        view: GangView,
+        snapshot: Snapshot,
+        known: Mapping[GangKey, tuple[GangView, MemberRequests]],
+    ) -> Applicant | None:
         """Return a gang that waits for quota, ``None``: no queue counts it."""
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         if queue is None or not len(view.waiting) or view.spec is None:
             return None
-        asked = requests_of(view, snapshot)
+        asked = self._asked(view, snapshot, known)
         if len(list(choices(state.charges.groups(queue)))) > 1:
             self._choosing.add(view.key)
         return Applicant(
@@ -178,13 +204,12 @@ class QueueTurns:
         fits = (cells for cells in asked if node is not None and lack(node, cells) is None)
         return next(fits, asked[0])
 
-    def _keep(self, parked: Iterable[GangView], snapshot: Snapshot) -> Sequence[Applicant]:
-        tree = self._engine.state.charges.tree
-        if not any(node.spec.is_strict for node in tree.nodes()):
-            return ()
-        found = (self._applicant(view, snapshot) for view in parked)
-        kept = [(one, tree.find(one.queue)) for one in found if one is not None]
-        return [one for one, node in kept if node is not None and node.spec.is_strict]
+    def _has_strict(self) -> bool:
+        return any(node.spec.is_strict for node in self._engine.state.charges.tree.nodes())
+
+    def _is_strict(self, queue: QueueName) -> bool:
+        node = self._engine.state.charges.tree.find(queue)
+        return node is not None and node.spec.is_strict
 
     def _measure(self, snapshot: Snapshot) -> None:
         """Have roots that stand for the cluster know what its nodes have."""
