@@ -115,6 +115,8 @@ class QueueTurns:
             if not user.text:
                 return [FREE]
             return [Allowance(unknown(user.text, user.namespace, charges.aliases.texts(user)))]
+        if snapshot.queues[queue].is_elsewhere:
+            return [FREE]
         barred = self._barred(user, queue, snapshot)
         if barred:
             return [Allowance(barred)]
@@ -178,10 +180,12 @@ class QueueTurns:
         snapshot: Snapshot,
         known: Mapping[GangKey, tuple[GangView, MemberRequests]],
     ) -> Applicant | None:
-        """Return a gang that waits for quota, ``None``: no queue counts it."""
+        """Return a gang that waits for quota, ``None``: no queue of ours admits it."""
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         if queue is None or not len(view.waiting) or view.spec is None:
+            return None
+        if snapshot.queues[queue].is_elsewhere:
             return None
         asked = self._asked(view, snapshot, known)
         if len(list(choices(state.charges.groups(queue)))) > 1:

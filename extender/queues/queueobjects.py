@@ -6,6 +6,9 @@
                                              │
                                              └──► problems, for the object's own condition
 
+Where Kueue's own controller runs it admits gangs, and Muster only places them. It is known by the
+status that it writes into its ClusterQueues (``muster.workloads.queues.statusmeta``).
+
 The catalogue decides where two objects describe one queue. An object that is read wrong closes its
 own queue; nothing else stops.
 """
@@ -26,16 +29,29 @@ class QueueObjects:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        #: queues whose gangs are admitted by a controller of their own
+        self._elsewhere: set[QueueName] = set()
         #: what all objects say together
         self.catalogue = QueueCatalogue()
 
-    def seen(self, kind: str, meta: wire.ObjectMeta, reading: QueueReading) -> None:
-        """Apply an object as it is now; ``kind``: PLURAL.GROUP."""
+    def seen(
+        self, kind: str, meta: wire.ObjectMeta, reading: QueueReading, *, is_elsewhere: bool = False
+    ) -> None:
+        """Apply an object as it is now; ``kind``: PLURAL.GROUP.
+
+        ``is_elsewhere``: a controller of its own admits the gangs of the queues that it describes.
+        """
+        names = {spec.name for spec in reading.specs}
+        moved = names - self._elsewhere if is_elsewhere else names & self._elsewhere
+        self._elsewhere ^= moved
         self._apply(self.catalogue.put(source(kind, meta), reading))
+        self._put(sorted(moved))
 
     def gone(self, kind: str, meta: wire.ObjectMeta) -> None:
         """Forget a deleted object."""
-        self._apply(self.catalogue.remove(source(kind, meta)))
+        changes = self.catalogue.remove(source(kind, meta))
+        self._elsewhere.difference_update(changes.removed)
+        self._apply(changes)
 
     def _apply(self, changes: QueueChanges) -> None:
         touched = dict.fromkeys([*(spec.name for spec in changes.put), *changes.renamed])
@@ -52,7 +68,8 @@ class QueueObjects:
                     self.catalogue.spellings(name),
                     self.catalogue.namespaces(name),
                 )
-                event = QueueUpserted(spec, spellings, namespaces, self._groups(name))
+                elsewhere = name in self._elsewhere
+                event = QueueUpserted(spec, spellings, namespaces, self._groups(name), elsewhere)
                 self._engine.apply(event)
 
     def _groups(self, name: QueueName) -> Groups:

@@ -137,6 +137,11 @@ class QueueStatusWriter:
 
     # -- the watches -----------------------------------------------------------------------------
 
+    @property
+    def program(self) -> str:
+        """The name of this program in requests."""
+        return self._parts.program
+
     def seen(
         self, kind: QueueKind[Any], served: Resource[Any], found: Any, reading: QueueReading
     ) -> None:

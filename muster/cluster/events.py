@@ -316,6 +316,9 @@ class QueueUpserted:
     namespaces: tuple[Requirement, ...] = ()
     #: The flavors that its gangs may have; empty: there is one of all nodes.
     groups: Groups = ()
+    #: Whether a controller of its own admits its gangs. Then they are placed in order, and no quota
+    #: is asked.
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

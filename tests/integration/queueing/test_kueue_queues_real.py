@@ -145,3 +145,16 @@ async def test_a_local_queue_of_another_namespace_means_nothing_here(fleet: Clus
 
     await until(says_why)
     await fleet.stays_unbound(lost)
+
+
+async def test_once_kueue_writes_a_queues_status_its_gangs_are_only_placed(fleet: Cluster) -> None:
+    full = pods.Gang("full", 3, labels={QUEUE: "main"})  # 24 GPUs; at most 16 of one flavor
+    await fleet.submit(full)
+    await fleet.stays_unbound(full)
+
+    path = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues/vision/status"
+    await fleet.api.patch(path, {"status": {"pendingWorkloads": 7}})
+    try:
+        await fleet.bound(full)
+    finally:  # as after Kueue was removed
+        await fleet.api.patch(path, {"status": None})

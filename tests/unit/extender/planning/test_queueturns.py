@@ -230,6 +230,22 @@ async def test_a_stopped_name_of_an_open_queue_admits_nobody() -> None:
     assert '"stopped" is stopped' in _why(bench, waits)
 
 
+async def test_where_a_controller_of_its_own_admits_gangs_no_quota_is_asked() -> None:
+    bench = _bench(2)
+    _queues(bench)
+    spec = QueueSpec(QueueName("kueue/a"), None, {GPU: Quota(0)})
+    name = (Spelling("ns", "a"),)
+    bench.engine.apply(QueueUpserted(spec, name, is_elsewhere=True))
+    goes = bench.gang("goes", 1, queue="a")
+    await bench.planner.settle()
+    assert _placed(bench, goes) == [1]
+
+    bench.engine.apply(QueueUpserted(spec, name))
+    waits = bench.gang("waits", 1, queue="a")
+    await bench.planner.settle()
+    assert _placed(bench, waits) == [0]
+
+
 async def test_a_queue_above_others_holds_no_gangs() -> None:
     bench = _bench(1)
     _queues(bench, "a")
