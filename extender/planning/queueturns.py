@@ -115,7 +115,7 @@ class QueueTurns:
             if not user.text:
                 return [FREE]
             return [Allowance(unknown(user.text, user.namespace, charges.aliases.texts(user)))]
-        if snapshot.queues[queue].is_elsewhere:
+        if _is_elsewhere(queue, snapshot):
             return [FREE]
         barred = self._barred(user, queue, snapshot)
         if barred:
@@ -185,7 +185,7 @@ class QueueTurns:
         queue = state.charges.queue_of(state.queue_user(view))
         if queue is None or not len(view.waiting) or view.spec is None:
             return None
-        if snapshot.queues[queue].is_elsewhere:
+        if _is_elsewhere(queue, snapshot):
             return None
         asked = self._asked(view, snapshot, known)
         if len(list(choices(state.charges.groups(queue)))) > 1:
@@ -221,6 +221,12 @@ class QueueTurns:
         if changes != self._measured:
             self._measured = changes
             self._engine.apply(CapacityMeasured(_totals(snapshot)))
+
+
+def _is_elsewhere(queue: QueueName, snapshot: Snapshot) -> bool:
+    """Return whether others admit a queue's gangs; the queue may be younger than the snapshot."""
+    found = snapshot.queues.get(queue)
+    return found is not None and found.is_elsewhere
 
 
 def _open_choices(view: GangView, groups: Groups, snapshot: Snapshot) -> list[Choice]:

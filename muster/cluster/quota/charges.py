@@ -133,7 +133,11 @@ class QueueCharges:
         return self._groups.get(queue, ())
 
     def _regroup(self, queue: QueueName, groups: Groups) -> bool:
-        """Take note of a queue's groups; returns whether there are other flavors now."""
+        """Take note of a queue's groups; returns whether there are other flavors now.
+
+        A group without flavors covers nothing.
+        """
+        groups = tuple(group for group in groups if group.flavors)
         if groups == self._groups.get(queue, ()):
             return False
         self._groups[queue] = groups

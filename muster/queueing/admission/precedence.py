@@ -55,7 +55,8 @@ def by_queue_priority(players: Players) -> list[Key]:
 def _borrows(players: Players) -> Key:
     """Return whether a queue uses more than it is entitled to, of what its gang requests."""
     queues, rows, requests = players.queues, players.rows, players.requests
-    above = queues.used[rows] + requests > queues.entitled[rows]
+    entitled = queues.entitled[rows]
+    above = (queues.used[rows] + requests > entitled) & (entitled < PLENTY)
     found: NDArray[np.bool_] = np.logical_or.reduce(above & (requests > 0), axis=1)
     return found
 
@@ -63,7 +64,9 @@ def _borrows(players: Players) -> Key:
 def _share(players: Players) -> list[Key]:
     """Return the shares of ``muster.queueing.shares.borrowed``: unlimited, then thousandths."""
     queues, rows = players.queues, players.rows
-    above = np.maximum(queues.used[rows] + players.requests - queues.entitled[rows], 0)
+    entitled = queues.entitled[rows]
+    above = np.maximum(queues.used[rows] + players.requests - entitled, 0)
+    above[entitled >= PLENTY] = 0
     borrowed = _by_resource(queues, above)
     parents = queues.parent[rows]
     whole = _by_resource(queues, players.potential[parents])

@@ -6,8 +6,8 @@
     queue   whole  research service vision speech   a level is a slice, the children of one
     parent  -      0        0       1      1        queue stand together
 
-Numbers are those of ``muster.cluster.quota``; what is unlimited there is ``PLENTY`` here, so that
-sums of two stay within int64.
+Numbers are those of ``muster.cluster.quota``; what is unlimited there, or that large, is ``PLENTY``
+here, so that sums of two stay within int64.
 """
 
 from collections.abc import Iterable, Iterator
@@ -82,10 +82,10 @@ class QuotaColumns:
 
     def _copy(self, row: int) -> None:
         node = self._nodes[row]
-        self.used[row] = [node.used(cell) for cell in self.cells]
+        self.used[row] = [min(node.used(cell), PLENTY) for cell in self.cells]
         self.entitled[row] = [min(node.entitled(cell), PLENTY) for cell in self.cells]
         self.kept[row] = [min(node.kept(cell), PLENTY) for cell in self.cells]
-        self.own[row] = [min(own_room(node, cell), PLENTY) for cell in self.cells]
+        self.own[row] = [_within(own_room(node, cell)) for cell in self.cells]
         self.weight[row], self.priority[row] = node.spec.weight, node.spec.priority
         self.is_strict[row], self._is_open[row] = node.spec.is_strict, node.spec.is_open
 
@@ -118,6 +118,11 @@ class QuotaColumns:
         for level in self.levels[1:]:
             found[level] &= found[self.parent[level]]
         return found
+
+
+def _within(amount: int) -> int:
+    """Return an amount that sums of two within int64 can be made of."""
+    return max(-PLENTY, min(amount, PLENTY))
 
 
 def _level_by_level(tree: QuotaTree) -> Iterator[QueueNode]:

@@ -21,6 +21,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.admission.applicant import Applicant, Rank
+from muster.queueing.admission.quotacolumns import PLENTY
 
 _COLUMNS: Final = {
     "queue": np.int64, "request": np.int64, "begun_last": np.int64, "extra": np.int64,
@@ -178,7 +179,7 @@ class RequestTable:
         for number, request in enumerate(self._requests):
             for cell, amount in request:
                 if cell in column:
-                    found[number, column[cell]] = amount
+                    found[number, column[cell]] = min(amount, PLENTY)
                 else:
                     others[number] |= amount > 0
         return found, others

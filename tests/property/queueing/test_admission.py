@@ -21,6 +21,7 @@ from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.precedence import by_priority, by_queue_priority, by_share
+from muster.queueing.admission.quotacolumns import PLENTY
 from muster.queueing.admission.turn import Turns
 from muster.queueing.shares.borrowed import share
 
@@ -43,7 +44,9 @@ SPECS = st.builds(
     is_strict=st.booleans(),
     is_open=st.sampled_from([True, True, True, False]),
 )
-REQUESTS = st.dictionaries(st.sampled_from([GPU, CPU]), st.integers(1, 6), min_size=1)
+ENORMOUS = st.sampled_from([PLENTY, 2**62, UNLIMITED])  # seldom: they fit almost nowhere
+AMOUNTS = st.integers(0, 19).flatmap(lambda one: st.integers(1, 6) if one else ENORMOUS)
+REQUESTS = st.dictionaries(st.sampled_from([GPU, CPU]), AMOUNTS, min_size=1)
 
 
 def share_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:

@@ -369,6 +369,30 @@ async def test_a_gang_that_was_refused_takes_another_flavor_once_the_first_is_ta
     assert _kinds(bench, first, second) == ["s", "o"]
 
 
+async def test_a_group_without_flavors_covers_nothing_and_stops_nobody_else() -> None:
+    bench = _two_kinds(1, 0)
+    _queues(bench, "b")
+    spec = QueueSpec(QueueName("kueue/a"), None, {GPU: Quota(8)})
+    empty = (ResourceGroup(("nvidia.com/gpu",), ()),)
+    bench.engine.apply(QueueUpserted(spec, (Spelling("ns", "a"),), groups=empty))
+    first, second = bench.gang("first", 1, queue="a"), bench.gang("second", 1, queue="b")
+
+    await bench.planner.settle()
+
+    assert _kinds(bench, first, second) == ["s", "-"]
+
+
+async def test_an_enormous_request_is_refused_and_the_others_go() -> None:
+    bench = _bench(2)
+    _queues(bench, "a")
+    huge = bench.gang("huge", 3, queue="a", gpus=2**62, priority=1)
+    small = bench.gang("small", 1, queue="a")
+
+    await bench.planner.settle()
+
+    assert _placed(bench, huge, small) == [0, 1]
+
+
 async def test_what_no_flavor_covers_is_never_admitted() -> None:
     bench = _two_kinds(1, 1)
     _flavored(bench, 8, 8, resources=("cpu",))
