@@ -13,6 +13,7 @@ fails and the gang is planned again.
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
-from extender.planning.queueturns import QueueTurns
+from extender.planning.queueturns import Allowance, QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
@@ -35,18 +36,21 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Deferred, Planned, decide, standing
+from muster.decisions.answer import REMEDY, Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
 from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
 from muster.decisions.recording import LastDecision, Note
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from muster.placement.question import Question
+from muster.placement.reasons.errors import described
 from muster.placement.scoring.profiles import Profile
 from muster.placement.scoring.view import learned_of
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.order import order
 from muster.queueing.totals import FreeTotals
+
+log = logging.getLogger(__name__)
 
 PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
@@ -387,8 +391,17 @@ class Planner:
             return [plain]
         return [
             replace(plain, quota=one.refusal, most=one.most, flavors=one.flavors)
-            for one in self._queues.allowances(key)
+            for one in self._allowances(key)
         ]
+
+    def _allowances(self, key: GangKey) -> list[Allowance]:
+        """Return what its queue lets a gang take; if that raises an error only this gang waits."""
+        try:
+            return self._queues.allowances(key)
+        except Exception as error:
+            log.exception("queue not asked", extra={"gang": key})
+            self._metrics.faults.labels("queue").inc()
+            return [Allowance(f"its queue cannot be asked: {described(error)}; {REMEDY}")]
 
     def note(self, key: GangKey) -> Note:
         """Return where the planner lists a gang, and its last decision about it."""

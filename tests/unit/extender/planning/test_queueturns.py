@@ -9,6 +9,7 @@
 import pytest
 from support.clusters.planners import Bench
 
+from extender.planning.queueturns import Allowance, QueueTurns
 from muster.cluster.events import NamespaceUpserted, QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
@@ -391,6 +392,27 @@ async def test_an_enormous_request_is_refused_and_the_others_go() -> None:
     await bench.planner.settle()
 
     assert _placed(bench, huge, small) == [0, 1]
+
+
+async def test_a_gang_whose_queue_cannot_be_asked_waits_alone_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = _bench(2)
+    _queues(bench, "a", "b")
+    broken = bench.gang("broken", 1, queue="a", priority=1)
+    goes = bench.gang("goes", 1, queue="b")
+    asked = QueueTurns.allowances
+
+    def fails(self: QueueTurns, key: GangKey) -> list[Allowance]:
+        if key == broken:
+            raise ZeroDivisionError("by weight 0")
+        return asked(self, key)
+
+    monkeypatch.setattr(QueueTurns, "allowances", fails)
+    await bench.planner.settle()
+
+    assert _placed(bench, broken, goes) == [0, 1]
+    assert "its queue cannot be asked: ZeroDivisionError: by weight 0" in _why(bench, broken)
 
 
 async def test_what_no_flavor_covers_is_never_admitted() -> None:
