@@ -17,6 +17,7 @@ from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.suppositions import Supposition, nodes_like, pod_like, resized
 from muster.kube import wire
+from muster.kube.translation.serveradditions import unread_additions
 from muster.kube.translation.serverdefaults import with_defaults
 from muster.kube.translation.translate import Translator
 from muster.workloads import madegangs
@@ -199,12 +200,20 @@ class Supposer:
         translator, rank = Translator(self.policy.devices), 0
         for number, kind in enumerate(gang.pods):
             pod = _pod(job, kind, number)
+            self._tell_unread(job, kind)
             role = kind.role if gang.spec is not None or len(gang.pods) > 1 else ""
             event = translator.pod_event(pod, gang=key, role=role, managed=True)
             event = replace(event, owned=True, priority=event.priority or job.priority)
             for _ in range(kind.count):
                 yield replace(pod_like(event, first + rank), rank=rank)
                 rank += 1
+
+    def _tell_unread(self, job: Job, kind: TemplatePods) -> None:
+        """Say what the API server will add to pods that is not counted, each once."""
+        spec = with_defaults(kind.template.get("spec"))
+        if isinstance(spec, dict) and kind.count:
+            found = unread_additions(spec, job.namespace, job.priority)
+            self._lines += [line for line in found if line not in self._lines]
 
 
 def _of_pods(key: GangKey, job: Job, gang: MadeGang) -> GangSpec:

@@ -63,7 +63,7 @@ def _of_pod(resources: Json, spec: Json) -> Json:
     CPU and memory that containers request are their sum, which is what counts without a word of the
     pod's; huge pages cannot be overcommitted, so their limit is their request.
     """
-    requested = {name for container in _containers(spec) for name in _requests(container)}
+    requested = {name for container in containers_of(spec) for name in requests_of(container)}
     missing = {
         name: limit
         for name, limit in _map(resources, "limits").items()
@@ -73,14 +73,16 @@ def _of_pod(resources: Json, spec: Json) -> Json:
     return {**resources, "requests": requests} if requests else resources
 
 
-def _containers(spec: Json) -> Iterator[Json]:
+def containers_of(spec: Json) -> Iterator[Json]:
+    """Yield all containers of a pod, init containers last."""
     for name in CONTAINERS:
         if isinstance(spec.get(name), list):
             yield from (each for each in spec[name] if isinstance(each, dict))
 
 
-def _requests(container: Json) -> Mapping[str, object]:
-    resources = container.get("resources")
+def requests_of(owner: Json) -> Mapping[str, object]:
+    """Return the requests of a container, or those of a pod for all of its containers."""
+    resources = owner.get("resources")
     return _map(resources, "requests") if isinstance(resources, dict) else {}
 
 

@@ -222,6 +222,27 @@ async def test_a_job_of_two_kinds_is_planned_as_one_gang(cluster: World, capsys:
     assert "of 4 pods" in capsys.readouterr().out
 
 
+async def test_what_the_api_server_would_add_is_said_not_to_be_counted(
+    cluster: World, capsys: Capture, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.yaml"
+    classes = "runtimeClassName: kata\n      priorityClassName: high\n      containers:"
+    path.write_text(JOB.replace("containers:", classes), encoding="utf-8")
+    assert await muster(cluster, "whatif", "-f", str(path)) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("if: ")] == [
+        "if: job default/sweep of 2 pods",
+        (
+            "if: without overhead, node selector and tolerations of RuntimeClass kata, which "
+            "Muster does not read"
+        ),
+        "if: with priority 0: Muster does not read PriorityClass high",
+        (
+            "if: without what a LimitRange of namespace default gives containers that request no "
+            "cpu and no memory: Muster does not read it"
+        ),
+    ]
+
+
 RAY = """
 apiVersion: ray.io/v1
 kind: RayCluster

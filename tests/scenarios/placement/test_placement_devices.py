@@ -5,9 +5,12 @@ A node is drawn as its GPUs; a filled tenth is a tenth in use::
     n1  [..........] [..........]      2 GPUs of 80 GiB, free
 """
 
+from dataclasses import replace
+
 import pytest
 from support.clusters.builders import GPU, apply, gang_key, gang_spec, node, note, pod, state
 from support.clusters.devicekinds import GIB, PODS, asking, gpu_node, mig_ask
+from support.pods.jsonpods import pod as json_pod
 
 from loadtest.testbed.oracles.placement.plans import verify
 from muster.cluster.devices.onenode import WIDTH
@@ -17,10 +20,13 @@ from muster.cluster.specs.deviceasks import DeviceAsks, Memory, MigAsk, Milli
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.state import ClusterState
 from muster.decisions.assign import assignments
+from muster.kube.translation.translate import Translator
 from muster.placement.decision import Decision, Plan, Reject, RejectReason, Wait
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
 from muster.placement.scoring.view import learned_of
+from muster.workloads.devices import accelerators, devicenames
+from muster.workloads.devices.deviceasks import DeviceReader
 
 HALF = asking(Milli("nvidia", 1, 500))
 
@@ -225,3 +231,21 @@ def test_a_part_for_a_pod_alone_is_taken_where_it_spoils_least_not_where_it_fits
     apply(cluster, PricesLearned(learned))
     quarter = placed(cluster, "g", asking(Milli("nvidia", 1, 250)))
     assert quarter == {"g-0 on n1": (f"g{list(uses).index(500)}",)}
+
+
+# -- from the pod as its user wrote it -------------------------------------------------------------
+
+READER = DeviceReader(devicenames.load(), accelerators.load())
+ALL_OF_TWO = {
+    "HAMi": {GPU: "2", "nvidia.com/gpumem-percentage": "100"},
+    "Volcano": {"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory-percentage": "100"},
+}
+
+
+@pytest.mark.parametrize("names", sorted(ALL_OF_TWO))
+def test_a_share_that_no_node_lists_is_planned_in_the_words_of_either_plugin(names: str) -> None:
+    listed = gpu_node("n1", "vgpu")
+    listed = replace(listed, allocatable={**listed.allocatable, "volcano.sh/vgpu-number": 8})
+    written = {"name": "main", "resources": {"requests": ALL_OF_TWO[names]}}
+    asked = Translator(READER).pod_event(json_pod(containers=[written])).pod_class
+    assert placed(state(listed), "g", asked) == {"g-0 on n1": ("g0", "g1")}

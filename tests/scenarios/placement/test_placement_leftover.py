@@ -57,6 +57,13 @@ def test_a_slice_goes_to_the_smallest_host_that_holds_it(level: str) -> None:
     assert set(scene.nodes_of(scene.place(key))) == {"n2"}
 
 
+def test_a_slice_goes_to_the_host_where_it_leaves_the_least() -> None:
+    """Both have room for one whole slice; n1 for half of another."""
+    scene = Scene("a/r1  n1:6 n2:4")
+    key = standing(scene, "g", ["w - 2"] * 2, **pairs(level=HOST))
+    assert set(scene.nodes_of(scene.place(key))) == {"n2"}
+
+
 def test_slices_of_two_hosts_take_the_small_hosts() -> None:
     scene = Scene("a/r1  n1:16 n2 n3:16 n4")
     key = standing(scene, "g", ["w - 4"] * 4, **pairs(level=HOST))

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from support.clusters.scene import BLOCK, HOST, RACK, Scene, pod_class, roles
 from support.clusters.standby import Standby
 from support.clusters.standing import pairs, standing
 
 from muster.placement.decision import Wait, WaitReason
+from muster.placement.search import joint
 
 TWO_BLOCKS = """
     a/r1  n0
@@ -47,6 +49,24 @@ def test_a_lost_worker_waits_when_the_rack_of_its_slice_is_full() -> None:
     found = scene.decide(key)
     assert isinstance(found, Wait)
     assert found.reason is WaitReason.NO_DOMAIN_FITS
+
+
+def test_it_waits_there_too_where_the_exact_search_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joint, "MOST_HOSTS", 0)
+    test_a_lost_worker_waits_when_the_rack_of_its_slice_is_full()
+
+
+def test_lost_members_of_two_kinds_wait_when_no_node_of_their_rack_has_room() -> None:
+    scene = Scene("""
+        a/r1  n1 n2
+        a/r2  n3 n4
+    """)
+    members = ["leader - 4", "worker n1 8", "worker n2 8", "worker - 8"]
+    found = scene.decide(standing(scene, "g", members, required_level=RACK))
+    assert isinstance(found, Wait)
+    assert found.reason is WaitReason.NOT_ENOUGH_ROOM
 
 
 def test_a_lost_worker_is_not_rejected_for_the_size_of_its_slice() -> None:

@@ -200,3 +200,23 @@ def test_more_members_of_a_part_than_it_needs_share_its_domain() -> None:
     assert (
         len({rack for row, rack in racks.items() if pods.roles[pods.role[row]] == "workers"}) == 1
     )
+
+
+def test_the_member_of_a_part_beyond_what_it_needs_waits_where_its_domain_is_full() -> None:
+    scene, plan = numbered(
+        """
+        a/r1  n1 n2
+        a/r2  n3 n4
+        """,
+        kai_group(part("router", 1), part("workers", 2, RACK)),
+        ("workers", 3),
+        ("router", 1),
+    )
+    assert isinstance(plan, Plan)
+    pods = scene.snapshot.pods
+    roles = [pods.roles[pods.role[row]] for row in plan.pods.tolist()]
+    assert sorted(roles) == ["router", "workers", "workers"]
+    racks = {
+        rack for role, rack in zip(roles, scene.racks_of(plan), strict=True) if role != "router"
+    }
+    assert len(racks) == 1

@@ -86,6 +86,17 @@ def test_a_job_of_one_pod_needs_no_fabric_of_the_cluster(
     }
 
 
+def test_a_variable_from_elsewhere_does_not_keep_a_manifest_from_being_completed(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = "{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}"
+    job.write_text(JOB.replace("env: [", f"env: [{source}, "))
+    assert inject(job) == 0
+    pod = yaml.safe_load(capsys.readouterr().out)["spec"]["template"]["spec"]
+    assert pod["hostNetwork"] is True
+    assert yaml.safe_load(source) in pod["containers"][0]["env"]
+
+
 def test_a_profile_that_is_neither_file_nor_fabric_says_which_fabrics_there_are(
     job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from muster.cluster.devices.choice import choose, seated
 from muster.cluster.devices.needs import is_model
-from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, needs_of, put
+from muster.cluster.devices.onenode import WIDTH, DeviceSlot, Layout, fits, needs_of, put
 from muster.cluster.devices.rooms import by_state
 from muster.cluster.devices.sharenames import named_shares, share_name
 from muster.cluster.specs.deviceasks import (
@@ -317,3 +317,18 @@ def test_a_gpu_is_had_whole_or_in_instances_and_never_both(
         for name in names or ():
             had.setdefault(name.split("/")[0], set()).add("/" in name)
     assert all(len(ways) == 1 for ways in had.values())
+
+
+@pytest.mark.parametrize("asked", list(permutations([WHOLE, SMALL])))
+def test_what_a_kubelet_or_a_plan_names_does_not_fit_on_a_gpu_that_is_had_the_other_way(
+    asked: tuple[Whole | MigAsk, ...],
+) -> None:
+    layout = whole_or_cut(1)
+    first, second = (
+        share
+        for ask in asked
+        for share in choose(layout, [0] * WIDTH, needs_of(layout, kind(ask)) or ()) or ()
+    )
+    assert fits(layout, [0] * WIDTH, [first])
+    assert fits(layout, [0] * WIDTH, [second])
+    assert not fits(layout, [0] * WIDTH, [first, second])
