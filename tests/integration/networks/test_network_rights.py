@@ -135,7 +135,9 @@ async def test_each_right_on_networks_is_used_and_no_other_is_needed(
         assert [call for call, code in calls if code == 403] == []
         used = {call for call, _ in calls if call.group in (OURS, MULTUS)}
         given = granted(manifest, role, (OURS, MULTUS))
-        assert used == {call for call in given if call.resource not in OTHERS}
+        assert {call for call in used if call.resource not in OTHERS} == {
+            call for call in given if call.resource not in OTHERS
+        }
 
 
 async def _has(api: Api, path: str, *wanted: str) -> bool:
