@@ -70,5 +70,5 @@ def test_a_release_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -
 def test_a_scheduler_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filters, "_fits", lambda _pod, _node: None)
     monkeypatch.setattr("extender.calls.verbs.Verbs._waits", lambda _self, _uid, _pod: False)
-    outcome = run.episode(Settings("9/0", 3000))
-    assert outcome.double
+    # Not in every episode do two pods meet on a full node.
+    assert any(run.episode(Settings(f"9/{number}", 3000)).double for number in range(8))
