@@ -63,6 +63,18 @@ async def test_a_gpu_that_is_ill_before_the_start_is_never_shown_as_well() -> No
             assert kubelet.allocatable() == {GPU: 7}
 
 
+async def test_the_variables_of_nvidia_s_plugin_say_which_xids_make_no_gpu_ill() -> None:
+    async with node() as kubelet:
+        ignored = {"DP_DISABLE_HEALTHCHECKS": "79"}
+        async with plugin(kubelet.root, variables=ignored) as it:
+            await kubelet.until_allocatable(GPU, 8)
+            it.fault("set", "recoveryAction=2", "--gpu", "3")
+            await kubelet.until_allocatable(GPU, 7)  # what is not an Xid counts all the same
+            it.fault("xid", "79", "--gpu", "5")
+            it.fault("xid", "48", "--gpu", "6")
+            await kubelet.until_allocatable(GPU, 6)
+
+
 async def test_killed_it_leaves_the_node_without_devices_and_started_again_with_all() -> None:
     async with node() as kubelet:
         async with plugin(kubelet.root, name="first") as it:

@@ -36,6 +36,7 @@ from muster.apiwire.reservation import Reserved, ReservedPlace
 from muster.cluster.tables.holds import HoldState
 from muster.kube import names
 from muster.kube.translation.translate import pod_uid
+from muster.queueing import reservationterms
 from muster.queueing.reservationterms import KEEP_S
 
 RACKS = {"r1": 2, "r2": 2}
@@ -77,8 +78,9 @@ async def of(cluster: World, gang: Gang, *, owned: bool = True) -> list[JSON]:
     return made
 
 
-async def reserve(cluster: World, pod: JSON) -> Reserved:
-    async with cluster.http.post(reservation.PATH, json=pod) as response:
+async def reserve(cluster: World, pod: JSON, user: str = "") -> Reserved:
+    asked = {reservation.USER: user}
+    async with cluster.http.post(reservation.PATH, json=pod, params=asked) as response:
         assert response.status == 200, await response.text()
         reserved = reservation.decode(await response.read())
     cluster.extender.engine.state.validate()
@@ -247,6 +249,20 @@ async def test_room_is_kept_while_the_api_server_does_not_say_what_there_is(
     cluster.server.faults.clear()
     await cluster.extender.reservations.look()  # nothing is waited for: no such pod is stored
     assert nothing_is_expected(cluster)
+
+
+async def test_a_namespace_and_a_person_have_room_for_so_many_pods_that_are_not_stored(
+    cluster: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reservationterms, "MOST_EXPECTED", 3)
+    pair, other, elsewhere = [
+        (await of(cluster, Gang(name, 2)))[0] for name in ("pair", "other", "elsewhere")
+    ]
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    assert (await reserve(cluster, pair, "anna")).places
+    assert "more than 3 pods of the namespace default" in (await reserve(cluster, other)).why
+    assert "of the user anna" in (await reserve(cluster, elsewhere, "anna")).why
+    assert (await reserve(cluster, elsewhere, "boris")).places
 
 
 async def test_asking_again_renews_nothing(cluster: World, clock: Clock) -> None:

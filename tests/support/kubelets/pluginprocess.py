@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,12 @@ async def plugin(
     machine: str = "dgx-h100",
     name: str = "plugin",
     cluster: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[PluginProcess]:
-    """Run it on the kubelet's ``root`` inside the block; it is killed afterwards if need be."""
+    """Run it on the kubelet's ``root`` inside the block; it is killed afterwards if need be.
+
+    ``variables``: added to its environment.
+    """
     log, faults = root / f"{name}.log", root / "faults.yaml"
     command = (
         *(sys.executable, "-m", "deviceplugin", "--simulate", machine, "--node-name", "n1"),
@@ -64,7 +69,10 @@ async def plugin(
     )
     with log.open("ab") as written:
         process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=written
+            *command,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=written,
+            env={**os.environ, **(variables or {})},
         )
         try:
             assert process.stdout is not None

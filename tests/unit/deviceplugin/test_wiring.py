@@ -18,7 +18,7 @@ from deviceplugin.config import DevicePluginConfig, KubeletSettings, NodeConfigs
 from deviceplugin.listeners import Listeners
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.mig.reconfiguration import STATE_LABEL, LayoutProgress, LayoutState
-from deviceplugin.model.signals import DeviceLost
+from deviceplugin.model.signals import DeviceLost, Xid
 from deviceplugin.resources.choice import LABEL
 from deviceplugin.wiring import NodeBasis, NodeParts
 from muster.kube import wire
@@ -44,6 +44,7 @@ def basis(tmp_path: Path) -> NodeBasis:
         "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}"
     )
     (tmp_path / "configs" / "whole").write_text("version: v1")  # of one file none need be chosen
+    (tmp_path / "configs" / "quiet").write_text("health: {ignoredXIDs: [79]}")
     config = DevicePluginConfig(
         kubelet=KubeletSettings(root=tmp_path), node_configs=NodeConfigs(tmp_path / "configs")
     )
@@ -113,6 +114,20 @@ async def test_a_change_of_health_becomes_an_event_and_a_condition(made: NodePar
     [series] = cluster.recorder._waiting.values()
     assert (series.regarding.name, series.warning) == ("n", True)
     assert gpu in series.note
+
+
+async def test_an_xid_that_the_chosen_configuration_ignores_changes_nothing(
+    made: NodeParts,
+) -> None:
+    show(made, node({LABEL: "quiet"}))
+    await made.plugin.look()
+    before = cluster_of(made).node._condition
+    gpu = made.state.inventory.gpus[0].uuid
+    made.plugin._signalled(Xid(gpu, 79))
+    assert cluster_of(made).node._condition == before
+    show(made, node({LABEL: "whole"}))
+    made.plugin._signalled(Xid(gpu, 79))
+    assert cluster_of(made).node._condition != before
 
 
 async def test_the_progress_of_a_layout_is_published(made: NodeParts) -> None:

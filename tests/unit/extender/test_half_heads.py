@@ -101,6 +101,27 @@ async def test_halves_of_heads_neither_fill_the_memory_nor_keep_kube_scheduler_o
             assert await bind(session) == 400
 
 
+async def test_strangers_beyond_the_limit_push_one_another_out_and_not_kube_scheduler(
+    tmp_path: Path,
+) -> None:
+    """They say nothing at all, so no head is ever late."""
+    async with asyncio.timeout(WITHIN_S), program(tmp_path) as extender:
+        shown = extender.ours.issue("scheduler")
+        async with extender.scheduler(shown) as session:
+            assert await bind(session) == 400
+            trust = extender.ours.trust()
+            silent = [
+                await asyncio.open_connection("localhost", extender.port, ssl=trust)
+                for _ in range(MOST_OPEN + 8)
+            ]
+            for reader, _ in silent[:9]:  # one of the limit is kube-scheduler's
+                with contextlib.suppress(ConnectionError, ssl.SSLError):
+                    assert await reader.read() == b""
+            assert await bind(session) == 400
+            for _, writer in silent:
+                writer.close()
+
+
 async def bind(session: aiohttp.ClientSession) -> int:
     async with session.post("/v1/extender/bind", json={}) as reply:
         return reply.status

@@ -18,7 +18,7 @@ from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import ResourceSettings
 from muster.cluster.events import PlanNote
 from muster.kube import wire
-from muster.kube.changes import Synced, Upserted
+from muster.kube.changes import Change, ObjectGone, Synced, Upserted
 from muster.kube.names import PLAN
 from muster.kube.translation.planannotation import encode_plan
 
@@ -194,6 +194,25 @@ async def test_the_end_of_a_pod_that_a_new_kubelet_has_not_listed_is_waited_for(
         await waiting
     handshake.give(GPU, ("GPU-0",))
     assert handshake.table.given() == {"next": {GPU: ("GPU-0",)}}
+
+
+@pytest.mark.parametrize(
+    "news",
+    [ObjectGone(wire.ObjectMeta(uid="first")), Synced("2", frozenset())],
+    ids=["watched", "listed"],
+)
+async def test_a_pod_that_is_deleted_while_the_kubelet_is_away_has_nothing_any_more(
+    handshake: Handshake, kubelet: Kubelet, news: Change[wire.Pod]
+) -> None:
+    await _starts(handshake, kubelet)
+    kubelet.silent = True
+    handshake.pods_changed([news])
+    assert handshake.given() == []
+    kubelet.silent, kubelet.kubelet, kubelet.rows = False, 2, (ListedDevices("default", "next"),)
+    handshake.pods_changed([Upserted(pod("next", 1))])
+    await handshake.ask_kubelet()
+    handshake.give(GPU, ("GPU-0",))
+    assert handshake.given() == [("next", {GPU: ("GPU-0",)})]
 
 
 async def test_nothing_is_waited_for_where_the_kubelet_lists_the_pod_that_uses_the_devices(

@@ -8,6 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.cli import output
 from muster.observability.logs import JsonFormatter
 from muster.observability.printable import printable
 
@@ -50,3 +51,9 @@ def test_log_lines_are_printable_json() -> None:
     line = stream.getvalue()
     assert line.rstrip("\n").isprintable()
     assert json.loads(line)["msg"] == f"gang {C1}{TURNED}{CLEAR}"
+
+
+def test_what_the_commands_say_is_printable() -> None:
+    said = io.StringIO()
+    output.say(f"gang {CLEAR}{TURNED}", to=said)
+    assert said.getvalue() == "gang \\u001b[2J\\u202egnp.exe\n"

@@ -158,6 +158,29 @@ async def test_a_defect_in_a_mutation_is_no_way_in_for_a_plan(client: Client) ->
     assert not (await answer(client, review(forged)))["allowed"]
 
 
+OWNER = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "fake", "uid": "u"}
+OWNED = {**GPU, "metadata": {"name": "p", "ownerReferences": [{**OWNER, "controller": True}]}}
+
+
+async def is_gated(client: Client, pod: dict[str, object], user: str) -> bool:
+    patch = (await answer(client, review(pod, userInfo={"username": user}))).get("patch", "W10=")
+    paths = [operation["path"] for operation in json.loads(base64.b64decode(patch))]
+    return "/spec/schedulingGates" in paths
+
+
+async def test_a_daemonset_owns_the_pods_of_its_controller_alone(client: Client) -> None:
+    assert await is_gated(client, OWNED, "anna")
+    assert not await is_gated(client, OWNED, "system:kube-controller-manager")
+
+
+@pytest.mark.usefixtures("defect")
+async def test_a_defect_in_a_mutation_is_no_way_in_for_an_owner_that_a_user_wrote(
+    client: Client,
+) -> None:
+    assert await is_gated(client, OWNED, "anna")
+    assert not await is_gated(client, OWNED, "system:kube-controller-manager")
+
+
 async def test_a_pod_that_cannot_be_decoded_is_refused(client: Client) -> None:
     odd = {"metadata": {"name": "p", "labels": {"a": 7}}, "spec": GPU["spec"]}
     response = await answer(client, review(odd))

@@ -39,6 +39,7 @@ PUBLISHED = {
     "NVIDIA-GH200-144G-HBM3e": {"1g.18gb": 7, "1g.18gb+me": 1, "1g.36gb": 4, "2g.36gb": 3,
                                 "3g.72gb": 2, "4g.72gb": 1, "7g.144gb": 1},
     "NVIDIA-GH200-480GB": {"1g.12gb": 7, "3g.48gb": 2, "7g.96gb": 1},
+    "NVIDIA-PG506-232": {"1g.12gb": 7, "3g.48gb": 2, "7g.96gb": 1},
     "NVIDIA-A800-SXM4-80GB": {"1g.10gb": 7, "1g.20gb": 4, "7g.80gb": 1},
     "NVIDIA-A800-SXM4-40GB": {"1g.5gb": 7, "1g.10gb": 4, "7g.40gb": 1},
     "NVIDIA-A100X": {"1g.10gb": 7, "7g.80gb": 1},

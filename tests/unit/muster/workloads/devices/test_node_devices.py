@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from muster.cluster.events import DeviceSpec
 from muster.kube import wire
@@ -207,8 +209,48 @@ def test_a_node_that_lists_gpus_whole_and_cut_has_each_once(
     assert len({spec.name for spec in found}) == len(found) <= (count or len(found))
 
 
-def test_a_profile_that_is_not_known_for_its_card_leaves_the_node_to_the_count() -> None:
-    labels = {"nvidia.com/gpu.product": H100}
-    for offers in ({"nvidia.com/mig-1c.3g.40gb": "2"}, {"nvidia.com/mig-9g.99gb": "1"}):
-        for counted in ({}, {"nvidia.com/gpu.count": "8"}):
-            assert not any(spec.placements for spec in devices(labels | counted, offers))
+UNKNOWN = (
+    {"nvidia.com/mig-1c.3g.40gb": "2"},
+    {"nvidia.com/mig-9g.99gb": "1"},
+    {"nvidia.com/mig-9g.99gb": "1", "nvidia.com/mig-1g.10gb": "7"},
+)
+
+
+@pytest.mark.parametrize("counted", [{}, {"nvidia.com/gpu.count": "8"}], ids=["", "counted"])
+@pytest.mark.parametrize("offers", UNKNOWN)
+def test_a_profile_that_is_not_known_for_its_card_leaves_the_node_to_the_count(
+    offers: dict[str, str], counted: dict[str, str]
+) -> None:
+    """No GPU without a place for it, beside which its number would count for nothing."""
+    assert devices({"nvidia.com/gpu.product": H100} | counted, offers) == ()
+
+
+@pytest.mark.parametrize("offers", UNKNOWN)
+def test_what_can_be_read_of_a_node_stays_beside_a_profile_that_is_not_known(
+    offers: dict[str, str],
+) -> None:
+    found = devices({"nvidia.com/gpu.product": H100}, offers | {"nvidia.com/gpu": "4"})
+    assert [spec.name for spec in found] == [f"nvidia-{number}" for number in range(4)]
+
+
+profiles = st.sampled_from(
+    ["1g.10gb", "3g.40gb", "1g.10gb.me", "1c.3g.40gb", "9g.99gb", "7g", "", ".shared", "gb.gb."]
+) | st.text(max_size=5)
+
+
+@given(
+    product=st.sampled_from([H100, "NVIDIA-A30", "NVIDIA-H20-3e", "unheard of", ""]),
+    told=st.integers(0, 9),
+    whole=st.integers(1, 9),
+    instances=st.dictionaries(profiles, st.integers(0, 70), max_size=4),
+)
+@example(product=H100, told=0, whole=4, instances={"1c.3g.40gb": 2})
+def test_whatever_instances_a_node_lists_its_whole_gpus_stay(
+    product: str, told: int, whole: int, instances: dict[str, int]
+) -> None:
+    labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.memory": "81559"}
+    labels |= {"nvidia.com/gpu.count": str(told)} if told else {}
+    offers = {f"nvidia.com/mig-{name}": str(count) for name, count in instances.items()}
+    found = devices(labels, offers | {"nvidia.com/gpu": str(whole)})
+    assert sum(bool(spec.resource) for spec in found) == min(told or whole, whole)
+    assert len({spec.name for spec in found}) == len(found)
