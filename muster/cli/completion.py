@@ -48,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.suppress(*_NO_CANDIDATES):
         found, directive = candidates(before, word)
     for each in found:
-        print(each)
+        if each.replace("\t", " ").isprintable():  # a tab comes before what a candidate is
+            print(each)
     print(f":{directive}")
     return 0
 

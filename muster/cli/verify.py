@@ -88,5 +88,5 @@ def _lines(findings: list[CheckFinding]) -> None:
         line = Text(f"{level:8}", style=colours[level])
         console.print(line.append(f" {finding.area:13} {printable(finding.text)}", style="default"))
         if finding.remedy:
-            console.print(Text(f"{'':22} → {finding.remedy}"))
+            console.print(Text(f"{'':22} → {printable(finding.remedy)}"))
     console.print(Text(printable(verdict(findings)), style="bold"))

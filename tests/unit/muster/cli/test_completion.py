@@ -121,3 +121,14 @@ def test_a_program_for_credentials_that_asks_and_waits_has_no_candidates(tmp_pat
     path = config(tmp_path / "c", "http://127.0.0.1:1", {"exec": plugin})
     done = run("gangs", "-n", "", kubeconfig=path)
     assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
+
+
+def test_a_name_with_control_characters_is_not_offered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["gang/a\x1b[2J", "gang/b\npod/c", "gang/good\tthree pods"]
+    monkeypatch.setattr(completion, "candidates", lambda _before, _word: (names, 4))
+
+    completion.main(["explain", "gang/"])
+
+    assert capsys.readouterr().out == "gang/good\tthree pods\n:4\n"
