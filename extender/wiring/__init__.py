@@ -23,6 +23,7 @@ The listeners of each effect of the state (each listens in its constructor, ``En
     HoldExpired       WorkList, Holding, GangTally
     PlanBroken        WorkList, Repairer
     CapacityFreed     WorkList
+    QueuesChanged     WorkList
     PodConfirmed      BindTimes
     DevicesDisturbed  DeviceWatch
 

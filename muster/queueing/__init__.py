@@ -1,8 +1,7 @@
 """Which gang is planned next, and which are worth a look: pure functions of a snapshot.
 
-The planner's order is priority, then arrival. Quotas and shares (``admission``, ``shares``, and
-``muster.cluster.quota``) are computed and measured (`muster bench order`); the planner does not ask
-them yet.
+Without queues the planner's order is priority, then arrival (``order``). With queues it asks
+``admission``, over the quotas of ``muster.cluster.quota``.
 
 ``assembly``      whether all members of a gang have arrived
 ``order``         the order in which gangs are planned
