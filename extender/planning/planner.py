@@ -200,7 +200,7 @@ class Planner:
         if self._charges.is_used:
             steps = self._queues.open_line(candidates, self._parked(), snapshot)
             line = await self._pace.drive(steps)
-        plain = iter(order(candidates, snapshot, self._engine.clock()))
+        plain = iter(() if line else order(candidates, snapshot, self._engine.clock()))
         now = self._pace.clock()
         until = now + max(self._config.cycle_seconds, now - began)
         cycle = Cycle(until, ready)

@@ -20,11 +20,9 @@ from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.specs.gangspec import GangPhase
 from muster.cluster.tables.gangview import GangView
+from muster.queueing.admission.applicant import Rank, rank_of
 from muster.queueing.admission.memberrequests import requests_of
-from muster.queueing.order import begun
 from muster.workloads.queues.sight import GangCounts
-
-Rank = tuple[bool, int, float, GangKey]
 
 _GANGS_PER_STEP: Final = 8
 _PLACING: Final = (GangPhase.PLANNED, GangPhase.RELEASED)
@@ -55,7 +53,7 @@ class NamedGangs:
         elif view.phase in _PLACING and not len(view.waiting):
             self.placing.add(view.key)
         elif view.phase in (*_PLACING, GangPhase.ADMITTED):
-            self.waiting[view.key] = (not begun(view), -view.priority, view.submitted_at, view.key)
+            self.waiting[view.key] = rank_of(view)
 
 
 class GangTally:

@@ -5,7 +5,7 @@ or for room.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planning.worklist import WorkList
@@ -16,12 +16,14 @@ from muster.cluster.quota.cells import UNLIMITED, Cell
 from muster.cluster.quota.charges import PODS
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
+from muster.cluster.resumable import run
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
-from muster.kube import quantity
 from muster.placement.decision import Wait
+from muster.queueing.admission.applicant import rank_of
 from muster.queueing.admission.refusal import closed
-from muster.queueing.order import begun, placed
+from muster.workloads.queues.amounts import written
+from muster.workloads.queues.sight import whole_uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class QueueSummaries:
 
     def rows(self) -> Iterator[QueueRow]:
         """Yield every queue, each behind the one above it."""
-        waiting, pods = self.waiting(), self._pods()
+        waiting, pods, used = self.waiting(), self._pods(), run(whole_uses(self.state.charges.tree))
         roots = sorted(
             (node for node in self.state.charges.tree.nodes() if node.parent is None),
             key=lambda node: node.spec.name,
@@ -42,7 +44,9 @@ class QueueSummaries:
         while stack:
             node, depth = stack.pop()
             name = node.spec.name
-            yield self._row(node, depth, waiting.get(name, []), pods.get(name, 0))
+            yield self._row(
+                node, depth, waiting.get(name, []), pods.get(name, 0), used.get(name, {})
+            )
             below = sorted(node.children.items(), reverse=True)
             stack += [(child, depth + 1) for _, child in below]
 
@@ -55,7 +59,8 @@ class QueueSummaries:
         while above is not None:
             depth, above = depth + 1, above.parent
         waiting = self.waiting().get(name, [])
-        row = self._row(node, depth, waiting, self._pods().get(name, 0))
+        used = run(whole_uses(self.state.charges.tree)).get(name, {})
+        row = self._row(node, depth, waiting, self._pods().get(name, 0), used)
         return QueueDetail(row, tuple(self._gangs(waiting)))
 
     def find(self, text: str) -> list[QueueName]:
@@ -73,7 +78,7 @@ class QueueSummaries:
             queue = None if view is None else self._queue(view)
             if view is not None and queue is not None and len(view.waiting):
                 found[queue].append(view)
-        return {queue: sorted(views, key=_rank) for queue, views in found.items()}
+        return {queue: sorted(views, key=rank_of) for queue, views in found.items()}
 
     def _queue(self, view: GangView) -> QueueName | None:
         return self.state.charges.queue_of(self.state.queue_user(view))
@@ -104,7 +109,14 @@ class QueueSummaries:
             return decision.explanation.cause
         return self.worklist.reason(key) or "its turn has not come"
 
-    def _row(self, node: QueueNode, depth: int, waiting: list[GangView], pods: int) -> QueueRow:
+    def _row(
+        self,
+        node: QueueNode,
+        depth: int,
+        waiting: list[GangView],
+        pods: int,
+        used: Mapping[Cell, int],
+    ) -> QueueRow:
         spec = node.spec
         return QueueRow(
             queue=spec.name,
@@ -116,39 +128,22 @@ class QueueSummaries:
             pods=pods,
             waiting=len(waiting),
             first=waiting[0].key if waiting else "",
-            uses=tuple(_use(node, cell) for cell in sorted(node.cells())),
+            uses=tuple(_use(node, cell, used.get(cell, 0)) for cell in sorted(node.cells())),
         )
 
 
-def _use(node: QueueNode, cell: Cell) -> CellUse:
+def _use(node: QueueNode, cell: Cell, used: int) -> CellUse:
     quota, entitled = node.quota(cell), node.entitled(cell)
     return CellUse(
         resource=cell.resource,
         flavor=cell.flavor,
-        used=_quantity(cell, whole_use(node, cell)),
+        used=written(cell.resource, used),
         entitled=_or_none(cell, entitled),
-        borrowed=_quantity(cell, node.borrowed(cell)),
+        borrowed=written(cell.resource, node.borrowed(cell)),
         limit=_or_none(cell, quota.limit),
         available=_or_none(cell, max(available(node, cell), 0)),
     )
 
 
-def whole_use(node: QueueNode, cell: Cell) -> int:
-    """Return what a queue and all below it use, with what they use of what they keep."""
-    own = node.used(cell) - sum(child.over(cell) for child in node.children.values())
-    return own + sum(whole_use(child, cell) for child in node.children.values())
-
-
 def _or_none(cell: Cell, amount: int) -> str | None:
-    return None if amount >= UNLIMITED else _quantity(cell, amount)
-
-
-def _quantity(cell: Cell, amount: int) -> str:
-    if cell.resource == quantity.CPU and amount % 1000:
-        return f"{amount}m"
-    return str(amount // 1000 if cell.resource == quantity.CPU else amount)
-
-
-def _rank(view: GangView) -> tuple[bool, bool, int, float, GangKey]:
-    is_extra = view.spec is not None and placed(view) >= view.spec.min_count
-    return (not begun(view), is_extra, -view.priority, view.submitted_at, view.key)
+    return None if amount >= UNLIMITED else written(cell.resource, amount)

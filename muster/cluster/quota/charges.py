@@ -168,7 +168,7 @@ class QueueCharges:
             account = self._accounts[user]
             self._charge(account, account.charged, -1)
             self._mean(user, account)
-            account.charged = self._cells(account.queue, account.used)
+            account.charged = self.cells(account.queue, account.used)
             self._charge(account, account.charged, 1)
 
     def _mean(self, user: QueueUser, account: Account) -> None:
@@ -209,7 +209,7 @@ class QueueCharges:
     def _use(self, account: Account, uses: Mapping[Use, int], sign: int) -> None:
         for use, amount in uses.items():
             _add(account.used, use, sign * amount)
-        cells = self._cells(account.queue, uses)
+        cells = self.cells(account.queue, uses)
         for cell, amount in cells.items():
             _add(account.charged, cell, sign * amount)
         self._charge(account, cells, sign)
@@ -239,11 +239,8 @@ class QueueCharges:
             if name != PODS or _counts_pods(node)
         }
 
-    def cells(self, queue: QueueName | None, used: Mapping[Use, int]) -> dict[Cell, int]:
-        """Return what is used by cell, as it is charged to a queue."""
-        return self._cells(queue, used)
-
-    def _cells(self, queue: QueueName | None, uses: Mapping[Use, int]) -> dict[Cell, int]:
+    def cells(self, queue: QueueName | None, uses: Mapping[Use, int]) -> dict[Cell, int]:
+        """Return what is used by cell, as it is charged to a queue; nothing where there is none."""
         node = None if queue is None else self.tree.find(queue)
         found: dict[Cell, int] = {}
         if node is None or queue is None:

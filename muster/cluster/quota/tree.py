@@ -147,6 +147,19 @@ class QuotaTree:
                 _carry(node.parent, cell, before, node.carried(cell))
 
 
+def closed_at(node: QueueNode) -> QueueNode | None:
+    """Return the queue that is closed: itself, or the first above it; ``None``: all are open."""
+    at: QueueNode | None = node
+    while at is not None and at.spec.is_open:
+        at = at.parent
+    return at
+
+
+def closed_text(at: QueueNode) -> str:
+    """Return that a queue is closed, in words."""
+    return f"queue {at.spec.name} is closed: no new gang is admitted until it is opened"
+
+
 def _carry(node: QueueNode | None, cell: Cell, before: Carried, after: Carried) -> None:
     """Carry the change of a child up to where nothing changes."""
     while node is not None and before != after:

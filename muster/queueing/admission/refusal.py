@@ -15,6 +15,7 @@ from muster.cluster.quota.charges import QueueCharges
 from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import closed_at, closed_text
 
 _MOST_NAMED: Final = 5
 
@@ -99,12 +100,8 @@ def _overpromised(node: QueueNode, cells: Iterable[Cell]) -> str:
 
 def closed(node: QueueNode) -> str:
     """Return that a queue, or one above it, admits no new gang; "" where it does."""
-    at: QueueNode | None = node
-    while at is not None:
-        if not at.spec.is_open:
-            return f"queue {at.spec.name} is closed: no new gang is admitted until it is opened"
-        at = at.parent
-    return ""
+    at = closed_at(node)
+    return "" if at is None else closed_text(at)
 
 
 def _never(node: QueueNode, cell: Cell, asked: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
-from muster.cluster.quota.tree import QuotaTree
+from muster.cluster.quota.tree import QuotaTree, closed_at, closed_text
 
 Fields = Mapping[str, object]
 """Fields of a status by their names on the wire; ``None`` removes one."""
@@ -107,14 +107,11 @@ def verdict(tree: QuotaTree, name: QueueName | None, problems: Sequence[str]) ->
 
 
 def _open(node: QueueNode) -> Verdict:
-    at: QueueNode | None = node
-    while at is not None:
-        if not at.spec.is_open:
-            message = f"queue {at.spec.name} is closed: no new gang is admitted until it is opened"
-            reason = _CLOSED if at is node else _CLOSED_ABOVE
-            return Verdict(is_ready=False, reason=reason, message=message)
-        at = at.parent
-    return READY
+    at = closed_at(node)
+    if at is None:
+        return READY
+    reason = _CLOSED if at is node else _CLOSED_ABOVE
+    return Verdict(is_ready=False, reason=reason, message=closed_text(at))
 
 
 def whole_uses(tree: QuotaTree) -> Generator[None, None, dict[QueueName, CellSums]]:

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.clusters.planners import Bench
 
-from extender.queues.summaries import whole_use
 from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.resumable import run
 from muster.placement.decision import Wait, WaitReason
+from muster.workloads.queues.sight import whole_uses
 
 GPU = Cell("", "nvidia.com/gpu")
 ROOT = QueueName("muster/cluster")
@@ -64,8 +65,12 @@ class Planning(RuleBasedStateMachine):
         self.bench.engine.apply(QueueUpserted(spec, (Spelling("", name[-2:]),)))
         node = self.bench.state.charges.tree.find(name)
         assert node is not None
-        self.limits[name] = max(limit, whole_use(node, GPU))
+        self.limits[name] = max(limit, self.used(name))
         self.planner_runs()
+
+    def used(self, name: QueueName) -> int:
+        """Return what a queue and all below it use."""
+        return run(whole_uses(self.bench.state.charges.tree)).get(name, {}).get(GPU, 0)
 
     @rule(name=st.sampled_from(NAMES))
     def queue_goes(self, name: QueueName) -> None:
@@ -121,8 +126,7 @@ class Planning(RuleBasedStateMachine):
     @invariant()
     def no_queue_uses_more_than_its_limit(self) -> None:
         for name, limit in self.limits.items():
-            node = self.bench.state.charges.tree.find(name)
-            used = 0 if node is None else whole_use(node, GPU)
+            used = self.used(name)
             assert used <= limit, (name, used, limit)
 
 
