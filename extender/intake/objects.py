@@ -17,7 +17,7 @@ from extender.intake.operatorgroups import OperatorGroups
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
-from extender.intake.volumeclaims import Claim, ClaimUsers
+from extender.intake.volumeclaims import ClaimUsers, StartClaim
 from extender.pendingpods import PendingPods, pending, suffers_from_pin
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
@@ -135,7 +135,7 @@ class Feed:
         self._volumes.claim_gone(meta.namespace, meta.name)
         self._read_again((meta.namespace, meta.name))
 
-    def _read_again(self, claim: Claim) -> None:
+    def _read_again(self, claim: StartClaim) -> None:
         for pod in self._claim_users.of(claim):
             self.pod(pod)
 

@@ -34,7 +34,7 @@ from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
-from muster.queueing.backfill.promise import Claim
+from muster.queueing.backfill.promise import StartClaim
 from muster.queueing.order import begun
 
 
@@ -225,13 +225,13 @@ class QueueTurns:
             is_extra=asked.minimum == 0,
         )
 
-    def claim(self, view: GangView) -> Claim | None:
+    def claim(self, view: GangView) -> StartClaim | None:
         """Return with what right a gang asks for a promised start, ``None``: others admit it."""
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         node = None if queue is None else state.charges.tree.find(queue)
         if queue is None or node is None:
-            return Claim(view.key, priority=view.priority, is_entitled=False)
+            return StartClaim(view.key, priority=view.priority, is_entitled=False)
         snapshot = state.snapshot()
         if _is_elsewhere(queue, snapshot):
             return None
@@ -239,7 +239,7 @@ class QueueTurns:
         request = self._request(queue, asked.of_first(max(asked.minimum, 1)))
         root = node.root.spec.name
         entitled = not borrows(node, request)
-        return Claim(view.key, queue, root, request, view.priority, is_entitled=entitled)
+        return StartClaim(view.key, queue, root, request, view.priority, is_entitled=entitled)
 
     def _ordered_by(self, view: GangView, queue: QueueName, asked: MemberRequests) -> float:
         """Return what orders gangs of one queue and priority: by default their age."""
