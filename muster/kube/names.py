@@ -14,6 +14,7 @@ GANG_MIN: Final = PREFIX + "gang-min"  # members placed together: a number or "7
 TOPOLOGY_REQUIRED: Final = PREFIX + "topology-required"  # a level: its label key
 TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 TOPOLOGY_RELAX_AFTER: Final = PREFIX + "topology-relax-after"  # until then preferred is required
+MAX_RUN_TIME: Final = PREFIX + "max-run-time"  # "90s", "1h30m": the gang runs no longer
 SLICE_SIZE: Final = PREFIX + "slice-size"  # "8"; slices of slices: "32,8", the widest first
 SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
 SPARES: Final = PREFIX + "spares"  # hot spares: "2" or "5%", per slice where there are slices
