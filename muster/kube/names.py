@@ -44,6 +44,8 @@ DEVICES_HEALTHY: Final = PREFIX + "DevicesHealthy"  # condition of a bound gang 
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
 TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
 
+EXTENDER: Final = "muster-extender"  # the extender, as it writes statuses
+
 # Who Muster is: the ServiceAccounts of the shipped manifests.
 SERVICE_ACCOUNTS: Final = tuple(
     f"system:serviceaccount:muster-system:{name}" for name in ("muster-extender", "muster-webhook")

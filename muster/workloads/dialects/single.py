@@ -42,7 +42,7 @@ class SinglePod:
             dialect=self.name,
             min_count=1,
             size=1,
-            queue=reading.keys.queue,
+            queue=reading.keys.queue or reading.wishes.queue,
             submitted_at=created(meta),
             lives_with_pods=True,
             max_run_time=reading.keys.max_run_time or reading.wishes.max_run_time,
