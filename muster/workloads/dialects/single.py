@@ -11,6 +11,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import read
+from muster.workloads.keys.queuenames import named_queue
 from muster.workloads.keys.runtimes import within_deadline
 
 _DEADLINE: Final = "spec.activeDeadlineSeconds"
@@ -42,7 +43,7 @@ class SinglePod:
             dialect=self.name,
             min_count=1,
             size=1,
-            queue=reading.keys.queue or reading.wishes.queue,
+            queue=reading.keys.queue or named_queue(meta),
             submitted_at=created(meta),
             lives_with_pods=True,
             max_run_time=reading.keys.max_run_time or reading.wishes.max_run_time,

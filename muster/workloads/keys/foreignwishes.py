@@ -15,6 +15,7 @@ or a PodGroup of any kind may carry them. Muster's own keys win over them.
   ``segment-topology-required-placement``; ``batch-min-member``.
 - Volcano (apis, topology/v1alpha1/labels.go): ``network-topology-mode`` with
   ``network-topology-highest-tier``.
+- Koordinator (apis/extension/elastic_quota.go): ``quota.scheduling.koordinator.sh/name``.
 
 A wish that the model cannot say is a problem of the gang if it is a requirement, and is
 left out if it is a preference.
@@ -40,10 +41,12 @@ _SLICE_LEVEL: Final = (
 )  # fmt: skip
 _SLICE_SIZE: Final = (KUEUE + "podset-slice-size", KAI + "segment-size")
 _LAYERS: Final = KUEUE + "podset-slice-required-topology-constraints"
-_QUEUE: Final = (
+QUEUE_KEYS: Final = (
     KUEUE + "queue-name", KAI + "queue", "scheduling.volcano.sh/queue-name",
     "volcano.sh/queue-name", "yunikorn.apache.org/queue",
+    "quota.scheduling.koordinator.sh/name", "runai/queue",
 )  # fmt: skip
+"""By which pods and objects name their queue, in the order in which they count."""
 _MINIMUM: Final = KAI + "batch-min-member"
 _RUN_TIME: Final = KUEUE + "max-exec-time-seconds"
 _MODE: Final = "volcano.sh/network-topology-mode"
@@ -52,7 +55,7 @@ TOPOLOGY_KEYS: Final = frozenset(
     (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, _LAYERS, _MINIMUM, _MODE, _TIER)
 )
 """Those that can contradict each other or the gang."""
-_KEYS: Final = TOPOLOGY_KEYS.union(_QUEUE, (_RUN_TIME,))
+_KEYS: Final = TOPOLOGY_KEYS.union(QUEUE_KEYS, (_RUN_TIME,))
 _FIELDS: Final = (
     ("required_level", (*_REQUIRED, _TIER, _MODE)),
     ("preferred_level", (*_PREFERRED, _MODE)),
@@ -101,7 +104,7 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
         return NONE
     said = {**annotations, **labels}
     problems: list[str] = []
-    queue, minimum = _first(said, _QUEUE), _number(said, _MINIMUM, problems)
+    queue, minimum = _first(said, QUEUE_KEYS), _number(said, _MINIMUM, problems)
     if KUEUE_DECIDES in said:
         return Wishes(
             queue=queue,
