@@ -98,7 +98,7 @@ def _admit_job(
     facts: Facts | Early | None,
     mode: Mode,
 ) -> tuple[Verdict, Mutation]:
-    queues = _check_queues(request, rules)
+    queues = _check_queues(request, rules, Findings())
     if queues.code is not HTTPStatus.OK:
         return _verdict(queues), NOTHING
     verdict, done = _completed(request, policy, facts, mode)
@@ -107,12 +107,12 @@ def _admit_job(
     return replace(verdict, warnings=(*queues.warnings, *verdict.warnings)), done
 
 
-def _check_queues(request: AdmissionRequest, rules: ValidationRules) -> Findings:
-    """Return what is wrong with the queues that an object about to be made names."""
+def _check_queues(request: AdmissionRequest, rules: ValidationRules, found: Findings) -> Findings:
+    """Return ``found`` with what is wrong with the queues of an object that is about to be made."""
     guard = rules.queues
     if guard is None or request.operation != "CREATE" or request.sub_resource:
-        return Findings()
-    return with_queues(Findings(), guard.of_object(request), guard.policy)
+        return found
+    return with_queues(found, guard.of_object(request), guard.policy)
 
 
 def _completed(
@@ -223,8 +223,12 @@ def admit_validating(request: AdmissionRequest, rules: ValidationRules) -> Verdi
         return ALLOWED
     if resource == namespaceoptout.RESOURCE:
         return _verdict(_check_namespace(request, rules))
-    findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
-    return _verdict(findings)
+    if read is None:
+        return _verdict(_check_pod(request, rules))
+    findings = _check_object(request, read, rules)
+    if completes(request.resource):
+        return _verdict(findings)  # its queue was asked where it was mutated
+    return _verdict(_check_queues(request, rules, findings))
 
 
 def _verdict(findings: Findings) -> Verdict:

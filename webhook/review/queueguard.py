@@ -89,6 +89,8 @@ class QueueGuard:
         directory = self.known.directory()
         if directory is None or not self.managed.covers(request.namespace, {}):
             return ()
+        if request.resource.resource == "daemonsets":
+            return ()  # the nodes of their pods are not Muster's choice
         labels = self.known.labels(request.namespace)
         try:
             document = msgspec.json.decode(request.object)

@@ -51,11 +51,14 @@ _MINIMUM: Final = KAI + "batch-min-member"
 _RUN_TIME: Final = KUEUE + "max-exec-time-seconds"
 _MODE: Final = "volcano.sh/network-topology-mode"
 _TIER: Final = "volcano.sh/network-topology-highest-tier"
-TOPOLOGY_KEYS: Final = frozenset(
-    (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, _LAYERS, _MINIMUM, _MODE, _TIER)
+CHECKED_KEYS: Final = frozenset(
+    (
+        *(*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE),
+        *(_LAYERS, _MINIMUM, _MODE, _TIER, _RUN_TIME),
+    )
 )
-"""Those that can contradict each other or the gang."""
-_KEYS: Final = TOPOLOGY_KEYS.union(QUEUE_KEYS, (_RUN_TIME,))
+"""Those that can contradict each other or the gang, or that cannot be read."""
+_KEYS: Final = CHECKED_KEYS.union(QUEUE_KEYS)
 _FIELDS: Final = (
     ("required_level", (*_REQUIRED, _TIER, _MODE)),
     ("preferred_level", (*_PREFERRED, _MODE)),

@@ -161,6 +161,23 @@ async def test_a_job_is_refused_before_it_has_pods(refusing: Api) -> None:
         assert refused.value.code == 403
 
 
+@pytest.mark.parametrize("key", ["muster.dev/queue", "kueue.x-k8s.io/queue-name"])
+async def test_a_deployment_is_refused_before_it_has_pods(refusing: Api, key: str) -> None:
+    made = _pod("no")
+    meta = {"labels": {"app": "serve", key: "no"}}
+    spec = {
+        "selector": {"matchLabels": {"app": "serve"}},
+        "template": {"metadata": meta, "spec": made["spec"]},
+    }
+    wanted = {"metadata": {"name": "serve"}, "spec": spec}
+    path = "/apis/apps/v1/namespaces/default/deployments?dryRun=All"
+    with pytest.raises(ApiFailed, match="no queue is named") as refused:
+        await refusing.create(path, wanted)
+    assert refused.value.code == 403
+    meta["labels"][key] = "vision"
+    await refusing.create(path, wanted)
+
+
 async def test_a_queue_that_is_created_afterwards_lets_the_next_pod_in(refusing: Api) -> None:
     assert await failure(refusing, _pod("later"))
     await refusing.create(QUEUES, _queue("later"))

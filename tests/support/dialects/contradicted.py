@@ -136,6 +136,8 @@ ROWS: Final = (
          {KUEUE + "required-topology": RACK, KUEUE + "slice-required-topology": BLOCK,
           KUEUE + "slice-size": "2"},
          KUEUE + "slice-required-topology", BLOCK, "share one muster.dev/rack"),
+    _job("kueue: no run time", {"kueue.x-k8s.io/max-exec-time-seconds": "0"},
+         "kueue.x-k8s.io/max-exec-time-seconds", '"0"', "whole number from 1 to 2147483647"),
     _job("kueue: layers no multiples", {LAYERS: _layers((BLOCK, 3), (RACK, 2))},
          LAYERS, "slices of 3", "multiples"),
     _job("kueue: layers crossed", {LAYERS: _layers((RACK, 4), (BLOCK, 2))},

@@ -21,7 +21,7 @@ from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.kube import wire
 from muster.queueing.admission.directory import QueueDirectory
 from muster.workloads.managedpods import ManagedPolicy
-from webhook.review.admission import admit_mutating
+from webhook.review.admission import admit_mutating, admit_validating
 from webhook.review.queueguard import QueueGuard, QueuePolicy
 from webhook.review.sharedanswers import Alike, new_pod
 from webhook.review.validation import ValidationRules
@@ -262,6 +262,45 @@ def test_an_object_of_no_muster_s_scheduler_is_not_spoken_of() -> None:
     body = job(8, 3)
     body["spec"]["template"]["spec"]["schedulerName"] = "somebody-elses"
     assert reviewed(body).allowed
+
+
+def serving(kind: str, queue: str, gpus: int = 8, replicas: int = 3) -> JSON:
+    template = {"metadata": {"labels": {QUEUE: queue}}, "spec": spec(gpus)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "serve"},
+        "spec": {"replicas": replicas, "template": template},
+    }
+
+
+def validated(
+    document: JSON, policy: QueuePolicy = QueuePolicy.REFUSE, operation: str = "CREATE"
+) -> Verdict:
+    kind = document["kind"]
+    request = AdmissionRequest(
+        uid="u",
+        kind=GroupVersionKind("apps", "v1", kind),
+        resource=GroupVersionResource("apps", "v1", f"{kind.lower()}s"),
+        operation=operation,  # type: ignore[arg-type]
+        namespace="team-a",
+        object=msgspec.Raw(json.dumps(document).encode()),
+        old_object=msgspec.Raw(json.dumps(document).encode()),
+    )
+    return admit_validating(request, rules(Known(), policy))
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_pods_that_are_served_one_by_one_are_asked_about_each(kind: str) -> None:
+    assert validated(serving(kind, "vision")).allowed
+    assert refused(validated(serving(kind, "no"))) == MISSING
+    assert "it asks for 17" in refused(validated(serving(kind, "vision", 17)))
+    assert validated(serving(kind, "no"), QueuePolicy.WARN).warnings == (MISSING,)
+    assert validated(serving(kind, "no"), operation="UPDATE").allowed
+
+
+def test_a_daemon_set_s_pods_are_nobody_s_choice() -> None:
+    assert validated(serving("DaemonSet", "no")).allowed
 
 
 def test_an_update_is_not_looked_at() -> None:
