@@ -138,6 +138,7 @@ SPEC = some(
     affinity=st.sampled_from([{}, APART, PINNED, APART | PINNED]),
     nodeSelector=st.just({"a": "b"}),
     priority=st.sampled_from([0, 5, 5, 1 << 40]),
+    activeDeadlineSeconds=st.sampled_from([60, 3600]),
     volumes=st.integers(0, 3).map(lambda n: [{"name": f"token-{n}"}]),
     tolerations=st.just([{"operator": "Exists"}]),
 )
