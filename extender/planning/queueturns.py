@@ -25,13 +25,12 @@ from muster.cluster.quota.flavors import Choice, FlavorNodes, Groups, choices, n
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.precedence import by_share
-from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
+from muster.queueing.admission.refusal import barred, before, refusal, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
 from muster.queueing.backfill.promise import StartClaim
@@ -165,13 +164,9 @@ class QueueTurns:
 
     def _barred(self, user: QueueUser, queue: QueueName, snapshot: Snapshot) -> str:
         """Return why gangs of a namespace may not use a queue, "" where they may."""
-        if not self._engine.state.charges.aliases.is_open(user):
-            return stopped_name(user.text, queue)
+        aliases = self._engine.state.charges.aliases
         labels = snapshot.namespaces.get(user.namespace, {})
-        required = snapshot.queues[queue].namespaces
-        if not all(holds(each, labels.get(each.key)) for each in required):
-            return not_for(user.namespace, queue)
-        return ""
+        return barred(user, queue, aliases, snapshot.queues[queue].namespaces, labels)
 
     def _most(
         self, key: GangKey, queue: QueueName, asked: MemberRequests, choice: Choice
