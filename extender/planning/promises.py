@@ -24,7 +24,7 @@ from extender.engine import Engine
 from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.availability import lack, never_fits
+from muster.cluster.quota.availability import borrows, lack, never_fits
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at
@@ -288,6 +288,8 @@ class Promises:
             self.drop(claim.gang)
             return None
         start, self._asked[claim.gang] = found
+        returned = _by(start.at, ends, freed)
+        claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
         late = tuple(gang for gang in start.waits_for if gang in overrun)
         made = Promise(
@@ -298,13 +300,32 @@ class Promises:
             waits_for=start.waits_for,
             overruns=late,
             extra=start.extra,
-            freed=_by(start.at, ends, freed),
+            freed=returned,
             computed_at=now,
         )
         if before is not None and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
+
+    def _at_start(
+        self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None
+    ) -> StartClaim:
+        """Return a claim with the entitlement that its queue has at its start.
+
+        A promise that was firm stays firm.
+        """
+        node, tree = self._node(claim), self._engine.state.charges.tree
+        if node is None:
+            return claim
+        if before is not None and before.is_firm:
+            return replace(claim, is_entitled=True)
+        for one in returned:
+            tree.give_back(one.queue, one.amounts)
+        entitled = not borrows(node, claim.request)
+        for one in returned:
+            tree.charge(one.queue, one.amounts)
+        return replace(claim, is_entitled=entitled)
 
     def _freed(self, end: ExpectedEnd) -> list[Freed]:
         """Return what an end gives back to queues; pods that are being deleted count as there."""

@@ -85,13 +85,8 @@ class _Search:
     question: Question
     ends: Sequence[ExpectedEnd]
     decide: Decide
-    plans: "dict[int, Plan]"
-
-    def __init__(
-        self, snapshot: Snapshot, question: Question, ends: Sequence[ExpectedEnd], decide: Decide
-    ) -> None:
-        self.snapshot, self.question = snapshot, question
-        self.ends, self.decide, self.plans = ends, decide, {}
+    #: The cluster at the last end that sufficed, and the plan there.
+    last: tuple[Snapshot, Plan] | None = None
 
     def first(self, at: int) -> Steps[int | None]:
         """Return the place of the first end that suffices, from a place on."""
@@ -115,24 +110,23 @@ class _Search:
         yield
         plan = yield from self.decide(later, replace(self.question, now=self.ends[at].at))
         if isinstance(plan, Plan):
-            self.plans[at] = plan
+            self.last = later, plan
         return isinstance(plan, Plan)
 
     def _by(self, at: int) -> list[ExpectedEnd]:
         """Return what has ended by the time of an end, others of the same time included."""
         return [end for end in self.ends if end.at <= self.ends[at].at]
 
-    def found(self, at: int) -> EarliestStart:
-        plan = self.plans[at]
-        by_then = self._by(at)
-        gone = [end for end in by_then if end.gang is not None]
-        nodes = self.snapshot.pods.node
+    def found(self, at: int) -> EarliestStart | None:
+        """Return what was found at the end that suffices."""
+        if self.last is None:
+            return None
+        (later, plan), nodes = self.last, self.snapshot.pods.node
         there = {
             end.gang
-            for end in gone
+            for end in self._by(at)
             if end.gang is not None and np.isin(nodes[end.rows], plan.nodes).any()
         }
-        later = self.snapshot.overlay(without_pods=_rows(by_then))
         taken = requests(later, plan.pods)
         totals = FreeTotals(later)
         extra = {name: totals.total(name) - amount for name, amount in taken.items()}

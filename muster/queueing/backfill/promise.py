@@ -39,17 +39,19 @@ class StartClaim:
     request: Amounts = field(default_factory=dict)
     #: The higher one goes first.
     priority: int = 0
-    #: Whether its queue stays within its entitlement with it.
+    #: Whether its queue stays within its entitlement with it; once it has a promise: at its start.
     is_entitled: bool = True
 
     def outranks(self, other: "StartClaim") -> bool:
         """Return whether it may delay the other one: higher priority, or entitled and that not.
 
-        Age is no reason: what was promised to the other one stays promised.
+        Age is no reason: what was promised to the other one stays promised. Nor is entitlement
+        within one queue, which has it for all its gangs.
         """
         if self.priority != other.priority:
             return self.priority > other.priority
-        return self.is_entitled and not other.is_entitled
+        is_own = self.queue is not None and self.queue == other.queue
+        return self.is_entitled and not other.is_entitled and not is_own
 
 
 class Freed(NamedTuple):

@@ -207,6 +207,21 @@ async def test_a_promise_to_a_gang_that_borrows_yields_to_one_within_its_entitle
     assert site.runs(own) == [True]
 
 
+async def test_within_one_queue_nobody_goes_before_a_promise_for_being_entitled() -> None:
+    """Queue a is entitled to both nodes and uses one, so that its large gang borrows today."""
+    site, _ = await _busy(entitled=16)
+    large = _large(site)
+    await site.settle()
+    promise = site.planner.promises.of(large)
+    assert promise is not None
+    assert promise.is_firm
+    small = site.gang("small", 1, queue="a")
+
+    await site.settle()
+
+    assert site.runs(small) == [False]
+
+
 async def test_a_long_gang_goes_before_where_the_promised_one_fits_elsewhere_in_time() -> None:
     """Three nodes, one is free; the large gang takes two of them at 1100, whichever."""
     site = Site(3)
