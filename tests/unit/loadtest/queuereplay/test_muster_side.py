@@ -1,0 +1,101 @@
+"""Muster's side of the replay: the extender's own planner in virtual time.
+
+Two hosts of 8 GPUs, and a queue for each tenant.
+"""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from loadtest.queuereplay.muster import EPOCH, Muster, promises
+from loadtest.queuereplay.replay import ReplayError, replay
+from loadtest.queuereplay.submissions import Submission
+from loadtest.traces.fleet import grid
+from loadtest.traces.trace import Job
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
+
+
+def jobs(*rows: tuple[str, str, int, float, float]) -> list[Submission]:
+    """Make jobs of name, queue, GPUs, submission, run time, with exact estimates."""
+    return [
+        Submission(number, Job(name, queue, gpus, at, runs), runs)
+        for number, (name, queue, gpus, at, runs) in enumerate(rows)
+    ]
+
+
+def side(*, one_each: bool = False, **entitled: int) -> Muster:
+    return Muster(grid(2), entitled or {"a": 16}, one_each=one_each)
+
+
+def starts(made: list[Submission], muster: Muster) -> dict[str, float]:
+    log = replay(made, muster, 16)
+    muster.state.validate()
+    return {one.job.name: log.starts[one.number] for one in made}
+
+
+@pytest.mark.parametrize("one_each", [False, True])
+def test_gangs_start_whole_when_there_is_room_and_are_gone_when_they_end(*, one_each: bool) -> None:
+    made = jobs(("x", "a", 16, 0.0, 10.0), ("y", "a", 12, 1.0, 5.0), ("z", "a", 4, 2.0, 5.0))
+    muster = side(one_each=one_each)
+    assert starts(made, muster) == {"x": 0.0, "y": 10.0, "z": 10.0}
+    for one in made[1:]:
+        muster.ended(one, 15.0)
+    muster.state.validate()
+    assert not list(muster.state.gangs())
+    assert not muster.state.has_pods
+
+
+def test_a_gang_has_a_pod_for_each_gpu_or_for_each_host() -> None:
+    (one,) = jobs(("x", "a", 16, 0.0, 10.0))
+    for one_each, pods in ((False, 2), (True, 16)):
+        muster = side(one_each=one_each)
+        muster.submitted(one, 0.0)
+        view = muster.state.gang(GangKey("muster/replay/x"))
+        assert view is not None
+        assert len(view.waiting) == pods
+        assert view.spec is not None
+        assert (view.spec.min_count, view.spec.max_run_time) == (pods, 10.0)
+        assert view.spec.submitted_at == EPOCH
+
+
+def test_a_queue_within_its_part_goes_before_one_that_borrows() -> None:
+    """``a`` runs on the whole cluster; when it ends, ``b`` is entitled to half of it."""
+    made = jobs(
+        ("first", "a", 16, 0.0, 10.0),
+        ("more", "a", 8, 1.0, 10.0),
+        ("again", "a", 8, 2.0, 10.0),
+        ("own", "b", 8, 3.0, 10.0),
+    )
+    found = starts(made, side(a=8, b=8))
+    assert found == {"first": 0.0, "more": 10.0, "again": 20.0, "own": 10.0}
+
+
+def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
+    muster = side(a=8, b=8)
+    made = jobs(("x", "a", 16, 0.0, 10.0))
+    muster.submitted(made[0], 0.0)
+    assert list(muster.start(0.0)) == made
+    node = muster.state.charges.tree.find(QueueName("muster/a"))
+    assert node is not None
+    assert sum(node.usage.values()) == 16
+    muster.ended(made[0], 10.0)
+    assert sum(node.usage.values()) == 0
+
+
+class Promising:
+    """A planner with reservations, as far as the bench reads them."""
+
+    def __iter__(self) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(gang=GangKey("muster/replay/x"), start=70.0, promised=50.0)
+
+
+def test_the_first_promise_of_a_start_is_read_where_the_planner_makes_any() -> None:
+    assert list(promises(SimpleNamespace(reservations=Promising()))) == [("muster/replay/x", 50.0)]
+    assert list(promises(SimpleNamespace())) == []
+
+
+def test_a_gang_that_can_never_start_ends_the_replay() -> None:
+    with pytest.raises(ReplayError, match="job x: 24 GPUs do not start on an idle fleet"):
+        replay(jobs(("x", "a", 24, 0.0, 1.0)), side(), 24)
