@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -11,6 +12,8 @@ from prometheus_client.registry import Collector
 from muster.observability.apicalls import ApiCalls
 from muster.observability.idleconnections import ConnectionMetrics
 from muster.observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
+
+SLIP_BUCKETS_S: Final = (0.0, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 
 
 class Verb(StrEnum):
@@ -102,6 +105,21 @@ class ExtenderMetrics:
             "muster_reservations_total",
             "Gangs for which room was asked before their pods were made, by what came of it.",
             "outcome",
+        )
+        self.promises = counter(
+            "muster_promises_total",
+            "Starts promised to gangs that wait, by what became of it.",
+            "outcome",
+        )
+        self.promise_slip = histogram(
+            registry,
+            "muster_promise_slip_seconds",
+            "By how much later than first promised gangs got their room.",
+            buckets=SLIP_BUCKETS_S,
+        )
+        self.backfilled = counter(
+            "muster_backfilled_gangs_total",
+            "Gangs that went before a gang with a promise and delay it nowhere.",
         )
         self.evictions = counter(
             "muster_evictions_total",

@@ -12,8 +12,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
 from extender.config import election
+from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
 from muster.kube import names
@@ -231,6 +233,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     autoscaler: Autoscaler = Autoscaler()
     #: when conditions say why gangs wait
     conditions: ConditionsConfig = ConditionsConfig()
+    #: who goes before a gang that waits for room (``extender.config.backfill``)
+    backfill: BackfillConfig = BackfillConfig()
     #: when the statuses of queue objects are written
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: what the webhook adds to pods, so that pods which slipped past it are found
@@ -298,6 +302,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_number_problems(config),
         *_name_problems(config),
         *election.problems(config.leader_election),
+        *backfillconfig.problems(config.backfill),
         *callersconfig.problems(
             config.callers,
             config.listen.host,

@@ -26,6 +26,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
+from extender.planning.promises import Beside, Promises, is_wider, nodes_of
 from extender.planning.queueturns import Allowance, QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
@@ -41,12 +42,23 @@ from muster.decisions.assign import assignments
 from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
 from muster.decisions.recording import LastDecision, Note
-from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
+from muster.placement.decision import (
+    ROOM,
+    Decision,
+    Plan,
+    Reject,
+    Wait,
+    WaitReason,
+    repeats,
+)
 from muster.placement.question import Question
 from muster.placement.reasons.errors import described
 from muster.placement.scoring.profiles import Profile
 from muster.placement.scoring.view import learned_of
+from muster.queueing.admission.refusal import promised_first
+from muster.queueing.admission.waitingline import WaitingLine
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
+from muster.queueing.backfill.promise import Promise
 from muster.queueing.order import order
 from muster.queueing.totals import FreeTotals
 
@@ -55,6 +67,7 @@ log = logging.getLogger(__name__)
 PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
+PLAIN_S: Final = 60.0  # after an error, until gangs are ordered by their queues again
 
 Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
@@ -125,8 +138,12 @@ class Planner:
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
         self._queues = QueueTurns(engine)
+        #: the starts that gangs were promised
+        self.promises = Promises(engine, self._queues, config.backfill)
         self._charges = engine.state.charges
         self._resting = False
+        #: until when gangs are ordered without queues, seconds since the epoch
+        self._plain_until = 0.0
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
         #: the last decisions that changed something, with the snapshots they were made on
@@ -198,13 +215,12 @@ class Planner:
         await self._pace.drive(self._engine.state.prepare())
         snapshot, line = self._engine.state.snapshot(), None
         if self._charges.is_used:
-            steps = self._queues.open_line(candidates, self._parked(), snapshot)
-            line = await self._pace.drive(steps)
-        plain = iter(() if line else order(candidates, snapshot, self._engine.clock()))
+            line = await self._open_line(candidates, snapshot)
+        plain = iter(() if line is not None else order(candidates, snapshot, self._engine.clock()))
         now = self._pace.clock()
         until = now + max(self._config.cycle_seconds, now - began)
         cycle = Cycle(until, ready)
-        while (key := line.next() if line is not None else next(plain, None)) is not None:
+        while (key := self._next(line, plain)) is not None:
             self._list.todo.discard(key)
             if line is not None and line.is_over and self._was_refused(key):
                 self._list.park(key)
@@ -212,9 +228,39 @@ class Planner:
                 await self._look_at(key, cycle)
             if line is not None:
                 line.looked_at(key, waits=key in self._list.parked)
+            if key in self._list.parked and await self._promise(key):
+                return  # gangs go in another order now
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
+
+    async def _open_line(
+        self, candidates: list[GangView], snapshot: Snapshot
+    ) -> WaitingLine | None:
+        """Return the gangs in the order of their queues; for a while after an error, ``None``."""
+        if self._engine.clock() < self._plain_until:
+            return None
+        steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises.since)
+        try:
+            return await self._pace.drive(steps)
+        except Exception:
+            log.exception("queues not ordered")
+            self._order_failed()
+            return None
+
+    def _next(self, line: WaitingLine | None, plain: Iterator[GangKey]) -> GangKey | None:
+        """Return the gang that is looked at next, ``None``: the cycle is over."""
+        try:
+            return next(plain, None) if line is None else line.next()
+        except Exception:
+            log.exception("queues not ordered")
+            self._order_failed()
+            return None
+
+    def _order_failed(self) -> None:
+        """Order gangs without queues for a while; what a queue grants is asked as before."""
+        self._metrics.faults.labels("queue").inc()
+        self._plain_until = self._engine.clock() + PLAIN_S
 
     def _was_refused(self, key: GangKey) -> bool:
         """Return whether a gang was told that its queue does not admit it, and has not changed."""
@@ -260,6 +306,7 @@ class Planner:
 
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
+        self.promises.looked_at(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -294,6 +341,7 @@ class Planner:
             case Incomplete(present, needed):
                 self._reporter.incomplete(view.key, present, needed)
             case Idle():
+                self.promises.looked_at(view.key)
                 self.decisions.pop(view.key, None)
             case _ as unreachable:
                 assert_never(unreachable)
@@ -301,6 +349,7 @@ class Planner:
 
     def _forget_if_gone(self, key: GangKey, view: GangView | None) -> None:
         if view is None:
+            self._void(key)
             self.decisions.pop(key, None)
             self._list.not_before.pop(key, None)
             self._list.deferred.pop(key, None)
@@ -332,6 +381,9 @@ class Planner:
                 key, len(view.waiting), len(view.released) + len(view.bound), questions[0].now
             )
             question, decision = await self._decide_first(questions, snapshot)
+            beside = await self._beside(questions, decision, snapshot)
+            if beside is not None:
+                question, decision = beside.question, beside.plan
             if not isinstance(decision, Plan):
                 self._set_aside(
                     view, AnsweredQuestion(snapshot, question, decision), decision, look
@@ -339,6 +391,7 @@ class Planner:
                 await self._keep_spares(view)
                 return
             if await self._hold(view, question, decision, snapshot, look):
+                self._keep_promise(view, () if beside is None else beside.moved)
                 await self._finish(key)
                 cycle.held()
                 return
@@ -387,21 +440,78 @@ class Planner:
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )
+        view = self._view(key) if len(self.promises) else None
+        binding = [] if view is None else self.promises.binding(view)
+        plain = replace(plain, promised=nodes_of(binding))
         if not self._charges.is_used:
             return [plain]
         return [
             replace(plain, quota=one.refusal, most=one.most, flavors=one.flavors)
-            for one in self._allowances(key)
+            for one in self._allowances(key, binding)
         ]
 
-    def _allowances(self, key: GangKey) -> list[Allowance]:
+    def _allowances(self, key: GangKey, binding: Sequence[Promise]) -> list[Allowance]:
         """Return what its queue lets a gang take; if that raises an error only this gang waits."""
         try:
-            return self._queues.allowances(key)
+            found = self._queues.allowances(key)
+            if not binding or found[0].refusal:
+                return found
+            with self.promises.charged(binding):
+                found = self._queues.allowances(key)
+            return [replace(one, refusal=promised_first(one.refusal, binding)) for one in found]
         except Exception as error:
             log.exception("queue not asked", extra={"gang": key})
             self._metrics.faults.labels("queue").inc()
             return [Allowance(f"its queue cannot be asked: {described(error)}; {REMEDY}")]
+
+    # --- promises -------------------------------------------------------------------------------
+
+    async def _beside(
+        self, questions: Sequence[Question], decision: Decision, snapshot: Snapshot
+    ) -> Beside | None:
+        """Return a plan on promised nodes, where the gang finds no others and delays nobody."""
+        if not isinstance(decision, Wait) or not questions[0].promised:
+            return None
+        if decision.reason not in ROOM:
+            return None
+        return await self.promises.beside(questions, snapshot, self._decide, self._pace)
+
+    async def _promise(self, key: GangKey) -> bool:
+        """Promise a gang that waits for room a start; returns whether it had none before."""
+        said, view = self.decisions.get(key), self._view(key)
+        if view is None or not isinstance(said, Wait) or said.reason not in ROOM:
+            return False
+        claim = self.promises.wants(view)
+        questions = [] if claim is None else self.questions(key)
+        if claim is None or questions[0].quota:
+            return False
+        before = self.promises.of(key)
+        snapshot = self._engine.state.snapshot()
+        after = await self.promises.give(claim, questions, snapshot, self._pace)
+        self._tell(key, before, after)
+        return before is None and after is not None
+
+    def _tell(self, key: GangKey, before: Promise | None, after: Promise | None) -> None:
+        """Report a promise that was given, moved or taken back, and act on it."""
+        if after is not None:
+            self._list.not_before[key] = after.start
+        if is_wider(before, after):
+            self._list.freed()
+        view = self._view(key)
+        if view is not None:
+            self._reporter.promised(view, before, after)
+
+    def _keep_promise(self, view: GangView, moved: Sequence[Promise]) -> None:
+        kept = self.promises.held(view, moved)
+        if kept is not None:
+            self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
+            self._list.freed()
+
+    def _void(self, key: GangKey) -> None:
+        """Forget what a gang that is gone was promised."""
+        self.promises.looked_at(key)
+        if self.promises.drop(key) is not None:
+            self._list.freed()
 
     def note(self, key: GangKey) -> Note:
         """Return where the planner lists a gang, and its last decision about it."""

@@ -9,7 +9,7 @@
 Not asked where there are no queues: the order is ``muster.queueing.order`` then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from extender.engine import Engine
 from muster.cluster.events import CapacityMeasured
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.availability import lack
+from muster.cluster.quota.availability import borrows, lack
 from muster.cluster.quota.cells import UNLIMITED, Cell
 from muster.cluster.quota.flavors import Choice, FlavorNodes, Groups, choices, nodes_of
 from muster.cluster.quota.queuespec import QueueName
@@ -33,6 +33,7 @@ from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
+from muster.queueing.backfill.promise import Claim
 from muster.queueing.order import begun
 
 
@@ -49,6 +50,10 @@ class Allowance:
 
 
 FREE = Allowance()
+Since = Callable[[GangView, QueueName, float], float]
+"""Returns what orders a gang among those of its queue and priority; the least goes first.
+
+It gets the root of its queue, and the share of the nodes that it takes."""
 
 
 class QueueTurns:
@@ -59,18 +64,26 @@ class QueueTurns:
         self._turns: Turns | None = None
         self._line: WaitingLine | None = None
         self._measured = -1
+        #: what the nodes have, by resource
+        self._whole: Mapping[str, int] = {}
+        self._since: Since | None = None
         #: by gang of the line, its view and what its members take
         self._known: dict[GangKey, tuple[GangView, MemberRequests]] = {}
         #: gangs of the line that may have one of several flavors
         self._choosing: set[GangKey] = set()
 
     def open_line(
-        self, candidates: Iterable[GangView], parked: Iterable[GangView], snapshot: Snapshot
+        self,
+        candidates: Iterable[GangView],
+        parked: Iterable[GangView],
+        snapshot: Snapshot,
+        since: Since,
     ) -> Steps[WaitingLine]:
         """Return the gangs of a cycle in their order, in slices.
 
         ``parked``: gangs that wait for room; they keep their place in strict queues.
         """
+        self._since = since
         charges = self._engine.state.charges
         self._measure(snapshot)
         self._choosing.clear()
@@ -195,10 +208,39 @@ class QueueTurns:
             queue=queue,
             request=self._request(queue, asked.of_first(max(asked.minimum, 1))),
             priority=view.priority,
-            since=view.submitted_at,
+            since=self._ordered_by(view, queue, asked),
             is_begun=begun(view),
             is_extra=asked.minimum == 0,
         )
+
+    def claim(self, view: GangView) -> Claim | None:
+        """Return with what right a gang asks for a promised start, ``None``: others admit it."""
+        state = self._engine.state
+        queue = state.charges.queue_of(state.queue_user(view))
+        node = None if queue is None else state.charges.tree.find(queue)
+        if queue is None or node is None:
+            return Claim(view.key, priority=view.priority, is_entitled=False)
+        snapshot = state.snapshot()
+        if _is_elsewhere(queue, snapshot):
+            return None
+        asked = self._asked(view, snapshot, self._known)
+        request = self._request(queue, asked.of_first(max(asked.minimum, 1)))
+        root = node.root.spec.name
+        entitled = not borrows(node, request)
+        return Claim(view.key, queue, root, request, view.priority, is_entitled=entitled)
+
+    def _ordered_by(self, view: GangView, queue: QueueName, asked: MemberRequests) -> float:
+        """Return what orders gangs of one queue and priority: by default their age."""
+        node = self._engine.state.charges.tree.find(queue)
+        if node is None or self._since is None:
+            return view.submitted_at
+        return self._since(view, node.root.spec.name, self._share(asked))
+
+    def _share(self, asked: MemberRequests) -> float:
+        """Return the largest share that a gang's minimum takes of anything that the nodes have."""
+        amounts = asked.of_first(max(asked.minimum, 1))
+        shares = (amount / self._whole.get(name, amount) for name, amount in amounts.items())
+        return max(shares, default=0.0)
 
     def _request(self, queue: QueueName, amounts: Mapping[str, int]) -> Mapping[Cell, int]:
         """Return amounts by cell: of the first flavors of which the queue has enough now."""
@@ -219,8 +261,8 @@ class QueueTurns:
         """Have roots that stand for the cluster know what its nodes have."""
         changes = self._engine.state.node_changes
         if changes != self._measured:
-            self._measured = changes
-            self._engine.apply(CapacityMeasured(_totals(snapshot)))
+            self._measured, self._whole = changes, _totals(snapshot)
+            self._engine.apply(CapacityMeasured(self._whole))
 
 
 def _is_elsewhere(queue: QueueName, snapshot: Snapshot) -> bool:

@@ -24,6 +24,8 @@ from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from muster.placement.reasons import explanation as explain
+from muster.queueing.backfill import promisetext
+from muster.queueing.backfill.promise import Promise
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +103,16 @@ class DecisionReporter:
         never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
         reason = "GangRejected" if never else "GangWaiting"
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
+
+    def promised(self, view: GangView, before: Promise | None, after: Promise | None) -> None:
+        """Report that a start is promised, or no more, or that it moved noticeably."""
+        outcome = promisetext.outcome_of(before, after)
+        if not outcome:
+            return
+        self._metrics.promises.labels(outcome).inc()
+        reason, text = promisetext.event_of(before, after)
+        log.info("start promised", extra={"gang": view.key, "outcome": outcome, "text": text})
+        self._on_first(view, reason, text, warning=False)
 
     def faulty(self, decision: Wait | Reject) -> None:
         """Tell of a fault of the planner itself; the decision holds nevertheless."""

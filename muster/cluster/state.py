@@ -64,7 +64,7 @@ from muster.cluster.handlers import (
     quotaevents,
 )
 from muster.cluster.handlers.devicetroubles import DeviceTrouble
-from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.model import Model
 from muster.cluster.overlay import overlay
 from muster.cluster.quota.aliases import QueueUser
@@ -312,6 +312,18 @@ class ClusterState:
             return True
         view = self.gang(key)
         return view is None or not view.lacks_standby
+
+    def holds_room(self, key: GangKey) -> bool:
+        """Return whether a member of a gang is on a node, or room is held for one.
+
+        Much cheaper than ``gang``.
+        """
+        row = self._model.gangs.keys.find(key)
+        if row is None:
+            return False
+        members = np.frombuffer(self._model.gangs.members[row], dtype=np.int32)
+        nodes = self._model.pods.node.peek(self._model.pods.count)[members]
+        return bool((nodes != NO_ROW).any())
 
     def lack_of_members(self, key: GangKey) -> tuple[int, int] | None:
         """Return how many members a gang has and how many it needs, ``None`` if it has enough.

@@ -10,6 +10,7 @@ carries the time.
 ``record``        an answer as JSON lines, the same bytes for equal answers
 ``recording``     the file with states, questions and answers
 ``replay``        a recording read, and its questions asked again
+``earlieststart`` when and where a gang that waits fits, after what runs has ended
 ``suppositions``  the cluster or the gang as it might be, and the answer then
 ``recordtext``    an answer in sentences
 """

@@ -7,6 +7,7 @@ explanation.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,17 @@ class WaitReason(StrEnum):
     UNSOUND_PLAN = "the plan that was found breaks a rule"
     OVER_QUOTA = "its queue does not admit it now"
     NO_NETWORK = "no isolated network for it now"
+
+
+#: Reasons that end when room is freed.
+ROOM: Final = frozenset(
+    {
+        WaitReason.NO_FEASIBLE_NODE,
+        WaitReason.NO_DOMAIN_FITS,
+        WaitReason.NOT_ENOUGH_ROOM,
+        WaitReason.SPREAD_UNSATISFIABLE,
+    }
+)
 
 
 class RejectReason(StrEnum):

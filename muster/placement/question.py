@@ -33,6 +33,8 @@ class Question:
     refused: tuple[str, ...] = ()
     #: Names of nodes that keep their room for lost members of other gangs. Likewise.
     kept: tuple[str, ...] = ()
+    #: Names of nodes that are promised to gangs that wait longer. Likewise.
+    promised: tuple[str, ...] = ()
     #: Which nodes are preferred for a pod that comes alone.
     scoring: Scoring = DEFAULT
     #: Why the gang cannot have the isolated network that its pods need; "" where it can, or

@@ -32,6 +32,7 @@ from muster.placement.rules.feasibility import (
     NOT_READY,
     POD_AFFINITY,
     PORTS,
+    PROMISED,
     REFUSED,
     REPELLED,
     SELECTOR,
@@ -64,6 +65,8 @@ _WAYS_OUT: Final = {
     FLAVOR: "give the queue more of another flavor, or label more nodes",
     REFUSED: "kube-scheduler refused the other nodes a moment ago; it is tried again",
     KEPT: "it goes when the other gang is whole, or its room is given up",
+    PROMISED: "it goes before that gang if it ends in time: say how long it runs at most, "
+    "muster.dev/max-run-time",
     PORTS: "a node has each port once: use other ports or none, or add nodes",
     SPREAD: "allow a larger maxSkew, or add nodes where there are few members",
     POD_AFFINITY: "prefer it instead of requiring it, or wait for room beside those pods",
@@ -190,7 +193,7 @@ def nodes_for(arena: Arena) -> Mask:
     """Return bool[nodes], the nodes for the members of a group if no pod were anywhere."""
     mask = arena.world.snapshot.nodes.alive.copy()
     for name, passing in _of_nodes(arena, arena.group.pod_class):
-        if passing is not None and name != KEPT:
+        if passing is not None and name not in (KEPT, PROMISED):
             mask &= passing
     return mask
 
@@ -270,6 +273,7 @@ def _of_nodes(arena: Arena, pod_class: PodClass) -> Iterator[tuple[str, Mask | N
     yield FLAVOR, None if closed.others is None else ~closed.others
     yield REFUSED, None if closed.refused is None else ~closed.refused
     yield KEPT, None if closed.kept is None else ~closed.kept
+    yield PROMISED, None if closed.promised is None else ~closed.promised
 
 
 def _of_pods(arena: Arena, pod_class: PodClass) -> Iterator[tuple[str, Mask | None]]:

@@ -95,9 +95,10 @@ def unexplained(snapshot: Snapshot, request: GangRequest, error: str) -> Wait:
 
 def _open_now(arena: Arena) -> Mask:
     """Return bool[nodes], where only resources and budgets can stop one more member."""
-    kept = arena.board.closed.kept
-    suitable = arena.feasibility.suitable
-    return suitable if kept is None else suitable & ~kept
+    closed, found = arena.board.closed, arena.feasibility.suitable
+    for mask in (closed.kept, closed.promised):
+        found = found if mask is None else found & ~mask
+    return found
 
 
 def _with_obstacles(found: Sequence[Obstacle], otherwise: str, *, decided: bool) -> str:

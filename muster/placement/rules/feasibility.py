@@ -1,7 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
 Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
-(all but two: nodes that were refused, or are kept for others, have a row where there are any)::
+(all but three: nodes that were refused, kept or promised have a row where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► devices ─► budgets
@@ -48,6 +48,7 @@ REPELLED: Final = "anti-affinity of other pods"
 RESOURCE: Final = "insufficient resource"
 DEVICES: Final = "no device with room"
 KEPT: Final = "kept for a lost member of another gang"
+PROMISED: Final = "promised to a gang that waits longer"
 BUDGET: Final = "budget exhausted"
 
 PERMANENT: Final = frozenset(
@@ -134,12 +135,18 @@ def feasible_steps(
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))
-    if closed.kept is not None:
-        sieve.apply(KEPT, ~closed.kept)
+    _promise_rules(world, pod_class, closed, sieve)
+    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
+
+
+def _promise_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:
+    """Leave out what is there and meant for others."""
+    for rule, mask in ((KEPT, closed.kept), (PROMISED, closed.promised)):
+        if mask is not None:
+            sieve.apply(rule, ~mask)
     if world.snapshot.caps:
         for name, covered in _exhausted_budgets(world, pod_class):
             sieve.apply(BUDGET, ~covered, name)
-    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
 def _node_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:

@@ -1,4 +1,4 @@
-"""Nodes that a question leaves out: refused by kube-scheduler, kept, or of another flavor.
+"""Nodes that a question leaves out: refused by kube-scheduler, kept, promised, of another flavor.
 
 One refusal speaks of one node. Several in one place speak of the place: a disk that
 exists in one zone only is refused by every node of the others, and to learn that node by
@@ -31,6 +31,8 @@ class Closed:
     refused: Mask | None = None
     #: These keep their room for lost members of other gangs.
     kept: Mask | None = None
+    #: These are promised to gangs that wait longer.
+    promised: Mask | None = None
     #: These are not of the flavors that the gang's queue gives it.
     others: Mask | None = None
 

@@ -6,7 +6,7 @@
                                                                         └──► others go first
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from muster.cluster.quota.availability import Lack, lack, never_fits, potential
@@ -16,6 +16,7 @@ from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
+from muster.queueing.backfill.promise import Promise
 
 _MOST_NAMED: Final = 5
 
@@ -73,6 +74,14 @@ def stopped_name(text: str, queue: QueueName) -> str:
 def before(first: str, queue: QueueName) -> str:
     """Return that a strict queue has another gang in front."""
     return f"{first} is before it in queue {queue}, which is strict: it is planned after that one"
+
+
+def promised_first(refused: str, promises: Sequence[Promise]) -> str:
+    """Return that what a queue has left is promised, "" where it suffices beside it."""
+    if not refused:
+        return ""
+    whom = ", ".join(sorted(one.gang for one in promises))
+    return f"what its queue has left is promised to {whom}; with that, {refused}"
 
 
 def _inner(node: QueueNode) -> str:

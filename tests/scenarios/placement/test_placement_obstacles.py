@@ -83,6 +83,7 @@ OF_NODES = [
     Case(rules.VOLUMES, {}, {"volume_affinity": ((MARKED,),)}),
     Case(rules.REFUSED, {}, {}, question="refused"),
     Case(rules.KEPT, {}, {}, question="kept"),
+    Case(rules.PROMISED, {}, {}, question="promised"),
     Case(
         rules.PORTS, {}, {"host_ports": (PORT,)}, running(host_ports=(PORT,)), "", "2222/TCP", APART
     ),

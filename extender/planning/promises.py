@@ -1,0 +1,309 @@
+"""Promised starts: the first gang of each tree of queues that does not fit knows when it will.
+
+::
+
+    gang waits for room ──► first of its tree? ──► when have enough ended? ──► PROMISED
+                                                                                │ ▲
+    another gang ──► gone by then? ──► planned anywhere                         │ │
+                  ├► planned beside the promised nodes  ◄───────────────────────┘ │
+                  └► planned anywhere, if the first one fits elsewhere then: ─────┘ moved
+
+Ends are those of ``muster.queueing.backfill``; ``muster.decisions.earlieststart`` finds starts on
+the cluster as it will be. A promise is computed anew when its time has come and its gang still
+waits, when one of its nodes went, and every ``refresh_seconds`` to find an earlier start.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from extender.config.backfill import BackfillConfig
+from extender.engine import Engine
+from extender.planning.queueturns import QueueTurns
+from extender.timeslice import Pace
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.decisions.answer import decide
+from muster.decisions.earlieststart import (
+    EarliestStart,
+    earliest_start,
+    requests,
+    still_starts,
+)
+from muster.placement.decision import Decision, Plan
+from muster.placement.question import Question
+from muster.queueing.admission.memberrequests import requests_of
+from muster.queueing.backfill.expectedends import expected_ends
+from muster.queueing.backfill.promise import Claim, Promise
+from muster.queueing.backfill.runtimes import RunTimes
+from muster.queueing.order import begun
+
+MOST_TRIED: Final = 4  # gangs of a tree that are looked at within ``refresh_seconds``
+_UNKNOWN: Final = 1e18  # goes behind every area that is known
+Decided = Callable[[Question, Snapshot], Awaitable[Decision]]
+"""Plans a gang, in slices."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """A plan on promised nodes whose gangs fit elsewhere in time."""
+
+    question: Question
+    plan: Plan
+    #: The promises as they are once the plan is held.
+    moved: tuple[Promise, ...]
+
+
+class Promises:
+    """The promises of one cluster, at most one for each tree of queues; iterable."""
+
+    def __init__(self, engine: Engine, queues: QueueTurns, settings: BackfillConfig) -> None:
+        self._engine = engine
+        self._queues = queues
+        self._settings = settings
+        self._by_root: dict[QueueName | None, Promise] = {}
+        #: what was asked when each promise was given
+        self._asked: dict[GangKey, Question] = {}
+        #: when gangs of each tree began to be refused a promise (seconds since the epoch), how many
+        self._tried: dict[QueueName | None, tuple[float, int]] = {}
+        #: how long gangs run
+        self.run_times = RunTimes(settings.quantile)
+        #: when each running gang got its room (seconds since the epoch), with its view then
+        self._running: dict[GangKey, tuple[GangView, float]] = {}
+
+    def __iter__(self) -> Iterator[Promise]:
+        """Yield every promise, the one that was given first first."""
+        return iter(list(self._by_root.values()))
+
+    def __len__(self) -> int:
+        """Return the number of promises."""
+        return len(self._by_root)
+
+    def of(self, key: GangKey) -> Promise | None:
+        """Return a gang's promise, ``None``: it has none."""
+        return next((one for one in self._by_root.values() if one.gang == key), None)
+
+    # --- run times --------------------------------------------------------------------------
+
+    def held(self, view: GangView, moved: Sequence[Promise] = ()) -> Promise | None:
+        """Take note that a gang got its room, and that others' promises ``moved`` for it.
+
+        Returns its own promise, which is kept by that.
+        """
+        for promise in moved:
+            self._by_root[promise.claim.root] = promise
+        if self._settings.enabled:
+            self._running.setdefault(view.key, (view, self._engine.clock()))
+        return self.drop(view.key)
+
+    def drop(self, key: GangKey) -> Promise | None:
+        """Forget a gang's promise; returns it."""
+        self._asked.pop(key, None)
+        promise = self.of(key)
+        return None if promise is None else self._by_root.pop(promise.claim.root)
+
+    def looked_at(self, key: GangKey) -> None:
+        """Learn the run time of a gang that holds no room any more."""
+        began = self._running.get(key)
+        if began is not None and not self._engine.state.holds_room(key):
+            del self._running[key]
+            self.run_times.learn(began[0], self._engine.clock() - began[1])
+
+    def since(self, view: GangView, root: QueueName, share: float) -> float:
+        """Return by what a gang is ordered among those of its queue that have its priority.
+
+        Without a promise in its tree the time of its submission. Otherwise the area that it takes,
+        ``share`` of the cluster times run time: the smallest goes first (Carastan-Santos et al.,
+        "One can only gain by replacing EASY Backfilling", CCGrid 2019). Age is not lost by that:
+        the oldest has the promise.
+        """
+        promise = self._by_root.get(root)
+        if promise is None:
+            return view.submitted_at
+        if promise.gang == view.key:
+            return -math.inf
+        run_time = self.run_times.of(view)
+        return _UNKNOWN + view.submitted_at if run_time is None else share * run_time
+
+    # --- who keeps off what -----------------------------------------------------------------
+
+    def binding(self, view: GangView) -> list[Promise]:
+        """Return the promises that a gang must not delay: it neither leaves in time nor outranks.
+
+        None for one that was begun: its members hold room that is useless until it is whole.
+        """
+        if not self._by_root or begun(view):
+            return []
+        now, run_time = self._engine.clock(), self.run_times.of(view)
+        others = [
+            one
+            for one in self._by_root.values()
+            if one.gang != view.key
+            and not one.leaves_in_time(now, run_time, self._settings.slack_seconds)
+        ]
+        claim = self._queues.claim(view) if others else None
+        return [one for one in others if claim is None or not claim.outranks(one.claim)]
+
+    @contextmanager
+    def charged(self, promises: Iterable[Promise]) -> Iterator[None]:
+        """Charge the quota of promised gangs for a moment."""
+        tree, claims = self._engine.state.charges.tree, []
+        for promise in promises:
+            queue = promise.claim.queue
+            if queue is not None and tree.find(queue) is not None:
+                tree.charge(queue, promise.claim.request)
+                claims.append((queue, promise.claim.request))
+        try:
+            yield
+        finally:
+            for queue, request in claims:
+                tree.give_back(queue, request)
+
+    async def beside(
+        self, questions: Sequence[Question], snapshot: Snapshot, decided: Decided, pace: Pace
+    ) -> Beside | None:
+        """Return a plan on promised nodes after which their gangs still start in time, if any."""
+        view = snapshot.gang(questions[0].gang)
+        binding = [] if view is None else self.binding(view)
+        if view is None or not all(_leaves_enough(snapshot, view, one) for one in binding):
+            return None
+        for question in questions:
+            free = replace(question, promised=())
+            decision = None if question.quota else await decided(free, snapshot)
+            if isinstance(decision, Plan):
+                moved = await self._moved(decision, binding, snapshot, pace)
+                if moved is not None:
+                    return Beside(free, decision, moved)
+        return None
+
+    async def _moved(
+        self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
+    ) -> tuple[Promise, ...] | None:
+        """Return promises as they are after a plan, ``None``: one of them would be broken."""
+        ends = await pace.drive(expected_ends(snapshot, self._engine.clock(), self.run_times.of))
+        taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
+        moved = []
+        for one in binding:
+            by_then = [end for end in ends if end.at <= one.start]
+            asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.gang))
+            again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
+            if again is None:
+                return None
+            extra = _less(one.extra, requests(snapshot, plan.pods))
+            moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
+        return tuple(moved)
+
+    def _others(self, key: GangKey) -> tuple[str, ...]:
+        """Return the nodes that are promised to other gangs than this one."""
+        return nodes_of(one for one in self._by_root.values() if one.gang != key)
+
+    # --- giving -----------------------------------------------------------------------------
+
+    def wants(self, view: GangView) -> Claim | None:
+        """Return the claim of a gang that is to have a promise, or to have it computed anew."""
+        claim = self._queues.claim(view) if self._settings.enabled else None
+        if claim is None or (claim.queue is None and not self._settings.without_queues):
+            return None
+        there = self._by_root.get(claim.root)
+        if there is None:
+            return claim if self._may_try(claim.root) else None
+        if there.gang == view.key:
+            return claim if self._is_due(there) else None
+        return claim if claim.outranks(there.claim) else None
+
+    def _may_try(self, root: QueueName | None) -> bool:
+        """Return whether few gangs of a tree were refused a promise lately."""
+        now = self._engine.clock()
+        began, tried = self._tried.get(root, (-math.inf, 0))
+        if now - began >= self._settings.refresh_seconds:
+            began, tried = now, 0
+        self._tried[root] = began, tried + 1
+        return tried < MOST_TRIED
+
+    def _is_due(self, promise: Promise) -> bool:
+        now = self._engine.clock()
+        is_old = now - promise.computed_at >= self._settings.refresh_seconds
+        return is_old or now >= promise.start or self._has_lost_nodes(promise)
+
+    def _has_lost_nodes(self, promise: Promise) -> bool:
+        nodes = self._engine.state.snapshot().nodes
+        rows = [nodes.row(name) for name in promise.nodes]
+        return any(row is None or not nodes.alive[row] or not nodes.ready[row] for row in rows)
+
+    async def give(
+        self, claim: Claim, questions: Sequence[Question], snapshot: Snapshot, pace: Pace
+    ) -> Promise | None:
+        """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
+        now, before = self._engine.clock(), self.of(claim.gang)
+        ends = await pace.drive(expected_ends(snapshot, now, self.run_times.of))
+        found: tuple[EarliestStart, Question] | None = None
+        for question in questions:
+            asked = replace(question, promised=self._others(claim.gang))
+            start = await pace.drive(earliest_start(snapshot, asked, ends, decide))
+            if start is not None and (found is None or start.at < found[0].at):
+                found = start, question
+        if found is None:
+            self.drop(claim.gang)
+            return None
+        start, self._asked[claim.gang] = found
+        overrun = {end.gang for end in ends if end.is_overrun}
+        late = tuple(gang for gang in start.waits_for if gang in overrun)
+        made = Promise(
+            claim,
+            start=start.at,
+            first_start=start.at if before is None else before.first_start,
+            nodes=names_of(snapshot, start.plan),
+            waits_for=start.waits_for,
+            overruns=late,
+            extra=start.extra,
+            computed_at=now,
+        )
+        if before is not None and self._is_worse(made, before, now):
+            made = replace(before, computed_at=now)
+        self._put(made)
+        return made
+
+    def _is_worse(self, made: Promise, before: Promise, now: float) -> bool:
+        """Return whether a later start has no reason: the search missed the former one."""
+        is_later = made.start > before.start > now and not made.overruns
+        return is_later and not self._has_lost_nodes(before)
+
+    def _put(self, promise: Promise) -> None:
+        outranked = self._by_root.get(promise.claim.root)
+        if outranked is not None and outranked.gang != promise.gang:
+            self.drop(outranked.gang)
+        self._by_root[promise.claim.root] = promise
+
+
+def nodes_of(promises: Iterable[Promise]) -> tuple[str, ...]:
+    """Return the names of the nodes that are promised, sorted."""
+    return tuple(sorted({node for one in promises for node in one.nodes}))
+
+
+def is_wider(before: Promise | None, after: Promise | None) -> bool:
+    """Return whether a change of a promise lets gangs go that it held back."""
+    if before is None:
+        return False
+    if after is None:
+        return True
+    return after.start > before.start or not set(before.nodes) <= set(after.nodes)
+
+
+def names_of(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    """Return the names of a plan's nodes, sorted."""
+    return tuple(sorted({snapshot.nodes.name(int(row)) for row in plan.nodes}))
+
+
+def _leaves_enough(snapshot: Snapshot, view: GangView, promise: Promise) -> bool:
+    """Return whether the sum of what is free at a promise's start suffices beside it."""
+    asked = requests_of(view, snapshot)
+    least = asked.of_first(max(asked.minimum, 1))
+    return all(least.get(name, 0) <= amount for name, amount in promise.extra.items())
+
+
+def _less(extra: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount - taken.get(name, 0) for name, amount in extra.items()}

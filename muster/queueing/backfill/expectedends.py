@@ -1,0 +1,89 @@
+"""When what runs now is expected to end.
+
+::
+
+    gang that runs  ├──── its run time ────┤ end
+    overrun         ├──── its run time ────┤····· as long again as it is late, a minute at least
+    deleted         ends now
+    unknown run time, or a pod of no gang: never
+
+A gang that overruns is not given up at once: the longer it is late, the longer it is expected to
+go on. So what waits for it is moved a few times, not every second.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView, Rows
+from muster.cluster.tables.pods import PodFlag
+
+LEAST_OVERRUN_S: Final = 60.0
+GANGS_PER_STEP: Final = 16
+RunTime = Callable[[GangView], float | None]
+"""Returns for how many seconds a gang runs at most, ``None``: unknown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedEnd:
+    """Pods that are expected to end together."""
+
+    #: Seconds since the epoch.
+    at: float
+    #: int32, their rows.
+    rows: Rows
+    #: Their gang, ``None``: pods of any gang, or none, that are being deleted.
+    gang: GangKey | None = None
+    #: Whether they run for longer than was expected.
+    is_overrun: bool = False
+
+
+def expected_ends(snapshot: Snapshot, now: float, run_time: RunTime) -> Steps[list[ExpectedEnd]]:
+    """Return what is expected to end at all, the first end first, in slices.
+
+    ``now``: seconds since the epoch.
+    """
+    found = list(_deleted(snapshot, now))
+    for number, row in enumerate(_gangs_on_nodes(snapshot)):
+        view = snapshot.gang(snapshot.gang_at(row))
+        end = None if view is None else end_of(view, now, run_time)
+        if end is not None:
+            found.append(end)
+        if number % GANGS_PER_STEP == 0:
+            yield
+    return sorted(found, key=lambda end: (end.at, end.gang or ""))
+
+
+def end_of(view: GangView, now: float, run_time: RunTime) -> ExpectedEnd | None:
+    """Return when a gang ends, ``None``: nobody knows, or it holds nothing."""
+    parts = [view.bound, view.released, view.assumed, view.standby]
+    rows = np.concatenate(parts).astype(np.int32)
+    seconds = run_time(view)
+    if seconds is None or not len(rows):
+        return None
+    at = (now if view.first_bound_at is None else view.first_bound_at) + seconds
+    if at > now:
+        return ExpectedEnd(at, rows, view.key)
+    return ExpectedEnd(now + max(now - at, LEAST_OVERRUN_S), rows, view.key, is_overrun=True)
+
+
+def _gangs_on_nodes(snapshot: Snapshot) -> list[int]:
+    """Return the rows of the gangs that hold room, ascending."""
+    node, gang = snapshot.pods.node.array(), snapshot.pods.gang.array()
+    rows: NDArray[np.int32] = np.unique(gang[(node != NO_ROW) & (gang != NO_ROW)])
+    return [int(row) for row in rows]
+
+
+def _deleted(snapshot: Snapshot, now: float) -> Iterator[ExpectedEnd]:
+    """Yield the pods that are being deleted, as one end."""
+    pods = snapshot.pods
+    leaving = (pods.flags.array() & np.uint8(PodFlag.TERMINATING)) != 0
+    rows = np.flatnonzero(leaving & (pods.node.array() != NO_ROW)).astype(np.int32)
+    if len(rows):
+        yield ExpectedEnd(now, rows)

@@ -1,0 +1,99 @@
+"""A promise: when a gang that waits for room starts, and on which nodes.
+
+::
+
+    the first of its tree of queues that fits its quota and not the nodes
+        │
+        ▼      an end comes early: earlier
+    PROMISED ◄─┐
+        │   │  │ somebody overruns, or nodes go: later
+        │   └──┘
+        ├── placed ──────────────────────► kept
+        ├── a gang that outranks it waits ► given to that one
+        └── gone, or its queue closed ────► void
+
+Others go before it where they delay nothing: they end in time, or keep off its nodes, or leave
+enough for it elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.cells import Amounts
+from muster.cluster.quota.queuespec import QueueName
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who asks for a promise, and with what right."""
+
+    #: Its key.
+    gang: GangKey
+    #: Its queue, ``None``: it names none.
+    queue: QueueName | None = None
+    #: The root of its tree of queues, ``None`` likewise.
+    root: QueueName | None = None
+    #: What it takes of the quota of its queue.
+    request: Amounts = field(default_factory=dict)
+    #: The higher one goes first.
+    priority: int = 0
+    #: Whether its queue stays within its entitlement with it.
+    is_entitled: bool = True
+
+    def outranks(self, other: "Claim") -> bool:
+        """Return whether it may delay the other one: higher priority, or entitled and that not.
+
+        Age is no reason: what was promised to the other one stays promised.
+        """
+        if self.priority != other.priority:
+            return self.priority > other.priority
+        return self.is_entitled and not other.is_entitled
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a gang that waits can count on."""
+
+    #: Whose it is.
+    claim: Claim
+    #: When it is expected to start, seconds since the epoch.
+    start: float
+    #: When it was first said to start, likewise.
+    first_start: float
+    #: The names of its nodes, sorted.
+    nodes: tuple[str, ...]
+    #: The gangs that hold room there now, by name.
+    waits_for: tuple[GangKey, ...] = ()
+    #: Those of them that have run for longer than expected, and so move it.
+    overruns: tuple[GangKey, ...] = ()
+    #: What is free at its start beside it in all, by resource that it asks for.
+    extra: Mapping[str, int] = field(default_factory=dict)
+    #: When it was last computed, seconds since the epoch.
+    computed_at: float = 0.0
+
+    @property
+    def gang(self) -> GangKey:
+        """Whose it is."""
+        return self.claim.gang
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether it moves only by overruns, lost nodes and higher priority.
+
+        That of a gang whose queue borrows gives way to gangs within their entitlement, too.
+        """
+        return self.claim.is_entitled
+
+    @property
+    def slip(self) -> float:
+        """By how many seconds it is later than was first said."""
+        return max(self.start - self.first_start, 0.0)
+
+    def leaves_in_time(self, now: float, run_time: float | None, slack: float) -> bool:
+        """Return whether a gang that starts now is gone before the start.
+
+        ``run_time``: seconds that it runs at most; ``slack``: seconds from its end until its room
+        is free.
+        """
+        return run_time is not None and now + run_time + slack <= self.start
