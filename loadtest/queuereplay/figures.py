@@ -4,6 +4,7 @@ Jobs that are there from the beginning (``Stream.warm``) are served and not coun
 those of the trace.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,7 +40,9 @@ class Outcome:
     #: Of these, started later, though nothing ran longer than was known.
     broken: int
     #: Started later while a job without an estimate ran beyond the promised start.
-    late: int
+    overrun: int
+    #: Started later, and it was said that gangs within their entitlement may come first.
+    yielded: int
 
 
 def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome:
@@ -49,7 +52,7 @@ def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome
     runs = np.array([one.job.duration for one in counted])
     big = waits[[workload.is_big(one.job) for one in counted]]
     bounded = np.maximum(runs, SHORT_RUN_S)
-    late = list(_late(jobs, log))
+    late = Counter(_late(jobs, log))
     return Outcome(
         mean_wait=float(waits.mean()),
         bounded_slowdown=float(np.maximum((waits + runs) / bounded, 1.0).mean()),
@@ -57,8 +60,9 @@ def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome
         utilisation=_utilisation(workload, jobs, log),
         jain=_jain(workload, jobs, log),
         promises=len(log.promised),
-        broken=late.count(True),
-        late=late.count(False),
+        broken=late["broken"],
+        overrun=late["overrun"],
+        yielded=late["yielded"],
     )
 
 
@@ -80,13 +84,19 @@ def _jain(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:
     return hourly_index(stays, workload.entitled, workload.fleet.gpus, last)
 
 
-def _late(jobs: Sequence[Submission], log: Log) -> Iterator[bool]:
-    """Yield, for each job that started after its promise, whether that promise is broken."""
-    unknown = [
-        (log.starts[one.number], log.starts[one.number] + one.job.duration, one.number)
-        for one in jobs
-        if one.estimate is None
-    ]
-    for number, at in log.promised.items():
-        if log.starts[number] > at + TOLERANCE_S:
-            yield not any(start <= at < end and other != number for start, end, other in unknown)
+def _late(jobs: Sequence[Submission], log: Log) -> Iterator[str]:
+    """Yield what became of each promise after which a job started late."""
+    unknown = [one for one in jobs if one.estimate is None]
+    for number, promise in log.promised.items():
+        if log.starts[number] > promise.at + TOLERANCE_S:
+            if not promise.is_firm:
+                yield "yielded"
+            elif any(_runs(one, log, promise.at) for one in unknown):
+                yield "overrun"
+            else:
+                yield "broken"
+
+
+def _runs(one: Submission, log: Log, at: float) -> bool:
+    start = log.starts[one.number]
+    return start <= at < start + one.job.duration

@@ -18,7 +18,7 @@ from typing import Any, Final
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from loadtest.queuereplay.planner import LonePlanner
-from loadtest.queuereplay.replay import ReplayError
+from loadtest.queuereplay.replay import ReplayError, StartPromise
 from loadtest.queuereplay.submissions import Submission
 from loadtest.testbed.client.nodes import GPU
 from loadtest.traces.fleet import Fleet, Host
@@ -54,8 +54,8 @@ class Muster:
 
     def __init__(self, fleet: Fleet, entitled: Mapping[str, int], *, one_each: bool) -> None:
         """``entitled``: GPUs of each queue; ``one_each``: every GPU is asked for by its own pod."""
-        #: By number of the job, the first start that it was promised, in seconds.
-        self.promised: dict[int, float] = {}
+        #: The first promise of each job that got one, by its number.
+        self.promised: dict[int, StartPromise] = {}
         self.state = ClusterState("replay", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self._now = EPOCH
         self._engine = Engine(self.state, lambda: self._now)
@@ -102,13 +102,21 @@ class Muster:
         self._now = now + EPOCH
         self._started = []
         _finish(self._planner.settle())
-        for gang, start in promises(self._planner):
-            self.promised.setdefault(self._jobs[gang].number, start - EPOCH)
+        for one in self._planner.promises:
+            said = StartPromise(one.first_start - EPOCH, one.is_firm)
+            self.promised.setdefault(self._jobs[one.gang].number, said)
         return self._started
 
     def next_look(self) -> float:
-        """Return when the planner would wake up."""
-        return min(self._worklist.not_before.values(), default=math.inf) - EPOCH
+        """Return when the planner wakes up by itself, at promised starts for one.
+
+        It looks at promises in between, too. Nothing changes between two events of a replay, so
+        those looks are left out: there would be one in each minute of months.
+        """
+        promised = {one.gang: one.start for one in self._planner.promises}
+        others = self._worklist.not_before
+        times = [*promised.values(), *(others[key] for key in others.keys() - promised.keys())]
+        return min((at for at in times if at > self._now), default=math.inf) - EPOCH
 
     def _release(self, uids: list[PodUid]) -> None:
         """Bind every pod of a plan where it was planned."""
@@ -147,12 +155,6 @@ class Muster:
             managed=True,
             owned=True,
         )
-
-
-def promises(planner: object) -> Iterable[tuple[GangKey, float]]:
-    """Yield the gangs that were promised a start, and when (seconds since the epoch) at first."""
-    for one in getattr(planner, "reservations", ()):
-        yield one.gang, one.promised
 
 
 def _finish(work: Coroutine[Any, Any, None]) -> None:

@@ -7,8 +7,8 @@
                     ├──────── room is free ◄───────────┘
                     └──────── a time that the side has named
 
-All ends of an instant come before its submissions, and both before the side is asked. It goes on
-until the last job has started.
+The side is asked after all ends and submissions of an instant. It goes on until the last job has
+started.
 """
 
 import heapq
@@ -24,12 +24,22 @@ class ReplayError(Exception):
     """A side that does what none may do; the message names the job and what is wrong with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartPromise:
+    """What was first said to a job about its start."""
+
+    #: Seconds of the replay.
+    at: float
+    #: Whether nobody may delay it. Where queues lend, who borrows gives way to the entitled.
+    is_firm: bool = True
+
+
 class Side(Protocol):
     """Decides who starts when."""
 
     @property
-    def promised(self) -> Mapping[int, float]:
-        """Return by number of the job the first start that it was promised, in seconds."""
+    def promised(self) -> Mapping[int, StartPromise]:
+        """Return the first promise of each job that got one, by its number."""
 
     def submitted(self, one: Submission, now: float) -> None:
         """Learn of a job."""
@@ -51,7 +61,7 @@ class Log:
     #: When each job started, by its number.
     starts: list[float]
     #: The first promise of each job that got one.
-    promised: Mapping[int, float] = field(default_factory=dict)
+    promised: Mapping[int, StartPromise] = field(default_factory=dict)
 
 
 def replay(jobs: Sequence[Submission], side: Side, gpus: int) -> Log:

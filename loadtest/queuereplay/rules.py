@@ -20,7 +20,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from loadtest.queuereplay.replay import Side
+from loadtest.queuereplay.replay import Side, StartPromise
 from loadtest.queuereplay.submissions import Submission
 
 Key = Callable[[Submission], float]
@@ -61,7 +61,7 @@ class Greedy:
         """Begin with an idle pool of ``gpus`` GPUs."""
         self.free = gpus
         #: It promises nothing.
-        self.promised: dict[int, float] = {}
+        self.promised: dict[int, StartPromise] = {}
         self._line = Line(key)
         self._strict = strict
 
@@ -103,7 +103,7 @@ class Easy:
         """Begin with an idle pool; ``key`` orders those that may go before the first."""
         self.free = gpus
         #: The first shadow time of each job that was the first in the line.
-        self.promised: dict[int, float] = {}
+        self.promised: dict[int, StartPromise] = {}
         self._line = Line(_number)
         self._others = Line(key)
         self._most_s = most_s
@@ -147,7 +147,7 @@ class Easy:
     def _backfilled(self, now: float) -> list[Submission]:
         first = self._line.first()
         shadow, extra = self.shadow(first)
-        self.promised.setdefault(first.number, shadow)
+        self.promised.setdefault(first.number, StartPromise(shadow))
         found, free = [], self.free
         for one in self._others:
             if not free:

@@ -70,7 +70,7 @@ def test_easy_starts_nobody_after_its_first_shadow_time(
     """No run is longer than its estimate, or than what is taken of a job without one."""
     log = replay(jobs_of(rows, estimates), rules(GPUS, LONGEST)[rule], GPUS)
     for number, promised in log.promised.items():
-        assert log.starts[number] <= promised
+        assert log.starts[number] <= promised.at
 
 
 @settings(max_examples=150, deadline=None)

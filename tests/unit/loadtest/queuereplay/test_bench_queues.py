@@ -21,7 +21,7 @@ RULES = ("StrictFIFO", "BestEffortFIFO", "EASY-FCFS", "EASY-SAF", "SJF", "Muster
 
 
 def figures(wait: float, big: float, used: float, broken: int = 0) -> Outcome:
-    return Outcome(wait, 1.0, big, used, 0.9, 10, broken, 0)
+    return Outcome(wait, 1.0, big, used, 0.9, 10, broken, 0, 0)
 
 
 def made(seed: int, ours: Outcome) -> Run:

@@ -54,8 +54,21 @@ def test_a_weight_is_what_a_queue_is_due() -> None:
 
 
 def test_hours_with_demand_of_one_queue_alone_are_left_out() -> None:
-    stays = [stay("a", 4, 0, 0, 5), stay("b", 4, 5, 5, 6)]
-    assert hourly_index(stays, {"a": 1.0, "b": 1.0}, 4, 5 * 3600.0) == 1.0
+    stays = [stay("a", 4, 0, 0, 5), stay("b", 4, 4, 5, 6)]
+    assert hourly_index(stays, {"a": 1.0, "b": 1.0}, 4, 4 * 3600.0) == 1.0
+    assert hourly_index(stays, {"a": 1.0, "b": 1.0}, 4, 5 * 3600.0) == 0.5
+
+
+def test_what_nobody_could_have_used_is_no_demand() -> None:
+    """``b`` asks for 40 GPUs in the last quarter: in the hour it could use one at most."""
+    waiting = [stay("b", 4, 0.75, 9, 10) for _ in range(9)]
+    stays = [
+        stay("a", 4, 0, 0, 0.75),
+        stay("a", 4, 0, 9, 10),
+        stay("b", 4, 0.75, 0.75, 1),
+        *waiting,
+    ]
+    assert hourly_index(stays, {"a": 1.0, "b": 3.0}, 4, 3600.0) == pytest.approx(1.0)
 
 
 def test_demand_is_at_most_the_cluster_and_what_waits_counts() -> None:

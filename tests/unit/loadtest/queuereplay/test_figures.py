@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from loadtest.queuereplay.figures import Outcome, outcome
-from loadtest.queuereplay.replay import Log
+from loadtest.queuereplay.replay import Log, StartPromise
 from loadtest.queuereplay.submissions import ESTIMATES, Submission, submissions
 from loadtest.queuereplay.workloads import Workload
 from loadtest.traces.fleet import grid
@@ -45,18 +45,23 @@ def test_utilisation_is_what_runs_until_the_last_arrival() -> None:
 
 @pytest.mark.parametrize(("at", "broken"), [(10.0, 0), (9.9, 1), (12.0, 0)])
 def test_a_promise_is_broken_when_the_job_starts_later(at: float, broken: int) -> None:
-    found = figures(Log([0.0, 10.0, 30.0], {1: at}))
-    assert (found.promises, found.broken, found.late) == (1, broken, 0)
+    found = figures(Log([0.0, 10.0, 30.0], {1: StartPromise(at)}))
+    assert (found.promises, found.broken, found.overrun) == (1, broken, 0)
 
 
 def test_a_promise_is_not_broken_when_a_job_without_an_estimate_runs_beyond_it() -> None:
     unknown = [replace(SUBMITTED[0], estimate=None), *SUBMITTED[1:]]
-    found = figures(Log([0.0, 10.0, 30.0], {1: 9.0}), unknown)
-    assert (found.broken, found.late) == (0, 1)
+    found = figures(Log([0.0, 10.0, 30.0], {1: StartPromise(9.0)}), unknown)
+    assert (found.broken, found.overrun) == (0, 1)
     itself = [SUBMITTED[0], replace(SUBMITTED[1], estimate=None), SUBMITTED[2]]
-    assert figures(Log([0.0, 10.0, 30.0], {1: 9.0}), itself).broken == 1
+    assert figures(Log([0.0, 10.0, 30.0], {1: StartPromise(9.0)}), itself).broken == 1
     ended = [replace(SUBMITTED[0], estimate=None), *SUBMITTED[1:]]
-    assert figures(Log([0.0, 15.0, 31.0], {1: 12.0}), ended).broken == 1
+    assert figures(Log([0.0, 15.0, 31.0], {1: StartPromise(12.0)}), ended).broken == 1
+
+
+def test_a_promise_that_gives_way_to_the_entitled_is_not_broken_by_them() -> None:
+    found = figures(Log([0.0, 10.0, 30.0], {1: StartPromise(9.0, is_firm=False)}))
+    assert (found.broken, found.overrun, found.yielded) == (0, 0, 1)
 
 
 def test_estimates_are_exact_or_up_to_five_times_or_absent_for_three_in_ten() -> None:

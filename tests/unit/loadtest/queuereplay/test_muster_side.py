@@ -3,13 +3,10 @@
 Two hosts of 8 GPUs, and a queue for each tenant.
 """
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
 import pytest
 
-from loadtest.queuereplay.muster import EPOCH, Muster, promises
-from loadtest.queuereplay.replay import ReplayError, replay
+from loadtest.queuereplay.muster import EPOCH, Muster
+from loadtest.queuereplay.replay import ReplayError, StartPromise, replay
 from loadtest.queuereplay.submissions import Submission
 from loadtest.traces.fleet import grid
 from loadtest.traces.trace import Job
@@ -72,6 +69,19 @@ def test_a_queue_within_its_part_goes_before_one_that_borrows() -> None:
     assert found == {"first": 0.0, "more": 10.0, "again": 20.0, "own": 10.0}
 
 
+def test_of_two_within_their_parts_the_older_goes_first_whoever_uses_less() -> None:
+    """Four GPUs are free at 10, and either of ``a`` and ``b`` may have them."""
+    made = jobs(
+        ("x", "a", 8, 0.0, 100.0),
+        ("y", "c", 4, 0.0, 10.0),
+        ("z", "c", 4, 0.0, 100.0),
+        ("older", "a", 4, 1.0, 50.0),
+        ("newer", "b", 2, 2.0, 50.0),
+    )
+    found = starts(made, side(a=12, b=3, c=1))
+    assert (found["older"], found["newer"]) == (10.0, 60.0)
+
+
 def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
     muster = side(a=8, b=8)
     made = jobs(("x", "a", 16, 0.0, 10.0))
@@ -84,16 +94,25 @@ def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
     assert sum(node.usage.values()) == 0
 
 
-class Promising:
-    """A planner with reservations, as far as the bench reads them."""
+def test_the_first_promise_of_a_start_is_noted_and_kept() -> None:
+    """``big`` waits for both hosts; ``long`` would delay it and waits, ``short`` passes.
 
-    def __iter__(self) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(gang=GangKey("muster/replay/x"), start=70.0, promised=50.0)
+    ::
 
-
-def test_the_first_promise_of_a_start_is_read_where_the_planner_makes_any() -> None:
-    assert list(promises(SimpleNamespace(reservations=Promising()))) == [("muster/replay/x", 50.0)]
-    assert list(promises(SimpleNamespace())) == []
+        x      8 ├──────────20┤
+        big   16              ├────30
+        long   8                    ├─── would end at 60
+        short  8   2├──12┤
+    """
+    made = jobs(
+        ("x", "a", 8, 0.0, 200.0),
+        ("big", "a", 16, 10.0, 100.0),
+        ("long", "a", 8, 20.0, 600.0),
+        ("short", "a", 8, 30.0, 100.0),
+    )
+    log = replay(made, side(), 16)
+    assert log.starts == [0.0, 200.0, 300.0, 30.0]
+    assert log.promised[1] == StartPromise(200.0)
 
 
 def test_a_gang_that_can_never_start_ends_the_replay() -> None:

@@ -50,7 +50,7 @@ def test_with_best_effort_who_does_not_fit_is_passed() -> None:
 def test_easy_lets_pass_only_who_ends_before_the_shadow_time() -> None:
     log = run("EASY-FCFS", jobs(*WAITING))
     assert log.starts == [0, 10, 15, 3]
-    assert log.promised[1] == 10.0
+    assert log.promised[1].at == 10.0
 
 
 def test_easy_lets_long_jobs_have_the_extra_gpus_that_the_first_will_not_need() -> None:
@@ -99,7 +99,7 @@ def test_the_shortest_goes_first_by_its_true_run_time() -> None:
 def test_easy_takes_of_a_job_without_an_estimate_that_it_runs_for_the_longest_time() -> None:
     """Then nobody knows that ``a`` ends at 10: ``long`` may pass. Without its own it may not."""
     promised = run("EASY-FCFS", jobs(*WAITING, estimates={"a": None}), most_s=100.0)
-    assert promised.promised[1] == 100.0
+    assert promised.promised[1].at == 100.0
     assert promised.starts[2] == 2.0
     unknown = run("EASY-FCFS", jobs(*WAITING, estimates={"long": None, "short": None}))
     assert unknown.starts == [0, 10, 15, 15]
@@ -107,7 +107,7 @@ def test_easy_takes_of_a_job_without_an_estimate_that_it_runs_for_the_longest_ti
 
 def test_a_job_that_ends_early_lets_the_first_start_before_its_promise() -> None:
     log = run("EASY-FCFS", jobs(*WAITING, estimates={"a": 30.0}))
-    assert log.promised[1] == 30.0
+    assert log.promised[1].at == 30.0
     assert log.starts[1] < 30.0
 
 
