@@ -67,6 +67,8 @@ log = logging.getLogger(__name__)
 PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
+_ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
+PROMISE_CHECK_S: Final = 60.0  # until a promise is looked at again though nothing ended
 PLAIN_S: Final = 60.0  # after an error, until gangs are ordered by their queues again
 
 Release = Callable[[list[PodUid]], None]
@@ -240,7 +242,7 @@ class Planner:
         """Return the gangs in the order of their queues; for a while after an error, ``None``."""
         if self._engine.clock() < self._plain_until:
             return None
-        steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises.since)
+        steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises)
         try:
             return await self._pace.drive(steps)
         except Exception:
@@ -290,6 +292,7 @@ class Planner:
             elif view is not None and view.lacks_standby:
                 found.append(view)
             else:
+                self._void(key)
                 self._list.todo.discard(key)
                 self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
@@ -306,7 +309,7 @@ class Planner:
 
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
-        self.promises.looked_at(key)
+        self._void(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -341,7 +344,6 @@ class Planner:
             case Incomplete(present, needed):
                 self._reporter.incomplete(view.key, present, needed)
             case Idle():
-                self.promises.looked_at(view.key)
                 self.decisions.pop(view.key, None)
             case _ as unreachable:
                 assert_never(unreachable)
@@ -349,7 +351,6 @@ class Planner:
 
     def _forget_if_gone(self, key: GangKey, view: GangView | None) -> None:
         if view is None:
-            self._void(key)
             self.decisions.pop(key, None)
             self._list.not_before.pop(key, None)
             self._list.deferred.pop(key, None)
@@ -456,7 +457,7 @@ class Planner:
             found = self._queues.allowances(key)
             if not binding or found[0].refusal:
                 return found
-            with self.promises.charged(binding):
+            with self.promises.at_start(binding):
                 found = self._queues.allowances(key)
             return [replace(one, refusal=promised_first(one.refusal, binding)) for one in found]
         except Exception as error:
@@ -479,13 +480,12 @@ class Planner:
     async def _promise(self, key: GangKey) -> bool:
         """Promise a gang that waits for room a start; returns whether it had none before."""
         said, view = self.decisions.get(key), self._view(key)
-        if view is None or not isinstance(said, Wait) or said.reason not in ROOM:
+        if view is None or not isinstance(said, Wait) or said.reason not in _ENDS_HELP:
             return False
-        claim = self.promises.wants(view)
-        questions = [] if claim is None else self.questions(key)
-        if claim is None or questions[0].quota:
+        claim = self.promises.wants(view, lacks_quota=said.reason is WaitReason.OVER_QUOTA)
+        if claim is None:
             return False
-        before = self.promises.of(key)
+        questions, before = self.questions(key), self.promises.of(key)
         snapshot = self._engine.state.snapshot()
         after = await self.promises.give(claim, questions, snapshot, self._pace)
         self._tell(key, before, after)
@@ -494,7 +494,7 @@ class Planner:
     def _tell(self, key: GangKey, before: Promise | None, after: Promise | None) -> None:
         """Report a promise that was given, moved or taken back, and act on it."""
         if after is not None:
-            self._list.not_before[key] = after.start
+            self._list.not_before[key] = min(after.start, self._engine.clock() + PROMISE_CHECK_S)
         if is_wider(before, after):
             self._list.freed()
         view = self._view(key)
@@ -508,7 +508,7 @@ class Planner:
             self._list.freed()
 
     def _void(self, key: GangKey) -> None:
-        """Forget what a gang that is gone was promised."""
+        """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
         self.promises.looked_at(key)
         if self.promises.drop(key) is not None:
             self._list.freed()

@@ -24,7 +24,10 @@ from extender.engine import Engine
 from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.availability import lack, never_fits
+from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import closed_at
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import decide
@@ -37,8 +40,8 @@ from muster.decisions.earlieststart import (
 from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.admission.memberrequests import requests_of
-from muster.queueing.backfill.expectedends import expected_ends
-from muster.queueing.backfill.promise import Claim, Promise
+from muster.queueing.backfill.expectedends import ExpectedEnd, expected_ends
+from muster.queueing.backfill.promise import Claim, Freed, Promise
 from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import begun
 
@@ -149,19 +152,23 @@ class Promises:
         return [one for one in others if claim is None or not claim.outranks(one.claim)]
 
     @contextmanager
-    def charged(self, promises: Iterable[Promise]) -> Iterator[None]:
-        """Charge the quota of promised gangs for a moment."""
-        tree, claims = self._engine.state.charges.tree, []
+    def at_start(self, promises: Iterable[Promise]) -> Iterator[None]:
+        """Have queues use for a moment what they will use at the start of promises."""
+        tree, done = self._engine.state.charges.tree, []
         for promise in promises:
+            for freed in promise.freed:
+                if tree.find(freed.queue) is not None and self._engine.state.holds_room(freed.gang):
+                    tree.give_back(freed.queue, freed.amounts)
+                    done.append((tree.charge, freed.queue, freed.amounts))
             queue = promise.claim.queue
             if queue is not None and tree.find(queue) is not None:
                 tree.charge(queue, promise.claim.request)
-                claims.append((queue, promise.claim.request))
+                done.append((tree.give_back, queue, promise.claim.request))
         try:
             yield
         finally:
-            for queue, request in claims:
-                tree.give_back(queue, request)
+            for undo, queue, amounts in reversed(done):
+                undo(queue, amounts)
 
     async def beside(
         self, questions: Sequence[Question], snapshot: Snapshot, decided: Decided, pace: Pace
@@ -189,7 +196,9 @@ class Promises:
         moved = []
         for one in binding:
             by_then = [end for end in ends if end.at <= one.start]
-            asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.gang))
+            asked = replace(
+                self._asked[one.gang], now=one.start, promised=self._others(one.claim.root)
+            )
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
             if again is None:
                 return None
@@ -197,16 +206,25 @@ class Promises:
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
 
-    def _others(self, key: GangKey) -> tuple[str, ...]:
-        """Return the nodes that are promised to other gangs than this one."""
-        return nodes_of(one for one in self._by_root.values() if one.gang != key)
+    def _others(self, root: QueueName | None) -> tuple[str, ...]:
+        """Return the nodes that are promised to gangs of other trees than this one."""
+        return nodes_of(one for one in self._by_root.values() if one.claim.root != root)
 
     # --- giving -----------------------------------------------------------------------------
 
-    def wants(self, view: GangView) -> Claim | None:
-        """Return the claim of a gang that is to have a promise, or to have it computed anew."""
+    def lacks(self, root: QueueName) -> bool:
+        """Return whether nobody below a root has a promise, and one may be tried."""
+        return self._settings.enabled and root not in self._by_root and not self._has_tried(root)
+
+    def wants(self, view: GangView, *, lacks_quota: bool) -> Claim | None:
+        """Return the claim of a gang that is to have a promise, or to have it computed anew.
+
+        ``lacks_quota``: its queue does not admit it now.
+        """
         claim = self._queues.claim(view) if self._settings.enabled else None
         if claim is None or (claim.queue is None and not self._settings.without_queues):
+            return None
+        if lacks_quota and not self._is_short(claim):
             return None
         there = self._by_root.get(claim.root)
         if there is None:
@@ -215,14 +233,31 @@ class Promises:
             return claim if self._is_due(there) else None
         return claim if claim.outranks(there.claim) else None
 
-    def _may_try(self, root: QueueName | None) -> bool:
-        """Return whether few gangs of a tree were refused a promise lately."""
-        now = self._engine.clock()
+    def _is_short(self, claim: Claim) -> bool:
+        """Return whether a queue would admit a gang if others gave back what they use."""
+        node = self._node(claim)
+        if node is None or closed_at(node) is not None or node.children:
+            return False
+        return never_fits(node, claim.request) is None and lack(node, claim.request) is not None
+
+    def _node(self, claim: Claim) -> QueueNode | None:
+        charges = self._engine.state.charges
+        return None if claim.queue is None else charges.tree.find(claim.queue)
+
+    def _has_tried(self, root: QueueName | None) -> bool:
+        """Return whether enough gangs of a tree were refused a promise lately."""
         began, tried = self._tried.get(root, (-math.inf, 0))
-        if now - began >= self._settings.refresh_seconds:
-            began, tried = now, 0
-        self._tried[root] = began, tried + 1
-        return tried < MOST_TRIED
+        is_old = self._engine.clock() - began >= self._settings.refresh_seconds
+        return tried >= MOST_TRIED and not is_old
+
+    def _may_try(self, root: QueueName | None) -> bool:
+        """Count a gang of a tree that is looked at; returns whether it may be."""
+        if self._has_tried(root):
+            return False
+        now, (began, tried) = self._engine.clock(), self._tried.get(root, (-math.inf, 0))
+        is_old = now - began >= self._settings.refresh_seconds
+        self._tried[root] = (now, 1) if is_old else (began, tried + 1)
+        return True
 
     def _is_due(self, promise: Promise) -> bool:
         now = self._engine.clock()
@@ -240,12 +275,14 @@ class Promises:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
         ends = await pace.drive(expected_ends(snapshot, now, self.run_times.of))
+        freed = [self._freed(end) for end in ends]
+        first = self._first_admitted(claim, freed)
         found: tuple[EarliestStart, Question] | None = None
-        for question in questions:
-            asked = replace(question, promised=self._others(claim.gang))
-            start = await pace.drive(earliest_start(snapshot, asked, ends, decide))
+        for question in questions if first is not None else ():
+            asked = replace(question, quota="", promised=self._others(claim.root))
+            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
             if start is not None and (found is None or start.at < found[0].at):
-                found = start, question
+                found = start, asked
         if found is None:
             self.drop(claim.gang)
             return None
@@ -260,12 +297,38 @@ class Promises:
             waits_for=start.waits_for,
             overruns=late,
             extra=start.extra,
+            freed=_by(start.at, ends, freed),
             computed_at=now,
         )
         if before is not None and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
+
+    def _freed(self, end: ExpectedEnd) -> list[Freed]:
+        """Return what an end gives back to queues; pods that are being deleted count as there."""
+        if end.gang is None:
+            return []
+        charged = self._engine.state.charged(end.rows.tolist())
+        return [Freed(end.gang, queue, amounts) for queue, amounts in charged.items()]
+
+    def _first_admitted(self, claim: Claim, freed: Sequence[Sequence[Freed]]) -> int | None:
+        """Return the place of the first end after which a queue admits a gang, ``None``: none."""
+        node, tree = self._node(claim), self._engine.state.charges.tree
+        if node is None or lack(node, claim.request) is None:
+            return 0
+        given: list[Freed] = []
+        try:
+            for place, end in enumerate(freed):
+                for one in end:
+                    tree.give_back(one.queue, one.amounts)
+                    given.append(one)
+                if lack(node, claim.request) is None:
+                    return place
+            return None
+        finally:
+            for one in given:
+                tree.charge(one.queue, one.amounts)
 
     def _is_worse(self, made: Promise, before: Promise, now: float) -> bool:
         """Return whether a later start has no reason: the search missed the former one."""
@@ -303,6 +366,15 @@ def _leaves_enough(snapshot: Snapshot, view: GangView, promise: Promise) -> bool
     asked = requests_of(view, snapshot)
     least = asked.of_first(max(asked.minimum, 1))
     return all(least.get(name, 0) <= amount for name, amount in promise.extra.items())
+
+
+def _by(
+    time: float, ends: Sequence[ExpectedEnd], freed: Sequence[Sequence[Freed]]
+) -> tuple[Freed, ...]:
+    """Return what is given back by a time."""
+    return tuple(
+        one for end, given in zip(ends, freed, strict=True) if end.at <= time for one in given
+    )
 
 
 def _less(extra: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:

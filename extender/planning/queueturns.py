@@ -9,8 +9,9 @@
 Not asked where there are no queues: the order is ``muster.queueing.order`` then.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -50,10 +51,19 @@ class Allowance:
 
 
 FREE = Allowance()
-Since = Callable[[GangView, QueueName, float], float]
-"""Returns what orders a gang among those of its queue and priority; the least goes first.
 
-It gets the root of its queue, and the share of the nodes that it takes."""
+
+class PromisedStarts(Protocol):
+    """What the order of gangs asks those who promise starts."""
+
+    def since(self, view: GangView, root: QueueName, share: float) -> float:
+        """Return what orders a gang among those of its queue and priority; the least goes first.
+
+        ``root``: of its queue; ``share``: of the nodes, which it takes.
+        """
+
+    def lacks(self, root: QueueName) -> bool:
+        """Return whether nobody below a root has a promise, and one may be tried."""
 
 
 class QueueTurns:
@@ -66,7 +76,7 @@ class QueueTurns:
         self._measured = -1
         #: what the nodes have, by resource
         self._whole: Mapping[str, int] = {}
-        self._since: Since | None = None
+        self._starts: PromisedStarts | None = None
         #: by gang of the line, its view and what its members take
         self._known: dict[GangKey, tuple[GangView, MemberRequests]] = {}
         #: gangs of the line that may have one of several flavors
@@ -77,13 +87,13 @@ class QueueTurns:
         candidates: Iterable[GangView],
         parked: Iterable[GangView],
         snapshot: Snapshot,
-        since: Since,
+        starts: PromisedStarts,
     ) -> Steps[WaitingLine]:
         """Return the gangs of a cycle in their order, in slices.
 
         ``parked``: gangs that wait for room; they keep their place in strict queues.
         """
-        self._since = since
+        self._starts = starts
         charges = self._engine.state.charges
         self._measure(snapshot)
         self._choosing.clear()
@@ -105,7 +115,9 @@ class QueueTurns:
             if one is not None and self._is_strict(one.queue):
                 kept.append(one)
             yield
-        self._line = WaitingLine(charges, self._turns, applicants, unqueued, kept)
+        self._line = WaitingLine(
+            charges, self._turns, applicants, unqueued, kept, self._lacks_promise
+        )
         return self._line
 
     def has_choice(self, key: GangKey) -> bool:
@@ -145,7 +157,7 @@ class QueueTurns:
             if not refused:
                 most = self._most(view.key, queue, asked, choice)
                 found.append(Allowance("", most, nodes_of(groups, choice)))
-        return found or [Allowance(refusals[0])]
+        return found or [Allowance(refusals[0], None, nodes_of(groups, next(choices(groups))))]
 
     def _behind(self, key: GangKey, queue: QueueName) -> str:
         first = None if self._line is None else self._line.in_front(key)
@@ -231,10 +243,18 @@ class QueueTurns:
 
     def _ordered_by(self, view: GangView, queue: QueueName, asked: MemberRequests) -> float:
         """Return what orders gangs of one queue and priority: by default their age."""
-        node = self._engine.state.charges.tree.find(queue)
-        if node is None or self._since is None:
+        root = self._root(queue)
+        if root is None or self._starts is None:
             return view.submitted_at
-        return self._since(view, node.root.spec.name, self._share(asked))
+        return self._starts.since(view, root, self._share(asked))
+
+    def _root(self, queue: QueueName) -> QueueName | None:
+        node = self._engine.state.charges.tree.find(queue)
+        return None if node is None else node.root.spec.name
+
+    def _lacks_promise(self, queue: QueueName) -> bool:
+        root = self._root(queue)
+        return root is not None and self._starts is not None and self._starts.lacks(root)
 
     def _share(self, asked: MemberRequests) -> float:
         """Return the largest share that a gang's minimum takes of anything that the nodes have."""

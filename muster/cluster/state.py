@@ -13,7 +13,8 @@ Nothing outside this package writes to a model. No clock, no randomness, no I/O:
 in with the event, so a recorded stream of events leads to the same state every time.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -68,7 +69,9 @@ from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.model import Model
 from muster.cluster.overlay import overlay
 from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables import gangview
 from muster.cluster.tables.gangview import GangView
@@ -201,6 +204,19 @@ class ClusterState:
         """Return how a gang names its queue."""
         dialect, namespace, _ = gang.key.split("/", 2)
         return QueueUser(dialect, namespace, gang.queue)
+
+    def charged(self, rows: Iterable[int]) -> dict[QueueName, dict[Cell, int]]:
+        """Return what queues are charged for pods, by their rows."""
+        found: defaultdict[QueueName, Counter[Cell]] = defaultdict(Counter)
+        bills = self._model.bills
+        kinds = Counter(bills[row] for row in rows if row < bills.capacity)
+        for number, count in kinds.items():
+            bill = None if number == NO_ROW else self._model.bill_kinds[number]
+            queue = None if bill is None else self.charges.queue_of(bill.user)
+            if bill is not None and queue is not None:
+                for cell, amount in self.charges.cells(queue, bill.uses).items():
+                    found[queue][cell] += amount * count
+        return {queue: dict(cells) for queue, cells in found.items()}
 
     def snapshot(self) -> Snapshot:
         """Return the present state, frozen. Cheap: what did not change is shared."""

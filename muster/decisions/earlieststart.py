@@ -44,17 +44,22 @@ class EarliestStart:
 
 
 def earliest_start(
-    snapshot: Snapshot, question: Question, ends: Sequence[ExpectedEnd], decide: Decide
+    snapshot: Snapshot,
+    question: Question,
+    ends: Sequence[ExpectedEnd],
+    decide: Decide,
+    first: int = 0,
 ) -> Steps[EarliestStart | None]:
     """Return the first end after which a gang fits, in slices; ``None``: after none.
 
-    ``ends``: the first one first. ``decide``: plans a gang, as the planner does.
+    ``ends``: the first one first. ``decide``: plans a gang, as the planner does. ``first``: the
+    place of the first end that is tried.
     """
     view = snapshot.gang(question.gang)
     if view is None or not ends:
         return None
     search = _Search(snapshot, question, ends, decide)
-    at = yield from search.first(_first_enough(snapshot, view, ends))
+    at = yield from search.first(max(first, _first_enough(snapshot, view, ends)))
     return None if at is None else search.found(at)
 
 
@@ -106,23 +111,28 @@ class _Search:
         return at
 
     def _fits(self, at: int) -> Steps[bool]:
-        later = self.snapshot.overlay(without_pods=_rows(self.ends[: at + 1]))
+        later = self.snapshot.overlay(without_pods=_rows(self._by(at)))
         yield
         plan = yield from self.decide(later, replace(self.question, now=self.ends[at].at))
         if isinstance(plan, Plan):
             self.plans[at] = plan
         return isinstance(plan, Plan)
 
+    def _by(self, at: int) -> list[ExpectedEnd]:
+        """Return what has ended by the time of an end, others of the same time included."""
+        return [end for end in self.ends if end.at <= self.ends[at].at]
+
     def found(self, at: int) -> EarliestStart:
         plan = self.plans[at]
-        gone = [end for end in self.ends[: at + 1] if end.gang is not None]
+        by_then = self._by(at)
+        gone = [end for end in by_then if end.gang is not None]
         nodes = self.snapshot.pods.node
         there = {
             end.gang
             for end in gone
             if end.gang is not None and np.isin(nodes[end.rows], plan.nodes).any()
         }
-        later = self.snapshot.overlay(without_pods=_rows(self.ends[: at + 1]))
+        later = self.snapshot.overlay(without_pods=_rows(by_then))
         taken = requests(later, plan.pods)
         totals = FreeTotals(later)
         extra = {name: totals.total(name) - amount for name, amount in taken.items()}

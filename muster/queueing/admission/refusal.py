@@ -81,7 +81,10 @@ def promised_first(refused: str, promises: Sequence[Promise]) -> str:
     if not refused:
         return ""
     whom = ", ".join(sorted(one.gang for one in promises))
-    return f"what its queue has left is promised to {whom}; with that, {refused}"
+    return (
+        f"what its queue has left is promised to {whom}: with that, {refused}; gangs that end in "
+        "time go first, muster.dev/max-run-time says for how long one runs at most"
+    )
 
 
 def _inner(node: QueueNode) -> str:

@@ -27,7 +27,7 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.precedence import Key, Players, Precedence
-from muster.queueing.admission.quotacolumns import Flags, QuotaColumns, Rows
+from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
 from muster.queueing.admission.waitinglist import WaitingList
 
 _NOBODY = -1
@@ -66,13 +66,31 @@ class Turns:
         """Return the gang that is admitted next, ``None``: no gang fits its quota now."""
         if not len(self.waiting) or not self._queues.levels:
             return None
-        place = self._play(self._firsts())
-        return None if place == _NOBODY else self.waiting[self.waiting.gangs[place]]
+        best = self._firsts(self._queues.available())
+        self._play(best)
+        row = next((int(row) for row in self._winners(best, 0)), _NOBODY)
+        return None if row == _NOBODY else self._applicant(int(best[row]))
 
-    def _firsts(self) -> Rows:
-        """Return int64[queues]: the place of the first gang of each queue that may go now."""
+    def heads(self) -> list[Applicant]:
+        """Return who would be next in each tree if all queues were idle but counted as they are.
+
+        So a gang that is too large now comes before those behind it; one that could never be
+        admitted does not.
+        """
+        if not len(self.waiting) or not self._queues.levels:
+            return []
+        best = self._firsts(self._queues.potential())
+        self._play(best)
+        roots = best[self._queues.levels[0]]
+        return [self._applicant(int(place)) for place in roots[roots != _NOBODY]]
+
+    def _firsts(self, limits: Amounts) -> Rows:
+        """Return int64[queues]: the place of the first gang of each queue that is within limits.
+
+        ``limits``: int64[queues, cells].
+        """
         rows, queue = self._rows(), self.waiting.column("queue")
-        may = self._fit(rows)
+        may = self._fit(rows, limits)
         if self._queues.is_strict.any():
             may &= _changes(queue) | ~self._queues.is_strict[rows]
         may &= self.waiting.column("passed") == 0
@@ -91,19 +109,19 @@ class Turns:
             self._has_strangers = bool((self._row_of < 0).any())
         return self._row_of[self.waiting.column("queue")]
 
-    def _fit(self, rows: Rows) -> Flags:
-        """Return bool[gangs]: its queue admits, and may take as much as is requested now."""
+    def _fit(self, rows: Rows, limits: Amounts) -> Flags:
+        """Return bool[gangs]: its queue admits, and no more is requested than its limits."""
         needs, others = self.waiting.requests.amounts(self._queues.cells)
-        available, admits = self._queues.available(), self._queues.admits()
+        admits = self._queues.admits()
         request = self.waiting.column("request")
-        if len(available) * len(needs) > _TABLE * len(request) + (1 << 16):
+        if len(limits) * len(needs) > _TABLE * len(request) + (1 << 16):
             asked = needs[request]
-            fit: Flags = ((asked <= available[rows]) | (asked == 0)).all(axis=1) & ~others[request]
+            fit: Flags = ((asked <= limits[rows]) | (asked == 0)).all(axis=1) & ~others[request]
             fit &= admits[rows] & (rows >= 0)
             return fit
         table = admits[:, None] & ~others
         for cell in range(len(self._queues.cells)):
-            table &= (needs[:, cell] <= available[:, cell, None]) | (needs[:, cell] == 0)
+            table &= (needs[:, cell] <= limits[:, cell, None]) | (needs[:, cell] == 0)
         found: Flags = table.ravel().take(rows * len(needs) + request, mode="wrap")
         if self._has_strangers:
             found &= rows >= 0
@@ -111,22 +129,23 @@ class Turns:
 
     # --- the tournament ---------------------------------------------------------------------
 
-    def _play(self, best: Rows) -> int:
-        """Carry the best of each queue up; returns the place of the winner."""
-        needs, _ = self.waiting.requests.amounts(self._queues.cells)
-        potential = self._queues.potential()
-        for level in reversed(self._queues.levels):
-            rows = np.flatnonzero(best[level] != _NOBODY) + level.start
-            if not len(rows):
-                continue
-            requests = needs[self.waiting.column("request")[best[rows]]]
-            keys = self._precedence(Players(self._queues, rows, requests, potential))
-            winners = rows[self._least(self._queues.parent[rows], keys, best[rows])]
-            if level.start == 0:
-                return int(best[winners[0]])
-            for row in winners:
+    def _play(self, best: Rows) -> None:
+        """Carry the best of each queue up to its root."""
+        for level in range(len(self._queues.levels) - 1, 0, -1):
+            for row in self._winners(best, level):
                 self._meet(best, int(self._queues.parent[row]), int(best[row]))
-        return _NOBODY
+
+    def _winners(self, best: Rows, level: int) -> Rows:
+        """Return int64[winners]: of the queues of each parent on a level, the row that wins."""
+        rows = self._queues.levels[level]
+        here: Rows = np.flatnonzero(best[rows] != _NOBODY) + rows.start
+        if not len(here):
+            return here
+        needs, _ = self.waiting.requests.amounts(self._queues.cells)
+        requests = needs[self.waiting.column("request")[best[here]]]
+        keys = self._precedence(Players(self._queues, here, requests, self._queues.potential()))
+        winners: Rows = here[self._least(self._queues.parent[here], keys, best[here])]
+        return winners
 
     def _meet(self, best: Rows, row: int, place: int) -> None:
         """Let the winner from below meet the queue's own first gang."""

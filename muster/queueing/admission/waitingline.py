@@ -16,13 +16,14 @@ another gang that waits: ``most_members``. Otherwise they come again, behind all
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.availability import available
 from muster.cluster.quota.cells import Cell, less
 from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.turn import Turns
 
@@ -47,10 +48,13 @@ class WaitingLine:
         applicants: Sequence[Applicant],
         unqueued: Sequence[UnqueuedGang],
         passed: Sequence[Applicant] = (),
+        lacks_promise: Callable[[QueueName], bool] = lambda _queue: False,
     ) -> None:
         """Begin a cycle.
 
         ``passed``: gangs that keep their place in strict queues and are not looked at.
+        ``lacks_promise``: whether nobody in the tree of a queue has a promise; its head is looked
+        at before anybody else then, whether it fits or not (``muster.queueing.backfill``).
         """
         self._charges = charges
         self._turns = turns
@@ -64,10 +68,17 @@ class WaitingLine:
         for one in passed:
             turns.waiting.pass_over(one.gang)
         self._rest: list[GangKey] | None = None
+        self._lacks_promise = lacks_promise
+        self._heads: list[GangKey] | None = None
 
     def next(self) -> GangKey | None:
         """Return the gang that is looked at next, ``None``: all were looked at."""
         self._take_note()
+        if self._heads is None:
+            heads = self._turns.heads()
+            self._heads = [one.gang for one in heads if self._lacks_promise(one.queue)]
+        if self._heads:
+            return self._heads.pop()
         winner = None if self._rest is not None else self._turns.first()
         if winner is None:
             return self._next_unqueued() or self._next_of_rest()

@@ -18,6 +18,7 @@ enough for it elsewhere.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Amounts
@@ -51,6 +52,17 @@ class Claim:
         return self.is_entitled and not other.is_entitled
 
 
+class Freed(NamedTuple):
+    """What the end of a gang gives back to a queue."""
+
+    #: The gang.
+    gang: GangKey
+    #: The queue.
+    queue: QueueName
+    #: What it is charged.
+    amounts: Amounts
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
     """What a gang that waits can count on."""
@@ -69,6 +81,8 @@ class Promise:
     overruns: tuple[GangKey, ...] = ()
     #: What is free at its start beside it in all, by resource that it asks for.
     extra: Mapping[str, int] = field(default_factory=dict)
+    #: What gangs that end by its start give back to their queues.
+    freed: tuple[Freed, ...] = ()
     #: When it was last computed, seconds since the epoch.
     computed_at: float = 0.0
 

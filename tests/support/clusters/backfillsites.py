@@ -1,0 +1,73 @@
+"""A planner with queues on nodes of 8 GPUs; what is released is bound, time is an argument."""
+
+from support.clusters.planners import Bench
+
+from extender.config.backfill import BackfillConfig
+from extender.config.settings import ExtenderConfig
+from muster.cluster.events import PodUpserted, QueueUpserted
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.specs.podconstraints import LabelSet
+
+GPU = Cell("", "nvidia.com/gpu")
+ROOT = QueueName("muster/cluster")
+NOW = 1_000.0
+
+
+class Site(Bench):
+    """Nodes of 8 GPUs, queues ``a`` and ``b``; what is released is bound at once."""
+
+    def __init__(self, nodes: int, entitled: int = 64, racks: int = 1, **backfill: object) -> None:
+        """Begin with idle nodes; ``backfill``: settings that differ from the defaults."""
+        settings = BackfillConfig(**({"slack_seconds": 0.0} | backfill))  # type: ignore[arg-type]
+        super().__init__(ExtenderConfig(spare_count=0, backfill=settings), now=NOW)
+        for number in range(nodes):
+            self.node(f"n{number}", rack=f"r{number % racks}")
+        self.engine.apply(QueueUpserted(QueueSpec(ROOT, is_whole=True, is_cluster=True)))
+        for name in "ab":
+            spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: Quota(entitled)})
+            self.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+
+    async def settle(self, now: float | None = None) -> None:
+        """Plan what can be planned, at ``now`` if that is given, and bind it."""
+        self.now = self.now if now is None else now
+        await self.planner.settle()
+        released, self.released = self.released, []
+        for uid in released:
+            self._bind(uid)
+        self.state.validate()
+
+    def _bind(self, uid: PodUid) -> None:
+        hold, row = self.state.hold(uid), self.state.pod_row(uid)
+        key = self.state.gang_of(uid)
+        assert hold is not None
+        assert row is not None
+        pods = self.state.snapshot().pods
+        self.engine.apply(
+            PodUpserted(
+                uid,
+                "ns",
+                f"{(key or '').rpartition('/')[2]}-{int(pods.rank[row])}",
+                self.state.snapshot().classes[int(pods.pod_class[row])],
+                LabelSet("ns"),
+                node=hold.node,
+                gang=key,
+                rank=int(pods.rank[row]),
+                created=float(pods.created[row]),
+                started=self.now,
+                priority=int(pods.priority[row]),
+                managed=True,
+                owned=True,
+            )
+        )
+
+    def runs(self, *keys: GangKey) -> list[bool]:
+        """Return whether gangs hold room."""
+        return [self.state.holds_room(key) for key in keys]
+
+    def promised(self, key: GangKey) -> float | None:
+        """Return the start that a gang was promised."""
+        promise = self.planner.promises.of(key)
+        return None if promise is None else promise.start
