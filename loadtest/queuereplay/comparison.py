@@ -109,7 +109,7 @@ def _runs(workload: Workload, seed: int) -> Iterator[Run]:
             for name, rule in rules(gpus, most_s).items()
         }
         began = time.perf_counter()
-        ours: Side = Muster(workload.fleet, workload.entitled, one_each=workload.one_each)
+        ours: Side = Muster(workload.fleet, workload.entitled)
         log = replay(jobs, ours, gpus)
         seconds = time.perf_counter() - began
         outcomes[MUSTER] = outcome(workload, jobs, log)

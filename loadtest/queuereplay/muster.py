@@ -52,8 +52,8 @@ _HOST_PODS: Final = 512
 class Muster:
     """One cluster state, one planner."""
 
-    def __init__(self, fleet: Fleet, entitled: Mapping[str, int], *, one_each: bool) -> None:
-        """``entitled``: GPUs of each queue; ``one_each``: every GPU is asked for by its own pod."""
+    def __init__(self, fleet: Fleet, entitled: Mapping[str, int]) -> None:
+        """``entitled``: GPUs of each queue."""
         #: The first promise of each job that got one, by its number.
         self.promised: dict[int, StartPromise] = {}
         self.state = ClusterState("replay", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
@@ -62,7 +62,6 @@ class Muster:
         config = ExtenderConfig(spare_count=0)
         parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0)
         self._planner, self._worklist = parts.planner, parts.worklist
-        self._one_each = one_each
         self._next_uid = 0
         self._jobs: dict[GangKey, Submission] = {}
         self._gated: dict[PodUid, PodUpserted] = {}
@@ -76,7 +75,7 @@ class Muster:
     def submitted(self, one: Submission, now: float) -> None:
         """Show the state a gang and its gated pods."""
         self._now = now + EPOCH
-        pods = [self._pod(one, rank) for rank in range(self._pods(one))]
+        pods = [self._pod(one, rank) for rank in range(one.job.pods)]
         key, job = _key(one), one.job
         spec = GangSpec(
             key, _NAMESPACE, job.name, "muster",
@@ -136,17 +135,13 @@ class Muster:
             del self._left[key]
             self._started.append(self._jobs[key])
 
-    def _pods(self, one: Submission) -> int:
-        return one.gpus if self._one_each else one.job.pods
-
     def _pod(self, one: Submission, rank: int) -> PodUpserted:
         self._next_uid += 1
-        gpus = 1 if self._one_each else one.job.gpus_per_pod
         return PodUpserted(
             uid=PodUid(self._next_uid.to_bytes(16, "big")),
             namespace=_NAMESPACE,
             name=f"{one.job.name}-{rank}",
-            pod_class=PodClass(((GPU, gpus), ("pods", 1))),
+            pod_class=PodClass(((GPU, one.job.gpus_per_pod), ("pods", 1))),
             labels=LabelSet(_NAMESPACE),
             gates=frozenset({PLAN_GATE}),
             gang=_key(one),

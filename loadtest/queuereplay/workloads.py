@@ -3,8 +3,10 @@
 ``philly``  a window of the Philly trace with gangs of a quarter of the cluster, on 16 hosts of 8
             GPUs: the largest job of the trace asks for all of them. A queue for each of the 15
             virtual clusters, entitled to its part of the GPU-seconds of the whole trace
-``model``   jobs of 1 to 256 GPUs by the model of Lublin and Feitelson on 32 hosts of 8, one pod for
-            each GPU, so that no room is lost to fragments. One queue: the model has no users
+``model``   jobs of 1 to 256 GPUs by the model of Lublin and Feitelson on 32 hosts of 8 GPUs. One
+            queue: the model has no users
+
+A job is cut into equal pods as in ``Job``: whole hosts where its size is a multiple of one.
 """
 
 import random
@@ -35,8 +37,6 @@ class Workload:
     fleet: Fleet
     #: By queue, the GPUs that it is entitled to; together those of the fleet.
     entitled: Mapping[str, int]
-    #: Whether every GPU is asked for by a pod of its own.
-    one_each: bool
 
     def is_big(self, job: Job) -> bool:
         """Return whether a job is a big gang."""
@@ -47,7 +47,7 @@ def model(jobs: int, load: float, seed: int) -> Workload:
     """Make a workload; raises ``StreamError`` for a load that cannot be."""
     fleet = _hosts(MODEL_HOSTS)
     stream = turning(lublin(_checked(jobs), seed=seed), fleet, load)
-    return Workload(stream, fleet, {"batch": fleet.gpus}, one_each=True)
+    return Workload(stream, fleet, {"batch": fleet.gpus})
 
 
 def philly(path: Path, jobs: int, load: float, seed: int) -> Workload:
@@ -59,7 +59,7 @@ def philly(path: Path, jobs: int, load: float, seed: int) -> Workload:
     fleet, whole = _hosts(PHILLY_HOSTS), read_philly(path, 0, largest=0)
     window = _window(whole, _checked(jobs), fleet, seed)
     entitled = _parts(fleet.gpus, _work(whole.jobs))
-    return Workload(turning(window, fleet, load), fleet, entitled, one_each=False)
+    return Workload(turning(window, fleet, load), fleet, entitled)
 
 
 def _hosts(count: int) -> Fleet:

@@ -47,12 +47,12 @@ def most_in_use(jobs: list[Submission], log: Log) -> int:
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=drawn, estimates=st.sampled_from(ESTIMATES), one_each=st.booleans())
+@given(rows=drawn, estimates=st.sampled_from(ESTIMATES))
 def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
-    *, rows: list[tuple[int, int, int, str]], estimates: str, one_each: bool
+    *, rows: list[tuple[int, int, int, str]], estimates: str
 ) -> None:
     jobs = jobs_of(rows, estimates)
-    muster = Muster(grid(2), QUEUES, one_each=one_each)
+    muster = Muster(grid(2), QUEUES)
     sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster}
     for name, side in sides.items():
         log = replay(jobs, side, GPUS)

@@ -24,7 +24,7 @@ JOBS = (
     Job("first", "a", 16, 2.0, 20.0),
     Job("last", "b", 1, 20.0, 4.0),
 )
-WORKLOAD = Workload(Stream(JOBS, 1, 25.0, 1.0), grid(2), {"a": 8, "b": 8}, one_each=False)
+WORKLOAD = Workload(Stream(JOBS, 1, 25.0, 1.0), grid(2), {"a": 8, "b": 8})
 SUBMITTED = [Submission(number, job, job.duration) for number, job in enumerate(JOBS)]
 
 

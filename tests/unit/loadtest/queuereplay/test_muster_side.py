@@ -6,7 +6,7 @@ Two hosts of 8 GPUs, and a queue for each tenant.
 import pytest
 
 from loadtest.queuereplay.muster import EPOCH, Muster
-from loadtest.queuereplay.replay import ReplayError, StartPromise, replay
+from loadtest.queuereplay.replay import ReplayError, replay
 from loadtest.queuereplay.submissions import Submission
 from loadtest.traces.fleet import grid
 from loadtest.traces.trace import Job
@@ -22,8 +22,8 @@ def jobs(*rows: tuple[str, str, int, float, float]) -> list[Submission]:
     ]
 
 
-def side(*, one_each: bool = False, **entitled: int) -> Muster:
-    return Muster(grid(2), entitled or {"a": 16}, one_each=one_each)
+def side(**entitled: int) -> Muster:
+    return Muster(grid(2), entitled or {"a": 16})
 
 
 def starts(made: list[Submission], muster: Muster) -> dict[str, float]:
@@ -32,10 +32,9 @@ def starts(made: list[Submission], muster: Muster) -> dict[str, float]:
     return {one.job.name: log.starts[one.number] for one in made}
 
 
-@pytest.mark.parametrize("one_each", [False, True])
-def test_gangs_start_whole_when_there_is_room_and_are_gone_when_they_end(*, one_each: bool) -> None:
+def test_gangs_start_whole_when_there_is_room_and_are_gone_when_they_end() -> None:
     made = jobs(("x", "a", 16, 0.0, 10.0), ("y", "a", 12, 1.0, 5.0), ("z", "a", 4, 2.0, 5.0))
-    muster = side(one_each=one_each)
+    muster = side()
     assert starts(made, muster) == {"x": 0.0, "y": 10.0, "z": 10.0}
     for one in made[1:]:
         muster.ended(one, 15.0)
@@ -44,17 +43,16 @@ def test_gangs_start_whole_when_there_is_room_and_are_gone_when_they_end(*, one_
     assert not muster.state.has_pods
 
 
-def test_a_gang_has_a_pod_for_each_gpu_or_for_each_host() -> None:
+def test_a_gang_has_a_pod_for_each_host_and_its_estimate_as_longest_run_time() -> None:
     (one,) = jobs(("x", "a", 16, 0.0, 10.0))
-    for one_each, pods in ((False, 2), (True, 16)):
-        muster = side(one_each=one_each)
-        muster.submitted(one, 0.0)
-        view = muster.state.gang(GangKey("muster/replay/x"))
-        assert view is not None
-        assert len(view.waiting) == pods
-        assert view.spec is not None
-        assert (view.spec.min_count, view.spec.max_run_time) == (pods, 10.0)
-        assert view.spec.submitted_at == EPOCH
+    muster = side()
+    muster.submitted(one, 0.0)
+    view = muster.state.gang(GangKey("muster/replay/x"))
+    assert view is not None
+    assert len(view.waiting) == 2
+    assert view.spec is not None
+    assert (view.spec.min_count, view.spec.max_run_time) == (2, 10.0)
+    assert view.spec.submitted_at == EPOCH
 
 
 def test_a_queue_within_its_part_goes_before_one_that_borrows() -> None:
@@ -94,25 +92,12 @@ def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
     assert sum(node.usage.values()) == 0
 
 
-def test_the_first_promise_of_a_start_is_noted_and_kept() -> None:
-    """``big`` waits for both hosts; ``long`` would delay it and waits, ``short`` passes.
-
-    ::
-
-        x      8 ├──────────20┤
-        big   16              ├────30
-        long   8                    ├─── would end at 60
-        short  8   2├──12┤
-    """
-    made = jobs(
-        ("x", "a", 8, 0.0, 200.0),
-        ("big", "a", 16, 10.0, 100.0),
-        ("long", "a", 8, 20.0, 600.0),
-        ("short", "a", 8, 30.0, 100.0),
-    )
+def test_the_first_promise_of_a_start_is_noted() -> None:
+    """``big`` waits for both hosts, and ``x`` ends at 200."""
+    made = jobs(("x", "a", 8, 0.0, 200.0), ("big", "a", 16, 10.0, 100.0))
     log = replay(made, side(), 16)
-    assert log.starts == [0.0, 200.0, 300.0, 30.0]
-    assert log.promised[1] == StartPromise(200.0)
+    assert log.starts == [0.0, 200.0]
+    assert {number: one.at for number, one in log.promised.items()} == {1: 200.0}
 
 
 def test_a_gang_that_can_never_start_ends_the_replay() -> None:

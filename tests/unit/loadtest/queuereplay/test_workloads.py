@@ -21,14 +21,13 @@ def csv(tmp_path: Path, rows: list[tuple[int, int, int, str]]) -> Path:
     return path
 
 
-def test_the_model_asks_for_the_load_and_has_one_queue_and_a_pod_for_each_gpu() -> None:
+def test_the_model_asks_for_the_load_and_has_one_queue() -> None:
     found = model(400, 0.9, seed=2)
     counted = found.stream.jobs[found.stream.warm :]
     assert sum(job.gpus * job.duration for job in counted) == pytest.approx(
         0.9 * 256 * found.stream.span
     )
     assert found.fleet.gpus == 256 == found.entitled["batch"]
-    assert found.one_each
     assert found.is_big(counted[0]) == (counted[0].gpus >= 64)
 
 
@@ -39,7 +38,6 @@ def test_queues_are_entitled_to_their_part_of_the_whole_trace_and_to_one_gpu_at_
     found = philly(csv(tmp_path, rows), 10, 0.9, seed=0)
     assert found.fleet.gpus == 128
     assert found.entitled == {"team-half": 1 + 31, "team-large": 1 + 94, "team-tiny": 1}
-    assert not found.one_each
 
 
 @pytest.mark.parametrize("seed", range(5))
