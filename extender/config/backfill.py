@@ -12,6 +12,8 @@ class BackfillConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     enabled: bool = True
     #: whether the first gang that names no queue is promised one, too
     without_queues: bool = False
+    #: whether run times are learned; otherwise a gang that does not say its own never ends
+    learn: bool = True
     #: share of the earlier run times of its kind that a gang's run time is taken to exceed, where
     #: it does not say how long it runs
     quantile: float = 0.9

@@ -114,7 +114,8 @@ class Promises:
         began = self._running.get(key)
         if began is not None and not self._engine.state.holds_room(key):
             del self._running[key]
-            self.run_times.learn(began[0], self._engine.clock() - began[1])
+            if self._settings.learn:
+                self.run_times.learn(began[0], self._engine.clock() - began[1])
 
     def since(self, view: GangView, root: QueueName, share: float) -> float:
         """Return by what a gang is ordered among those of its queue that have its priority.
