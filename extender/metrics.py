@@ -119,7 +119,7 @@ class ExtenderMetrics:
         )
         self.backfilled = counter(
             "muster_backfilled_gangs_total",
-            "Gangs that went before a gang with a promise and delay it nowhere.",
+            "Gangs that got room while one that waits has a promise, and delay it nowhere.",
         )
         self.evictions = counter(
             "muster_evictions_total",

@@ -13,6 +13,7 @@ from muster.kube import names
 from muster.observability import configfile
 from muster.workloads.managedpods import ManagedConfig, ManagedPolicy
 from webhook.review.injectionmode import Early, Mode
+from webhook.review.queueguard import QueuePolicy
 from webhook.review.validation import ADMINISTRATORS, MUSTER_USERS
 
 MIB: Final = 1024 * 1024
@@ -157,6 +158,12 @@ class ReservationsConfig(_Section, frozen=True, kw_only=True):
     wait_seconds: float = 1.5
 
 
+class QueuesConfig(_Section, frozen=True):
+    """Whether new pods and jobs are asked about their queue (docs/webhook.md#queues)."""
+
+    policy: QueuePolicy = QueuePolicy.WARN
+
+
 class WebhookConfig(_Section, frozen=True, kw_only=True):
     """Everything that can be set.
 
@@ -167,6 +174,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     review: a longer one than can come would be a way past us). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
     ``reservations``: without it, and without ``callers``, every pod of Muster's is gated.
+    ``queues``: needs an API server; without one nothing is said of queues.
     ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
@@ -183,6 +191,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     injection: InjectionSettings | None = None
     callers: CallersConfig | None = None
     reservations: ReservationsConfig | None = None
+    queues: QueuesConfig = QueuesConfig()
     limits: ClientLimits = ClientLimits()
     body_limit_bytes: int = 37 * MIB
     body_seconds: float = 5.0

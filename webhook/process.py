@@ -16,7 +16,7 @@ import socket
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -48,6 +48,7 @@ from webhook.facts.livecluster import LiveFacts
 from webhook.facts.owners import OwnerLookup
 from webhook.facts.profileevents import CONTROLLER, ProfileReporter
 from webhook.facts.profilestatuses import ProfileStatusWriter
+from webhook.facts.queues import QueueFacts
 from webhook.facts.sources import follows, knowledge, live_facts
 from webhook.facts.templateevents import TemplateReporter
 from webhook.http.bodybudget import PIECE_BYTES
@@ -57,6 +58,7 @@ from webhook.metrics import Metrics
 from webhook.registration.configurations import Configuration, Target, configurations
 from webhook.registration.creation import register
 from webhook.review.injectionmode import Early, Mode
+from webhook.review.queueguard import QueueGuard, QueuePolicy
 from webhook.review.reservedplaces import ReservedPlaces
 from webhook.review.validation import ValidationRules, planned_by
 
@@ -123,6 +125,8 @@ class _Facts:
     owners: Owners | None = None
     #: writes Events about templates, where there is an API server
     templates: TemplateReporter | None = None
+    #: the queues, where they are asked about
+    queues: QueueFacts | None = None
     #: one task each
     keepers: Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]] = field(default_factory=dict)
 
@@ -138,10 +142,12 @@ class _Facts:
         )
         if live:
             return cls._following(config, cluster, metrics, recorder)
+        queues = _queues(config, cluster)
         return cls(
             knowledge(config, policy, None),
             templates=TemplateReporter(recorder),
-            keepers={"events": recorder.run},
+            queues=queues,
+            keepers={"events": recorder.run, **_kept(queues)},
         )
 
     @classmethod
@@ -154,17 +160,33 @@ class _Facts:
         live = live_facts(
             config, policy, cluster.client, ProfileReporter(recorder, statuses, metrics)
         )
+        queues = _queues(config, cluster, live)
+        keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
         return cls(
             knowledge(config, policy, live),
             live,
             OwnerLookup(cluster.transport.send).facts,
             TemplateReporter(recorder),
-            {"facts": live.run, "events": recorder.run, "statuses": statuses.run},
+            queues,
+            {**keepers, **_kept(queues)},
         )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
         """Start what keeps them."""
         return [group.create_task(run(), name=name) for name, run in self.keepers.items()]
+
+
+def _queues(
+    config: WebhookConfig, cluster: _Cluster, live: LiveFacts | None = None
+) -> QueueFacts | None:
+    """Return what follows the queues, ``None`` where nobody asks about them."""
+    if config.queues.policy is QueuePolicy.IGNORE:
+        return None
+    return QueueFacts(cluster.client, None if live is None else live.labels)
+
+
+def _kept(queues: QueueFacts | None) -> Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]]:
+    return {} if queues is None else {"queues": queues.run}
 
 
 def policy_and_rules(config: WebhookConfig) -> tuple[ManagedPolicy, ValidationRules]:
@@ -254,6 +276,9 @@ async def _listening(
 
 def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> ReviewServer:
     policy, rules = policy_and_rules(config)
+    queues = facts.queues
+    if queues is not None:
+        rules = replace(rules, queues=QueueGuard(config.queues.policy, queues, policy))
     reviewing = Reviewing(
         policy,
         rules,
@@ -262,6 +287,7 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         reservations=_reservations(config),
         report=facts.templates.report if facts.templates is not None else None,
+        generation=int if queues is None else lambda: queues.generation,
     )
     admittance = Admittance(
         config.body_limit_bytes,

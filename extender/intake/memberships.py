@@ -28,7 +28,7 @@ def digest_of(pod: wire.Pod) -> int:
     notes = frozenset(item for item in meta.annotations.items() if item[0] != names.PLAN)
     labels = frozenset(item for item in meta.labels.items() if item[0] not in _ADDED_BY_BINDING)
     owners = tuple(owner.uid for owner in meta.owner_references)
-    return hash((labels, notes, owners))
+    return hash((labels, notes, owners, pod.spec.active_deadline_seconds))
 
 
 @dataclass(slots=True)

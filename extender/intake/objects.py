@@ -17,7 +17,7 @@ from extender.intake.operatorgroups import OperatorGroups
 from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
-from extender.intake.volumeclaims import Claim, ClaimUsers
+from extender.intake.volumeclaims import ClaimUsers, StartClaim
 from extender.pendingpods import PendingPods, pending, suffers_from_pin
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
@@ -33,6 +33,7 @@ from muster.workloads.gangbook import GangBook
 from muster.workloads.gangobjects import GangObjects
 from muster.workloads.jobmembers import MemberJobs, members
 from muster.workloads.keys.levels import resolve
+from muster.workloads.keys.queuenames import named_queue
 from muster.workloads.managedpods import ManagedPolicy, is_ours, takes
 from muster.workloads.registry import (
     SINGLE,
@@ -135,7 +136,7 @@ class Feed:
         self._volumes.claim_gone(meta.namespace, meta.name)
         self._read_again((meta.namespace, meta.name))
 
-    def _read_again(self, claim: Claim) -> None:
+    def _read_again(self, claim: StartClaim) -> None:
         for pod in self._claim_users.of(claim):
             self.pod(pod)
 
@@ -265,17 +266,17 @@ class Feed:
             self._note_foreign(uid, pod, placed.member, new=new)
         self._leave(uid, None)
         self._drop_pending(uid)
-        self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
+        self._engine.apply(self._unmanaged(pod))
 
     def unread(self, pod: wire.Pod) -> None:
-        """Apply the room that a pod takes on its node, and nothing else of it.
+        """Apply the room that a pod takes on its node and of its queue, and nothing else of it.
 
         For a pod that cannot be read as a whole. Raises where not even that can be read.
         """
         uid = translate.pod_uid(pod.metadata.uid)
         self._leave(uid, None)
         self._drop_pending(uid)
-        self._engine.apply(self._translator.pod_event(_bare(pod), volumes=self._volumes))
+        self._engine.apply(self._unmanaged(pod, _bare(pod)))
 
     def unmanaged_event(self, pod: wire.Pod) -> PodUpserted | None:
         """Return the event of a bound pod that is not managed and needs no report, else ``None``.
@@ -289,7 +290,15 @@ class Feed:
             return None
         if self._policy.slipped_past(pod, labels, explicit=False):
             return None
-        return self._translator.pod_event(pod, volumes=self._volumes)
+        return self._unmanaged(pod)
+
+    def _unmanaged(self, pod: wire.Pod, read: wire.Pod | None = None) -> PodUpserted:
+        """Return the event of a pod that others place: it is charged to the queue it names.
+
+        ``read``: what of it can be read, if that is not all.
+        """
+        queue = named_queue(pod.metadata)
+        return self._translator.pod_event(read or pod, queue=queue, volumes=self._volumes)
 
     def _note_foreign(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
         """Note a member of a gang that names another scheduler."""

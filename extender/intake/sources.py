@@ -16,9 +16,7 @@ from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
-from muster.workloads.queues.kueue import ClusterQueue
-from muster.workloads.queues.registry import KINDS, QueueKind
-from muster.workloads.queues.statusmeta import is_ours
+from muster.workloads.queues.registry import KINDS, QueueKind, is_elsewhere
 from muster.workloads.registry import DIALECTS
 
 T = TypeVar("T", bound=KubeObject)
@@ -94,14 +92,6 @@ def queue_sources(objects: QueueObjects, statuses: QueueStatusWriter) -> list[Wa
     return [_queue_source(objects, statuses, kind) for kind in KINDS]
 
 
-def _is_elsewhere(kind: QueueKind[Any], found: Any, program: str) -> bool:
-    """Return whether a controller of its own admits the gangs of a queue.
-
-    Volcano's controllers write statuses, too, and stay where its scheduler is replaced.
-    """
-    return kind.type is ClusterQueue and not is_ours(found.metadata, program)
-
-
 def _queue_source(
     objects: QueueObjects, statuses: QueueStatusWriter, kind: QueueKind[Any]
 ) -> WatchedKind[Any]:
@@ -111,7 +101,7 @@ def _queue_source(
 
     def upserted(found: Any) -> None:
         reading = kind.read(found)
-        elsewhere = _is_elsewhere(kind, found, statuses.program)
+        elsewhere = is_elsewhere(kind, found, statuses.program)
         objects.seen(kind.name, found.metadata, reading, is_elsewhere=elsewhere)
         served = resource if source.watch is None else source.watch.resource
         statuses.seen(kind, served, found, reading)

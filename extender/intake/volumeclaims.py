@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from muster.cluster.ids import PodUid
 from muster.kube import wire
 
-Claim = tuple[str, str]  # namespace, name
+StartClaim = tuple[str, str]  # namespace, name
 
 
 @dataclass(slots=True)
@@ -13,7 +13,7 @@ class ClaimUsers:
     """Pending managed pods by the volume claims they use."""
 
     _pods: dict[PodUid, wire.Pod] = field(default_factory=dict)
-    _users: dict[Claim, set[PodUid]] = field(default_factory=dict)
+    _users: dict[StartClaim, set[PodUid]] = field(default_factory=dict)
 
     def put(self, uid: PodUid, pod: wire.Pod) -> None:
         """Store a pod if it uses any claim."""
@@ -32,11 +32,11 @@ class ClaimUsers:
             if not users:
                 self._users.pop(claim, None)
 
-    def of(self, claim: Claim) -> list[wire.Pod]:
+    def of(self, claim: StartClaim) -> list[wire.Pod]:
         """Return the pods that use a claim."""
         return [self._pods[uid] for uid in self._users.get(claim, ())]
 
 
-def _claims(pod: wire.Pod) -> set[Claim]:
+def _claims(pod: wire.Pod) -> set[StartClaim]:
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return {(pod.metadata.namespace, s.claim_name) for s in sources if s is not None}

@@ -10,6 +10,7 @@ from typing import Final
 
 from extender.config.election import LeaderElection
 from extender.leadership.ownpod import Mark, PodName
+from muster.kube import names
 from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
 from muster.kube.http.fence import Fence, monotonic
@@ -18,7 +19,7 @@ from muster.kube.leading.election import ElectionTimes
 from muster.kube.leading.lease import LeaseRef
 from muster.observability.configfile import ConfigError
 
-AGENT: Final = "muster-extender"
+AGENT: Final = names.EXTENDER
 CONNECTIONS: Final = 4  # one request of the election at a time, the mark, and a watch
 
 

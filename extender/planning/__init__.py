@@ -3,6 +3,7 @@
 ``planner``       the loop: orders gangs, checks that they are complete, plans, holds, releases
 ``worklist``      the gangs that are to be planned, and those that wait for a change
 ``queueturns``    who is next by the queues, and what a queue lets a gang take now
+``promises``      starts promised to gangs that wait, and what others may do beside them
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
 ``vacancies``     nodes of lost members, kept for their successors for a short while

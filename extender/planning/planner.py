@@ -503,6 +503,8 @@ class Planner:
 
     def _keep_promise(self, view: GangView, moved: Sequence[Promise]) -> None:
         kept = self.promises.held(view, moved)
+        if kept is None and len(self.promises):
+            self._metrics.backfilled.inc()
         if kept is not None:
             self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
             self._list.freed()

@@ -41,7 +41,7 @@ from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import ExpectedEnd, expected_ends
-from muster.queueing.backfill.promise import Claim, Freed, Promise
+from muster.queueing.backfill.promise import Freed, Promise, StartClaim
 from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import begun
 
@@ -217,7 +217,7 @@ class Promises:
         """Return whether nobody below a root has a promise, and one may be tried."""
         return self._settings.enabled and root not in self._by_root and not self._has_tried(root)
 
-    def wants(self, view: GangView, *, lacks_quota: bool) -> Claim | None:
+    def wants(self, view: GangView, *, lacks_quota: bool) -> StartClaim | None:
         """Return the claim of a gang that is to have a promise, or to have it computed anew.
 
         ``lacks_quota``: its queue does not admit it now.
@@ -234,14 +234,14 @@ class Promises:
             return claim if self._is_due(there) else None
         return claim if claim.outranks(there.claim) else None
 
-    def _is_short(self, claim: Claim) -> bool:
+    def _is_short(self, claim: StartClaim) -> bool:
         """Return whether a queue would admit a gang if others gave back what they use."""
         node = self._node(claim)
         if node is None or closed_at(node) is not None or node.children:
             return False
         return never_fits(node, claim.request) is None and lack(node, claim.request) is not None
 
-    def _node(self, claim: Claim) -> QueueNode | None:
+    def _node(self, claim: StartClaim) -> QueueNode | None:
         charges = self._engine.state.charges
         return None if claim.queue is None else charges.tree.find(claim.queue)
 
@@ -271,7 +271,7 @@ class Promises:
         return any(row is None or not nodes.alive[row] or not nodes.ready[row] for row in rows)
 
     async def give(
-        self, claim: Claim, questions: Sequence[Question], snapshot: Snapshot, pace: Pace
+        self, claim: StartClaim, questions: Sequence[Question], snapshot: Snapshot, pace: Pace
     ) -> Promise | None:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
@@ -313,7 +313,7 @@ class Promises:
         charged = self._engine.state.charged(end.rows.tolist())
         return [Freed(end.gang, queue, amounts) for queue, amounts in charged.items()]
 
-    def _first_admitted(self, claim: Claim, freed: Sequence[Sequence[Freed]]) -> int | None:
+    def _first_admitted(self, claim: StartClaim, freed: Sequence[Sequence[Freed]]) -> int | None:
         """Return the place of the first end after which a queue admits a gang, ``None``: none."""
         node, tree = self._node(claim), self._engine.state.charges.tree
         if node is None or lack(node, claim.request) is None:

@@ -25,16 +25,15 @@ from muster.cluster.quota.flavors import Choice, FlavorNodes, Groups, choices, n
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.cluster.specs.matching import holds
 from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.precedence import by_share
-from muster.queueing.admission.refusal import before, not_for, refusal, stopped_name, unknown
+from muster.queueing.admission.refusal import barred, before, refusal, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
-from muster.queueing.backfill.promise import Claim
+from muster.queueing.backfill.promise import StartClaim
 from muster.queueing.order import begun
 
 
@@ -165,13 +164,9 @@ class QueueTurns:
 
     def _barred(self, user: QueueUser, queue: QueueName, snapshot: Snapshot) -> str:
         """Return why gangs of a namespace may not use a queue, "" where they may."""
-        if not self._engine.state.charges.aliases.is_open(user):
-            return stopped_name(user.text, queue)
+        aliases = self._engine.state.charges.aliases
         labels = snapshot.namespaces.get(user.namespace, {})
-        required = snapshot.queues[queue].namespaces
-        if not all(holds(each, labels.get(each.key)) for each in required):
-            return not_for(user.namespace, queue)
-        return ""
+        return barred(user, queue, aliases, snapshot.queues[queue].namespaces, labels)
 
     def _most(
         self, key: GangKey, queue: QueueName, asked: MemberRequests, choice: Choice
@@ -225,13 +220,13 @@ class QueueTurns:
             is_extra=asked.minimum == 0,
         )
 
-    def claim(self, view: GangView) -> Claim | None:
+    def claim(self, view: GangView) -> StartClaim | None:
         """Return with what right a gang asks for a promised start, ``None``: others admit it."""
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         node = None if queue is None else state.charges.tree.find(queue)
         if queue is None or node is None:
-            return Claim(view.key, priority=view.priority, is_entitled=False)
+            return StartClaim(view.key, priority=view.priority, is_entitled=False)
         snapshot = state.snapshot()
         if _is_elsewhere(queue, snapshot):
             return None
@@ -239,7 +234,7 @@ class QueueTurns:
         request = self._request(queue, asked.of_first(max(asked.minimum, 1)))
         root = node.root.spec.name
         entitled = not borrows(node, request)
-        return Claim(view.key, queue, root, request, view.priority, is_entitled=entitled)
+        return StartClaim(view.key, queue, root, request, view.priority, is_entitled=entitled)
 
     def _ordered_by(self, view: GangView, queue: QueueName, asked: MemberRequests) -> float:
         """Return what orders gangs of one queue and priority: by default their age."""

@@ -28,7 +28,7 @@ from extender.metrics import ExtenderMetrics
 from extender.queues.gangtally import GangTally
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queuegauges import CellGauge, QueueGauge
-from extender.queues.queueobjects import QueueObjects, source
+from extender.queues.queueobjects import QueueObjects
 from extender.timeslice import Pace
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
@@ -40,6 +40,7 @@ from muster.kube.errors import APIError, Conflict, KubeError, NotFound
 from muster.kube.resources import Resource
 from muster.kube.writing.events import Regarding
 from muster.workloads.queues import kai, koordinator, muster
+from muster.workloads.queues.describedqueues import source
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.registry import QueueKind
 from muster.workloads.queues.sight import (

@@ -5,7 +5,7 @@ or for room.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planning.worklist import WorkList
@@ -22,6 +22,8 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Wait
 from muster.queueing.admission.applicant import rank_of
 from muster.queueing.admission.refusal import closed
+from muster.queueing.backfill import promisetext
+from muster.queueing.backfill.promise import Promise
 from muster.workloads.queues.amounts import written
 from muster.workloads.queues.sight import whole_uses
 
@@ -32,6 +34,8 @@ class QueueSummaries:
 
     state: ClusterState
     worklist: WorkList
+    #: returns the promise of a gang
+    promised: Callable[[GangKey], Promise | None]
 
     def rows(self) -> Iterator[QueueRow]:
         """Yield every queue, each behind the one above it."""
@@ -93,6 +97,7 @@ class QueueSummaries:
 
     def _gangs(self, views: list[GangView]) -> Iterator[WaitingGang]:
         for place, view in enumerate(views, 1):
+            promise = self.promised(view.key)
             yield WaitingGang(
                 gang=view.key,
                 place=place,
@@ -100,6 +105,9 @@ class QueueSummaries:
                 submitted_at=view.submitted_at,
                 members=len(view.waiting),
                 reason=self._reason(view.key),
+                starts_at=0.0 if promise is None else promise.start,
+                first_promised=0.0 if promise is None else promise.first_start,
+                start="" if promise is None else promisetext.text_of(promise),
             )
 
     def _reason(self, key: GangKey) -> str:

@@ -37,6 +37,7 @@ from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError, NotFound
 from muster.kube.translation.translate import pod_uid
 from muster.placement.decision import Wait
+from muster.queueing.backfill import promisetext
 
 
 @dataclass(slots=True)
@@ -234,13 +235,18 @@ class ReadApi:
             ),
         )
 
+    def _start(self, key: GangKey) -> tuple[str, ...]:
+        """Return when a gang starts, in a sentence; nothing where that is not promised."""
+        promise = self.planner.promises.of(key)
+        return () if promise is None else (promisetext.text_of(promise),)
+
     def _waiting(self, asked: Explanation, view: GangView) -> Explanation:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
         lines = waitcauses.lines(view, decision, self.whatif.engine.clock())
         return replace(
             asked,
-            lines=(*lines, *membernotes.partial_lines(view)),
+            lines=(*lines, *self._start(view.key), *membernotes.partial_lines(view)),
             decision=UNSET if decision is None else as_wire(decision),
         )
 

@@ -395,7 +395,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         census=shown.census,
         whatif=WhatIf(it.engine, shown.planner, it.client, it.policy, ready, it.pace),
         stories=StoryApi(it.engine, it.client, it.pace),
-        queues=QueueApi(QueueSummaries(it.state, it.worklist), it.pace),
+        queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
         ready=ready,
         backlog=shown.backlog,
         pace=it.pace,

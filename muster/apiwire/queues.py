@@ -62,6 +62,12 @@ class WaitingGang(msgspec.Struct, frozen=True):
     members: int = 0
     #: why it waits, as the planner said last
     reason: str = ""
+    #: when it starts at the latest by what is known, epoch seconds; 0: nobody knows
+    starts_at: float = 0.0
+    #: when it was first promised to start, likewise
+    first_promised: float = 0.0
+    #: when and where it starts and what it waits for, in a sentence; "" for no promise
+    start: str = ""
 
 
 class QueueDetail(msgspec.Struct, frozen=True):

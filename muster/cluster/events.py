@@ -173,7 +173,7 @@ class PodUpserted:
     owned: bool = False
     #: The plan it was released with, ``None`` if Muster did not release it.
     plan: PlanNote | None = None
-    #: The queue that its labels name, "" for none.
+    #: The queue that a pod names which Muster does not place, "" for none. Of others its gang does.
     queue: str = ""
     #: Whether its owner asks that it is never moved.
     stays: bool = False

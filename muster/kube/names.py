@@ -14,6 +14,7 @@ GANG_MIN: Final = PREFIX + "gang-min"  # members placed together: a number or "7
 TOPOLOGY_REQUIRED: Final = PREFIX + "topology-required"  # a level: its label key
 TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 TOPOLOGY_RELAX_AFTER: Final = PREFIX + "topology-relax-after"  # until then preferred is required
+MAX_RUN_TIME: Final = PREFIX + "max-run-time"  # "90s", "1h30m": the gang runs no longer
 SLICE_SIZE: Final = PREFIX + "slice-size"  # "8"; slices of slices: "32,8", the widest first
 SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
 SPARES: Final = PREFIX + "spares"  # hot spares: "2" or "5%", per slice where there are slices
@@ -42,6 +43,8 @@ NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (de
 DEVICES_HEALTHY: Final = PREFIX + "DevicesHealthy"  # condition of a bound gang member
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
 TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
+
+EXTENDER: Final = "muster-extender"  # the extender, as it writes statuses
 
 # Who Muster is: the ServiceAccounts of the shipped manifests.
 SERVICE_ACCOUNTS: Final = tuple(

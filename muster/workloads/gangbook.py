@@ -179,6 +179,7 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
         preferred_level=_agreed(parts, "preferred_level"),
         once=all(part.once for part in parts),
         has_run=all(part.has_run for part in parts),
+        max_run_time=_longest(parts),
         queue=next((part.queue for part in parts if part.queue), ""),
         submitted_at=min((p.submitted_at for p in parts if p.submitted_at), default=0.0),
         problems=tuple(_problems(parts)),
@@ -189,6 +190,12 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
 def _agreed(parts: list[GangSpec], name: str) -> str | None:
     """Return the first level that a part asks for; others are problems if they are required."""
     return next((level for part in parts if (level := getattr(part, name))), None)
+
+
+def _longest(parts: list[GangSpec]) -> float | None:
+    """Return after how many seconds the last part has ended, ``None`` if one need not end."""
+    times = [part.max_run_time for part in parts if part.max_run_time is not None]
+    return max(times) if len(times) == len(parts) else None
 
 
 def _problems(parts: list[GangSpec]) -> Iterator[str]:

@@ -57,6 +57,31 @@ class MadeGang:
         """How many pods it has."""
         return sum(pods.count for pods in self.pods)
 
+    def least(self, amounts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+        """Return the least that its minimum takes, by resource; it must have a specification.
+
+        ``amounts``: of one pod of each of ``pods``. The roles' minima count with their own pods,
+        the rest of the minimum with those that ask for the least.
+        """
+        names = {name for each in amounts for name in each}
+        found = {name: self._least([each.get(name, 0) for each in amounts]) for name in names}
+        return {name: amount for name, amount in sorted(found.items()) if amount}
+
+    def _least(self, amounts: Sequence[int]) -> int:
+        spec = self.spec
+        left = 0 if spec is None else spec.min_count
+        lacks = {} if spec is None else {role.name: role.min_count for role in spec.roles}
+        total, others = 0, []
+        for pods, amount in sorted(zip(self.pods, amounts, strict=True), key=_by_amount):
+            must = min(pods.count, lacks.get(pods.role, 0))
+            lacks[pods.role] = lacks.get(pods.role, 0) - must
+            total, left = total + must * amount, left - must
+            others.append((amount, pods.count - must))
+        for amount, count in others:
+            more = min(count, max(left, 0))
+            total, left = total + more * amount, left - more
+        return total
+
     def add(self, made: TemplatePods) -> None:
         """Add pods; those that equal others are counted with them."""
         for number, each in enumerate(self.pods):
@@ -64,6 +89,10 @@ class MadeGang:
                 self.pods[number] = replace(each, count=each.count + made.count)
                 return
         self.pods.append(made)
+
+
+def _by_amount(one: tuple[TemplatePods, int]) -> int:
+    return one[1]
 
 
 def gangs(objects: Sequence[Document], namespace: str) -> list[MadeGang]:

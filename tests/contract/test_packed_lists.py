@@ -112,6 +112,7 @@ SPEC = {
     "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4"}},
     "hostNetwork": True,
     "restartPolicy": "Never",
+    "activeDeadlineSeconds": 86400,
     "priorityClassName": "t-low",
     "runtimeClassName": "t-heavy",
 }

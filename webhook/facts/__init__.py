@@ -8,6 +8,7 @@
 ``profileevents``    events about profiles and override policies
 ``profiles``         profiles as objects of the cluster; of a broken one the last good state
 ``profilestatuses``  the condition ``Ready`` in the status of profiles
+``queues``           the queues of the cluster, kept up to date by watches
 ``sources``          where the facts of injection come from: files, or the live cluster
 ``templateevents``   Events on objects whose templates were not completed
 """

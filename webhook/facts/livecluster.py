@@ -124,6 +124,10 @@ class LiveFacts:
         """Return what is known at this moment, ``None`` until everything has been listed once."""
         return self._facts if self._nodes is not None else None
 
+    def labels(self, namespace: str) -> Mapping[str, str] | None:
+        """Return the labels of a namespace, ``None`` where they are not known."""
+        return self._namespaces.get(namespace)
+
     def problem(self) -> str | None:
         """Return what has not been listed yet, for the readiness check."""
         missing = [str(s.resource) for s in self._sources if not s.synced.is_set()]

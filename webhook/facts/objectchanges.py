@@ -23,7 +23,7 @@ class FollowedKind(Generic[T]):
 
     ``on_synced``: called when a list is complete, with the UIDs in it
     (``muster.kube.changes.Synced``). A kind that the API server does not serve counts as synced:
-    there is nothing of it.
+    there is nothing of it. ``others``: further versions of the kind, best first.
     """
 
     resource: Resource[T]
@@ -31,6 +31,7 @@ class FollowedKind(Generic[T]):
     gone: Callable[[ObjectMeta], None]
     tracks: bool = True
     on_synced: Callable[[frozenset[str] | None], None] | None = None
+    others: tuple[Resource[T], ...] = ()
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, changes: Sequence[Change[T]]) -> None:
@@ -59,7 +60,7 @@ def follow(
     watch = ListWatch(
         client,
         source.resource,
-        scope=WatchScope(tracks=source.tracks),
+        scope=WatchScope(others=source.others, tracks=source.tracks),
         consumer=WatchConsumer(on_problem=lambda text: problem(name, text)),
     )
     return watch.run(source.take)

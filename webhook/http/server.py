@@ -74,6 +74,8 @@ class Reviewing:
     reservations: ReservedPlaces | None = None
     #: writes an Event where the templates of an object were not completed
     report: Report | None = None
+    #: counts changes of the queues that ``rules`` go by
+    generation: Callable[[], int] = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class ReviewServer:
         self._mode, self._reservations = reviewing.mode, reviewing.reservations
         self._report = reviewing.report
         self._metrics, self._health = metrics, health
-        self._alike = Alike(self._answer)
+        self._alike = Alike(self._answer, reviewing.generation)
         limits = admittance.limits
         self._callers = admittance.callers
         self._bodies = Bodies(

@@ -14,7 +14,7 @@ import msgspec
 from muster.injection.policies.cel import any_key, keys, literal, text
 from muster.injection.policies.matchedpods import NATIVE_GROUP, NOT_BOUND, names_a_scheduler_of_ours
 from muster.kube import names
-from muster.workloads.keys.foreignwishes import TOPOLOGY_KEYS
+from muster.workloads.keys.foreignwishes import CHECKED_KEYS, QUEUE_KEYS
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.registry import markers
 from webhook.review.jobtemplates import RESOURCES
@@ -103,14 +103,19 @@ def _not_checked(policy: ManagedPolicy, rules: ValidationRules) -> str:
 
 
 def templates_to_validate() -> tuple[Condition, ...]:
-    """Return the conditions of objects whose pods will carry keys about topology.
+    """Return the conditions of objects whose pods will carry keys about topology or run time.
 
+    Of Deployments and StatefulSets those with a queue, too; jobs are asked for it where they are
+    mutated.
     Training jobs and the like keep their templates in too many places to look for them
     here, and are few: all of them are sent.
     """
     ours = f"request.resource.group in {literal([*sorted({group for group, _, _ in RESOURCES})])}"
-    others = any_key("t", sorted(TOPOLOGY_KEYS))
-    carries = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')} || {others}"
+    others = any_key("t", sorted(CHECKED_KEYS))
+    queued = f'request.resource.group == "apps" && {any_key("t", sorted(QUEUE_KEYS))}'
+    carries = (
+        f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')} || {others} || ({queued})"
+    )
     carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({carries}))"
     return (Condition("carries-our-keys", f"{ours} || {carried}"),)
 

@@ -8,6 +8,7 @@
 ``jobs``             objects that make pods, as they are created
 ``jobtemplates``     the pod templates of training jobs of other projects' controllers
 ``namespaceoptout``  the label ``muster.dev/managed`` of namespaces, and who may set it
+``queueguard``       what is said of the queue that a new pod or job names
 ``reservedplaces``   pods made with a reserved place in them
 ``sharedanswers``    pods that are alike get one decision
 ``templates``        the pod templates of the objects that make pods, wherever their kind keeps them

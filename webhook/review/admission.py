@@ -34,6 +34,7 @@ from webhook.review.validation import (
     check_pod,
     check_templates,
     is_planned,
+    with_queues,
 )
 from webhook.review.wire import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
 
@@ -69,7 +70,7 @@ def admit_mutating(
     """
     if not _is_pod(request):
         if completes(request.resource):
-            return _admit_job(request, policy, facts, mode)
+            return _admit_job(request, policy, rules, facts, mode)
         return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
@@ -91,6 +92,30 @@ def admit_mutating(
 
 
 def _admit_job(
+    request: AdmissionRequest,
+    policy: ManagedPolicy,
+    rules: ValidationRules,
+    facts: Facts | Early | None,
+    mode: Mode,
+) -> tuple[Verdict, Mutation]:
+    queues = _check_queues(request, rules, Findings())
+    if queues.code is not HTTPStatus.OK:
+        return _verdict(queues), NOTHING
+    verdict, done = _completed(request, policy, facts, mode)
+    if not queues.warnings:
+        return verdict, done
+    return replace(verdict, warnings=(*queues.warnings, *verdict.warnings)), done
+
+
+def _check_queues(request: AdmissionRequest, rules: ValidationRules, found: Findings) -> Findings:
+    """Return ``found`` with what is wrong with the queues of an object that is about to be made."""
+    guard = rules.queues
+    if guard is None or request.operation != "CREATE" or request.sub_resource:
+        return found
+    return with_queues(found, guard.of_object(request), guard.policy)
+
+
+def _completed(
     request: AdmissionRequest, policy: ManagedPolicy, facts: Facts | Early | None, mode: Mode
 ) -> tuple[Verdict, Mutation]:
     verdict, outcome = admit_job(request, policy, facts)
@@ -198,8 +223,12 @@ def admit_validating(request: AdmissionRequest, rules: ValidationRules) -> Verdi
         return ALLOWED
     if resource == namespaceoptout.RESOURCE:
         return _verdict(_check_namespace(request, rules))
-    findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
-    return _verdict(findings)
+    if read is None:
+        return _verdict(_check_pod(request, rules))
+    findings = _check_object(request, read, rules)
+    if completes(request.resource):
+        return _verdict(findings)  # its queue was asked where it was mutated
+    return _verdict(_check_queues(request, rules, findings))
 
 
 def _verdict(findings: Findings) -> Verdict:

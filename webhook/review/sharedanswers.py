@@ -12,7 +12,8 @@ is decided about::
 
 No rule can go by what it does not get to see, so an answer that is remembered cannot be another
 pod's; and a patch holds paths that both pods have. Override policies may look at everything, so
-where there are any each pod is decided about alone. Whenever the facts change all is forgotten.
+where there are any each pod is decided about alone. Whenever the facts or the queues change all is
+forgotten.
 
 The review of a new pod is read in one pass that leaves the fields of its spec as they are: to skip
 eight kilobytes of it and to come back to them costs as much as everything else here.
@@ -100,9 +101,19 @@ def new_pod(body: bytes) -> PodRequest | None:
 class Alike:
     """Answers to reviews of new pods; ``decide`` is asked where nothing is remembered."""
 
-    def __init__(self, decide: Callable[[AdmissionRequest, Known], Answer]) -> None:
+    def __init__(
+        self,
+        decide: Callable[[AdmissionRequest, Known], Answer],
+        generation: Callable[[], int] = int,
+    ) -> None:
+        """Begin with nothing kept.
+
+        ``generation``: counts changes of what is decided by beside the facts.
+        """
         self._decide = decide
+        self._generation = generation
         self._facts: Known = None
+        self._of = 0  # the generation of what is kept
         self._kept: dict[Key, Answer] = {}
 
     def answer(self, request: PodRequest, facts: Known) -> tuple[Key, Answer]:
@@ -110,8 +121,9 @@ class Alike:
 
         With what it is alike in: two that have the same of it are pods of one gang, or of none.
         """
-        if facts is not self._facts:
-            self._facts = facts
+        generation = self._generation()
+        if facts is not self._facts or generation != self._of:
+            self._facts, self._of = facts, generation
             self._kept.clear()
         pod = impersonal(request.object)
         key = pod, request.namespace, request.user_info

@@ -33,6 +33,7 @@ from muster.workloads.keys.unknownkeys import unknown
 from muster.workloads.keys.userkeys import shorten
 from muster.workloads.managedpods import ManagedPolicy, has_gate
 from muster.workloads.registry import PodMembership
+from webhook.review.queueguard import QueueGuard, QueuePolicy
 from webhook.review.templates import ReviewedTemplate
 from webhook.review.wire import UserInfo
 
@@ -75,6 +76,8 @@ class ValidationRules:
     #: whether pods are made with the places that the extender reserved for them, so that new ones
     #: carry plans that the mutating webhook wrote
     reserves: bool = False
+    #: says what is wrong with the queues of new pods and objects; ``None``: nothing is said
+    queues: QueueGuard | None = None
 
     def is_muster(self, user: UserInfo) -> bool:
         """Return whether the request is Muster's own."""
@@ -121,7 +124,19 @@ def check_new(
     """Return what is wrong with creating a pod; ``placed``: what it says of its gang."""
     invalid = tuple(map(str, _errors_as(pod, placed, rules)))
     forbidden = tuple(_plan(pod, None, user, rules))
-    return Findings(forbidden, invalid, tuple(_pod_warnings(pod, placed, rules)))
+    warnings = tuple(_pod_warnings(pod, placed, rules))
+    found = Findings(forbidden, invalid, warnings)
+    if rules.queues is None:
+        return found
+    problem = rules.queues.of_pod(pod, placed)
+    return with_queues(found, (problem,) if problem else (), rules.queues.policy)
+
+
+def with_queues(found: Findings, problems: tuple[str, ...], policy: QueuePolicy) -> Findings:
+    """Return findings with what is wrong with queues: refused, or warned of."""
+    if policy is QueuePolicy.REFUSE:
+        return replace(found, forbidden=(*found.forbidden, *problems))
+    return replace(found, warnings=(*problems, *found.warnings))
 
 
 def check_pod(

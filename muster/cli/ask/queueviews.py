@@ -61,7 +61,7 @@ def queue(raw: bytes, now: float) -> str:
 def _waiting(gangs: Sequence[WaitingGang], now: float) -> str:
     if not gangs:
         return "nobody waits"
-    head = ("PLACE", "GANG", "MEMBERS", "PRIORITY", "AGE", "REASON")
+    head = ("PLACE", "GANG", "MEMBERS", "PRIORITY", "AGE", "STARTS IN", "REASON")
     return columns(
         [
             head,
@@ -72,12 +72,18 @@ def _waiting(gangs: Sequence[WaitingGang], now: float) -> str:
                     str(each.members),
                     str(each.priority),
                     age(now - each.submitted_at) if each.submitted_at else "",
-                    each.reason,
+                    _until(each.starts_at, now),
+                    each.start or each.reason,
                 )
                 for each in gangs
             ),
         ]
     )
+
+
+def _until(start: float, now: float) -> str:
+    """Return the time until a promised start, "" where none is promised."""
+    return age(max(start - now, 0.0)) if start else ""
 
 
 def _lines(row: QueueRow, name: str, *, wide: bool) -> Iterator[tuple[str, ...]]:

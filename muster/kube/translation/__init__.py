@@ -5,6 +5,7 @@
 ``requests``               what a pod asks for, counted as kube-scheduler counts it
 ``selectors``              selectors, tolerations and ports in one normal form
 ``serverdefaults``         what the API server fills in when a pod is created
+``limitranges``            what a namespace's LimitRanges give to containers
 ``serveradditions``        what it adds to one from objects that Muster does not read
 ``volumes``                what a pod's volumes say about where it may run
 ``planannotation``         the annotation ``muster.dev/plan``, and the pin

@@ -7,5 +7,6 @@
 ``precedence``      which of two queues is served first
 ``turn``            who is next: a tournament up the tree
 ``waitingline``     the gangs of one planning cycle, with and without queues
+``directory``       queues with nothing charged: what no waiting would change
 ``refusal``         why a queue does not admit a gang now, in words
 """

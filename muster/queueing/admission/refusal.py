@@ -9,6 +9,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from muster.cluster.quota.aliases import QueueAliases, QueueUser
 from muster.cluster.quota.availability import Lack, lack, never_fits, potential
 from muster.cluster.quota.cells import UNLIMITED, Cell, plus
 from muster.cluster.quota.charges import QueueCharges
@@ -16,6 +17,8 @@ from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
+from muster.cluster.specs.matching import holds
+from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.backfill.promise import Promise
 
 _MOST_NAMED: Final = 5
@@ -64,6 +67,24 @@ def not_for(namespace: str, queue: QueueName) -> str:
         f"namespace {namespace} may not use queue {queue}: its labels do not match the queue's "
         "namespace selector; name another queue, or ask the queue's administrator"
     )
+
+
+def barred(
+    user: QueueUser,
+    queue: QueueName,
+    aliases: QueueAliases,
+    required: Iterable[Requirement],
+    labels: Mapping[str, str],
+) -> str:
+    """Return why those who name a queue so may not use it, "" where they may.
+
+    ``required``: of the labels of their namespace, ANDed.
+    """
+    if not aliases.is_open(user):
+        return stopped_name(user.text, queue)
+    if not all(holds(each, labels.get(each.key)) for each in required):
+        return not_for(user.namespace, queue)
+    return ""
 
 
 def stopped_name(text: str, queue: QueueName) -> str:

@@ -26,7 +26,7 @@ from muster.cluster.quota.queuespec import QueueName
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StartClaim:
     """Who asks for a promise, and with what right."""
 
     #: Its key.
@@ -42,7 +42,7 @@ class Claim:
     #: Whether its queue stays within its entitlement with it.
     is_entitled: bool = True
 
-    def outranks(self, other: "Claim") -> bool:
+    def outranks(self, other: "StartClaim") -> bool:
         """Return whether it may delay the other one: higher priority, or entitled and that not.
 
         Age is no reason: what was promised to the other one stays promised.
@@ -68,7 +68,7 @@ class Promise:
     """What a gang that waits can count on."""
 
     #: Whose it is.
-    claim: Claim
+    claim: StartClaim
     #: When it is expected to start, seconds since the epoch.
     start: float
     #: When it was first said to start, likewise.

@@ -22,6 +22,9 @@ often asks for far more parallelism than there is room: holding the first task b
 the last one fits would only waste devices. So each of its pods goes alone, unless the
 template carries ``muster.dev/gang``, which makes it Muster's own dialect.
 
+``spec.activeDeadlineSeconds`` is the longest run time: the Job's controller ends the Job then,
+counting from its start, or from when it is resumed (pkg/controller/job/job_controller.go).
+
 Jobs made by a JobSet belong to the JobSet's gang (``muster.workloads.dialects.jobset``).
 """
 
@@ -43,6 +46,7 @@ from muster.workloads.keys.foreignwishes import wishes
 from muster.workloads.keys.labels import Reading, overlay, read
 from muster.workloads.keys.owners import owner
 from muster.workloads.keys.ranks import COMPLETION_INDEX, index
+from muster.workloads.keys.runtimes import within_deadline
 
 INDEXED = "Indexed"
 _DIGITS: Final = 10  # an index is an int32 (apis/batch/validation)
@@ -54,6 +58,7 @@ class JobSpec(wire.Wire, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str = ""
+    active_deadline_seconds: int | None = None
     template: PodTemplate = PodTemplate()
 
     def pods(self) -> int:
@@ -113,6 +118,7 @@ def spec(job: Job) -> GangSpec | None:
     )
     # KAI's and Kueue's keys may also stand on the Job itself; Muster's are its template's.
     laid = overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
+    laid = within_deadline(laid, job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds")
     return replace(laid, min_count=min(laid.min_count, job.left()))
 
 

@@ -18,6 +18,10 @@ those that are over. A Kubeflow TrainJob (trainer.kubeflow.org/v1alpha1) is such
 its initializers come first, then its nodes, whole. Nothing of the TrainJob itself is read;
 its ``spec.labels`` and ``spec.annotations`` become the JobSet's, Muster's keys among them.
 
+**The longest run time** is ``spec.activeDeadlineSeconds`` (JobSet's KEP-1186). Without it, a JobSet
+whose Jobs start together and all have a deadline has ended by the last of them. A staged one
+has not: a later Job's deadline counts from a later start. A TrainJob's own deadline is not read.
+
 **Exclusive topology.** With ``alpha.jobset.sigs.k8s.io/exclusive-topology`` the JobSet
 webhook refuses a Job's followers until its leader (completion index 0) is scheduled, so
 only the leaders can be waited for: the minimum is one per Job, followers come late. The
@@ -41,6 +45,7 @@ from muster.workloads.dialect import (
 )
 from muster.workloads.dialects.batchjob import JobSpec
 from muster.workloads.keys.ranks import COMPLETION_INDEX, MAX_RANK, index
+from muster.workloads.keys.runtimes import within_deadline
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 
 NAME_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
@@ -50,6 +55,8 @@ JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
 GLOBAL_INDEX: Final = "jobset.sigs.k8s.io/job-global-index"
 EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY: Final = "alpha.jobset.sigs.k8s.io/node-selector"
+_DEADLINE: Final = "spec.activeDeadlineSeconds"
+_JOBS_DEADLINE: Final = "spec.replicatedJobs[].template.spec.activeDeadlineSeconds"
 READY: Final = "Ready"
 COMPLETE: Final = "Complete"
 
@@ -93,6 +100,7 @@ class JobSetSpec(wire.Wire, frozen=True):
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: StartupPolicy | None = None
+    active_deadline_seconds: int | None = None
 
 
 class ReplicatedJobStatus(wire.Wire, frozen=True):
@@ -140,7 +148,21 @@ def spec(jobset: JobSet) -> GangSpec | None:
         submitted_at=created(meta),
         rank_runs=tuple(_run(job) for job in jobset.spec.replicated_jobs),
     )
-    return whole(plain, meta, parts)
+    laid = whole(plain, meta, parts)
+    laid = within_deadline(laid, jobset.spec.active_deadline_seconds, _DEADLINE)
+    return within_deadline(laid, _last_deadline(jobset), _JOBS_DEADLINE)
+
+
+def _last_deadline(jobset: JobSet) -> int | None:
+    """Return after how many seconds all Jobs are over, ``None`` if one need not be."""
+    numbers = range(len(jobset.spec.replicated_jobs))
+    if any(True for number in numbers for _ in _awaited(jobset, number)):
+        return None
+    jobs = (job.template.spec for job in jobset.spec.replicated_jobs if job.replicas > 0)
+    deadlines = [job.active_deadline_seconds for job in jobs]
+    if not deadlines or not all(deadlines):
+        return None
+    return max(seconds for seconds in deadlines if seconds is not None)
 
 
 def pods(jobset: JobSet) -> tuple[MadePods, ...]:

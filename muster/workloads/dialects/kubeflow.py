@@ -17,6 +17,8 @@ them (pkg/controller.v1/pytorch/elastic.go). The roles take their share of the m
 rank order, so four workers never start without their master. ``maxReplicas`` bounds the
 workers, as the autoscaler that the operator makes does (pkg/controller.v1/pytorch/hpa.go).
 
+**The longest run time** is ``runPolicy.activeDeadlineSeconds``, from the job's start on.
+
 **A launcher that comes later** (MPIJob v2beta1, ``launcherCreationPolicy:
 WaitForWorkersReady``) is created when all workers run, so it is not waited for.
 
@@ -43,6 +45,7 @@ from muster.workloads.dialect import (
 )
 from muster.workloads.dialects.podgroups import over_size
 from muster.workloads.keys.ranks import index
+from muster.workloads.keys.runtimes import within_deadline
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS
 
@@ -53,6 +56,7 @@ REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 JOB_ROLE: Final = "training.kubeflow.org/job-role"
 GROUP: Final = "kubeflow.org"
 _MINIMUM: Final = "spec.runPolicy.schedulingPolicy.minAvailable"
+_DEADLINE: Final = "spec.runPolicy.activeDeadlineSeconds"
 _MAXIMUM: Final = "spec.elasticPolicy.maxReplicas"
 MPI_OPERATOR: Final = "mpi-operator"  # mpi-operator v2; the others are named after their kind
 LAUNCHER_LATER: Final = "WaitForWorkersReady"
@@ -82,6 +86,7 @@ class RunPolicy(wire.Wire, frozen=True):
     """What Muster reads of a job's run policy."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    active_deadline_seconds: int | None = None
 
 
 class ElasticPolicy(wire.Wire, frozen=True):
@@ -188,7 +193,8 @@ class KubeflowJobs:
             written=(("min_count", _MINIMUM), ("max_count", _MAXIMUM)),
             rank_runs=_runs(parts),
         )
-        return whole(plain, meta, parts)
+        laid = whole(plain, meta, parts)
+        return within_deadline(laid, job.spec.run_policy.active_deadline_seconds, _DEADLINE)
 
     def pods(self, job: TrainingJob) -> tuple[MadePods, ...]:
         """Return the pods of all replica types."""

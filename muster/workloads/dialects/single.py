@@ -1,13 +1,20 @@
 """A managed pod that no dialect claims: a gang of one.
 
 It goes the same way as every gang, so nothing downstream knows a special case. Topology
-levels mean nothing for one pod; only the queue is read.
+levels mean nothing for one pod; only the queue and the longest run time are read, the latter also
+from ``spec.activeDeadlineSeconds``, which the kubelet counts from the pod's start.
 """
+
+from typing import Final
 
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import read
+from muster.workloads.keys.queuenames import named_queue
+from muster.workloads.keys.runtimes import within_deadline
+
+_DEADLINE: Final = "spec.activeDeadlineSeconds"
 
 
 class SinglePod:
@@ -28,14 +35,17 @@ class SinglePod:
         tells that this one is gone: so nobody but the model can say when it is over.
         """
         meta = pod.metadata
-        return GangSpec(
+        reading = read(meta.labels, meta.annotations)
+        spec = GangSpec(
             key=gang_key(self.name, meta.namespace, meta.name),
             namespace=meta.namespace,
             name=meta.name,
             dialect=self.name,
             min_count=1,
             size=1,
-            queue=read(meta.labels, meta.annotations).keys.queue,
+            queue=reading.keys.queue or named_queue(meta),
             submitted_at=created(meta),
             lives_with_pods=True,
+            max_run_time=reading.keys.max_run_time or reading.wishes.max_run_time,
         )
+        return within_deadline(spec, pod.spec.active_deadline_seconds, _DEADLINE)

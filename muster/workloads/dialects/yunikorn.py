@@ -22,12 +22,12 @@ from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.dialects.podgroups import count_problem, roles_of, said
 from muster.workloads.keys.labels import overlay, read
+from muster.workloads.keys.queuenames import YUNIKORN_APP, YUNIKORN_QUEUE
 from muster.workloads.keys.ranks import pod_rank
 
-APP_ID: Final = ("yunikorn.apache.org/app-id", "applicationId", "spark-app-selector")
+APP_ID: Final = YUNIKORN_APP
 TASK_GROUP: Final = "yunikorn.apache.org/task-group-name"
 TASK_GROUPS: Final = "yunikorn.apache.org/task-groups"
-QUEUE: Final = "queue"  # label; the newer yunikorn.apache.org/queue is read for every dialect
 SPARK_ROLE: Final = "spark-role"  # label that Spark writes on its pods
 DRIVER: Final = "driver"
 
@@ -71,7 +71,7 @@ class YuniKorn:
             dialect=self.name,
             min_count=max(sum(role.min_count for role in roles), 1),
             roles=roles,
-            queue=meta.labels.get(QUEUE, ""),
+            queue=meta.labels.get(YUNIKORN_QUEUE, ""),
             submitted_at=created(meta),
             problems=problems,
             written=(("min_count", f"metadata.annotations[{TASK_GROUPS}]"),),

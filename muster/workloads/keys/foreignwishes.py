@@ -1,4 +1,4 @@
-"""Topology and queue as other schedulers' users write them, on pods and pod templates.
+"""Topology, queue and run time as other schedulers' users write them, on pods and templates.
 
 These keys say nothing about who belongs to whom, so they are no dialect: a Job, a JobSet
 or a PodGroup of any kind may carry them. Muster's own keys win over them.
@@ -6,6 +6,7 @@ or a PodGroup of any kind may carry them. Muster's own keys win over them.
 - Kueue (apis/kueue/v1beta1/topology_types.go): ``podset-required-topology``,
   ``podset-preferred-topology``, ``podset-slice-required-topology`` with
   ``podset-slice-size``, and the layers of ``podset-slice-required-topology-constraints``.
+  ``max-exec-time-seconds`` (pkg/controller/constants/constants.go) is the longest run time.
   ``podset-unconstrained-topology`` asks for nothing. Where Kueue itself has chosen the
   domains (label ``kueue.x-k8s.io/tas``) its node selectors stand on the pods and the
   wishes are already met.
@@ -14,6 +15,7 @@ or a PodGroup of any kind may carry them. Muster's own keys win over them.
   ``segment-topology-required-placement``; ``batch-min-member``.
 - Volcano (apis, topology/v1alpha1/labels.go): ``network-topology-mode`` with
   ``network-topology-highest-tier``.
+- Koordinator (apis/extension/elastic_quota.go): ``quota.scheduling.koordinator.sh/name``.
 
 A wish that the model cannot say is a problem of the gang if it is a requirement, and is
 left out if it is a preference.
@@ -39,27 +41,35 @@ _SLICE_LEVEL: Final = (
 )  # fmt: skip
 _SLICE_SIZE: Final = (KUEUE + "podset-slice-size", KAI + "segment-size")
 _LAYERS: Final = KUEUE + "podset-slice-required-topology-constraints"
-_QUEUE: Final = (
+QUEUE_KEYS: Final = (
     KUEUE + "queue-name", KAI + "queue", "scheduling.volcano.sh/queue-name",
     "volcano.sh/queue-name", "yunikorn.apache.org/queue",
+    "quota.scheduling.koordinator.sh/name", "runai/queue",
 )  # fmt: skip
+"""By which pods and objects name their queue, in the order in which they count."""
 _MINIMUM: Final = KAI + "batch-min-member"
+_RUN_TIME: Final = KUEUE + "max-exec-time-seconds"
 _MODE: Final = "volcano.sh/network-topology-mode"
 _TIER: Final = "volcano.sh/network-topology-highest-tier"
-TOPOLOGY_KEYS: Final = frozenset(
-    (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, _LAYERS, _MINIMUM, _MODE, _TIER)
+CHECKED_KEYS: Final = frozenset(
+    (
+        *(*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE),
+        *(_LAYERS, _MINIMUM, _MODE, _TIER, _RUN_TIME),
+    )
 )
-"""Those that can contradict each other or the gang."""
-_KEYS: Final = TOPOLOGY_KEYS.union(_QUEUE)
+"""Those that can contradict each other or the gang, or that cannot be read."""
+_KEYS: Final = CHECKED_KEYS.union(QUEUE_KEYS)
 _FIELDS: Final = (
     ("required_level", (*_REQUIRED, _TIER, _MODE)),
     ("preferred_level", (*_PREFERRED, _MODE)),
     ("slice_level", (_LAYERS, *_SLICE_LEVEL)),
     ("slice_size", (_LAYERS, *_SLICE_SIZE)),
     ("min_count", (_MINIMUM,)),
+    ("max_run_time", (_RUN_TIME,)),
 )
 _HIGHEST_TIER: Final = 999  # no cluster has that many levels
 _LARGEST: Final = 1_000_000  # members of one gang, as muster.workloads.keys.userkeys.MAX_MEMBERS
+_LONGEST: Final = 2**31 - 1  # seconds: Kueue's field of a Workload is an int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,8 @@ class Wishes:
     slice_levels: tuple[str, ...] = ()
     queue: str = ""
     minimum: int | None = None
+    #: seconds
+    max_run_time: float | None = None
     problems: tuple[str, ...] = ()
     written: tuple[tuple[str, str], ...] = ()
 
@@ -95,10 +107,15 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
         return NONE
     said = {**annotations, **labels}
     problems: list[str] = []
-    queue, minimum = _first(said, _QUEUE), _number(said, _MINIMUM, problems)
+    queue, minimum = _first(said, QUEUE_KEYS), _number(said, _MINIMUM, problems)
     if KUEUE_DECIDES in said:
-        written = (("min_count", _MINIMUM),)
-        return Wishes(queue=queue, minimum=minimum, problems=tuple(problems), written=written)
+        return Wishes(
+            queue=queue,
+            minimum=minimum,
+            max_run_time=_run_time(said, problems),
+            problems=tuple(problems),
+            written=(("min_count", _MINIMUM), ("max_run_time", _RUN_TIME)),
+        )
     slices = _slices(said, problems)
     required, preferred = _first(said, _REQUIRED), _first(said, _PREFERRED)
     hard, soft = tiers(said.get(_MODE, ""), said.get(_TIER, ""))
@@ -109,6 +126,7 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
         slice_levels=tuple(level for _, level in slices),
         queue=queue,
         minimum=minimum,
+        max_run_time=_run_time(said, problems),
         problems=tuple(problems),
         written=tuple(_written(said)),
     )
@@ -162,13 +180,21 @@ def _layers(text: str, problems: list[str]) -> list[tuple[int, str]]:
     return [(layer.size, foreign(layer.topology)) for layer in layers]
 
 
-def _number(said: Mapping[str, str], key: str, problems: list[str]) -> int | None:
+def _run_time(said: Mapping[str, str], problems: list[str]) -> float | None:
+    """Return Kueue's longest run time in seconds."""
+    seconds = _number(said, _RUN_TIME, problems, most=_LONGEST)
+    return None if seconds is None else float(seconds)
+
+
+def _number(
+    said: Mapping[str, str], key: str, problems: list[str], *, most: int = _LARGEST
+) -> int | None:
     text = said.get(key)
     if text is None:
         return None
-    number = whole(text, _LARGEST)
+    number = whole(text, most)
     if not number:
-        problems.append(f'{key}: "{text[:80]}" is not allowed: a whole number from 1 to {_LARGEST}')
+        problems.append(f'{key}: "{text[:80]}" is not allowed: a whole number from 1 to {most}')
         return None
     return number
 

@@ -60,7 +60,7 @@ def contradictions(reading: Reading, context: Context) -> Iterator[FieldError]:
 
 
 def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) -> GangSpec:
-    """Return ``spec`` with the keys on top: topology, slices, queue, minimum, size if unknown.
+    """Return ``spec`` with the keys on top; their size counts where none is known.
 
     A percentage is taken of the size. Errors of the keys become problems of the gang. Which
     levels the cluster has is not known here; the planner rejects an unknown one. What
@@ -114,6 +114,7 @@ def _overlaid(spec: GangSpec, reading: Reading, context: Context) -> GangSpec:
         if keys.sliced
         else spec.wider_slices,
         relax_after=keys.relax_after or spec.relax_after,
+        max_run_time=keys.max_run_time or spec.max_run_time,
         standby=_standby(spec, keys, size),
         standby_level=keys.spare_level or spec.standby_level,
         restarts=keys.restarts or spec.restarts,
@@ -155,6 +156,7 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         slice_level=spec.slice_level if sliced or not levels else levels[-1],
         wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
+        max_run_time=spec.max_run_time or wished.max_run_time,
         problems=(*spec.problems, *wished.problems, *problems),
         written=(*spec.written, *wished.written),
     )
@@ -345,6 +347,7 @@ _FIELD_OF: Final[Mapping[str, str]] = {
     names.TOPOLOGY_REQUIRED: "required_level",
     names.TOPOLOGY_PREFERRED: "preferred_level",
     names.TOPOLOGY_RELAX_AFTER: "relax_after",
+    names.MAX_RUN_TIME: "max_run_time",
     names.SLICE_SIZE: "slice_size",
     names.SLICE_TOPOLOGY: "slice_level",
     names.SPARES: "standby",

@@ -10,8 +10,8 @@ the object that makes the gang, or on its templates; the gang is one, so
 - templates that want different things are a problem of the gang, named with both values;
 - ``muster.dev/gang-min`` on a template is the minimum of that part alone.
 
-Topology and queue in the words of other schedulers (``muster.workloads.keys.foreignwishes``) are
-taken in the same places, after Muster's own.
+Topology, queue and run time in the words of other schedulers
+(``muster.workloads.keys.foreignwishes``) are taken in the same places, after Muster's own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,6 +108,7 @@ def _asked(reading: Reading) -> UserKeys:
         slice_sizes=slices.slice_sizes,
         slice_levels=slices.slice_levels,
         queue=keys.queue or wished.queue,
+        max_run_time=keys.max_run_time or wished.max_run_time,
     )
 
 
@@ -121,6 +122,7 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         slice_level=laid.slice_level or keys.slice_level,
         wider_slices=laid.wider_slices or wider_slices(keys.slice_levels, keys.slice_sizes),
         relax_after=laid.relax_after or keys.relax_after,
+        max_run_time=laid.max_run_time or keys.max_run_time,
         standby=laid.standby or _spares(laid, keys),
         standby_level=laid.standby_level or keys.spare_level,
         restarts=laid.restarts or keys.restarts,
@@ -140,6 +142,7 @@ def _disagreements(laid: GangSpec, keys: UserKeys, role: str) -> Iterator[str]:
         ("topology-required", laid.required_level, keys.required),
         ("topology-preferred", laid.preferred_level, keys.preferred),
         ("topology-relax-after", laid.relax_after, keys.relax_after),
+        ("max-run-time", laid.max_run_time, keys.max_run_time),
         ("slice-size", laid.slice_size, keys.slice_size),
         ("slice-topology", laid.slice_level, keys.slice_level),
         ("queue", laid.queue, keys.queue),

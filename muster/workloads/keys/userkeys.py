@@ -36,7 +36,9 @@ _NAME_RULE: Final = (
 )
 COUNT_RULE: Final = f"a whole number from 1 to {MAX_MEMBERS}"
 LONGEST_RELAX_S: Final = 30 * 86_400
+LONGEST_RUN_S: Final = 365 * 86_400
 DURATION_RULE: Final = 'a time such as "90s", "10m" or "1h30m", at most 720h'
+RUN_TIME_RULE: Final = 'a time such as "90s", "10m" or "1h30m", at most 8760h'
 _DURATION: Final = re.compile(r"(?:[0-9]{1,7}[hms]){1,3}")
 _PARTS: Final = re.compile(r"([0-9]+)([hms])")
 _UNITS: Final[Mapping[str, int]] = {"h": 3600, "m": 60, "s": 1}
@@ -72,9 +74,9 @@ class Minimum:
 class UserKeys:
     """What a user wrote under ``muster.dev/``, typed. Levels are node label keys.
 
-    ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``: seconds.
-    ``spares``: of the gang's
-    size, or of a slice's where there are slices. ``restarts``: ``repair: restart``.
+    ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``,
+    ``max_run_time``: seconds. ``spares``: of the gang's size, or of a slice's where there are
+    slices. ``restarts``: ``repair: restart``.
     """
 
     gang: str = ""
@@ -83,6 +85,7 @@ class UserKeys:
     required: str | None = None
     preferred: str | None = None
     relax_after: float | None = None
+    max_run_time: float | None = None
     slice_sizes: tuple[int, ...] = ()
     slice_levels: tuple[str, ...] = ()
     spares: Minimum | None = None
@@ -206,10 +209,18 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def _duration(text: str) -> float:
+    return _seconds(text, LONGEST_RELAX_S, DURATION_RULE)
+
+
+def _run_time(text: str) -> float:
+    return _seconds(text, LONGEST_RUN_S, RUN_TIME_RULE)
+
+
+def _seconds(text: str, most: int, rule: str) -> float:
     parts = _DURATION.fullmatch(text)
     seconds = sum(int(n) * _UNITS[unit] for n, unit in _PARTS.findall(text)) if parts else 0
-    if not 0 < seconds <= LONGEST_RELAX_S:
-        raise ValueError(DURATION_RULE)
+    if not 0 < seconds <= most:
+        raise ValueError(rule)
     return float(seconds)
 
 
@@ -269,6 +280,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.TOPOLOGY_REQUIRED: ("required", _level),
     names.TOPOLOGY_PREFERRED: ("preferred", _level),
     names.TOPOLOGY_RELAX_AFTER: ("relax_after", _duration),
+    names.MAX_RUN_TIME: ("max_run_time", _run_time),
     names.SLICE_SIZE: ("slice_sizes", _counts),
     names.SLICE_TOPOLOGY: ("slice_levels", _levels),
     names.SPARES: ("spares", _spares),

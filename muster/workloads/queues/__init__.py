@@ -21,6 +21,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``amounts``       quantities of a quota as whole numbers of the model's units
 ``findings``      what a reader finds wrong, and what is not obeyed
 ``registry``      which kinds of objects describe queues, and who reads them
+``describedqueues``  queues as the model has them, from objects as they change
 ``catalogue``     all queues of a cluster, put together from what its objects say
 ``sight``         what a queue's status is made of
 ``kueuestatus``   the statuses of Kueue's queues

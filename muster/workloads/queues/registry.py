@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from muster.workloads.queues import elasticquota, kai, koordinator, kueue, muster, volcano, yunikorn
 from muster.workloads.queues.reading import QueueReading
+from muster.workloads.queues.statusmeta import is_ours
 
 ObjectT = TypeVar("ObjectT")
 
@@ -46,6 +47,15 @@ class QueueFile:
     key: str
     #: Returns what a text says; the number is when the ConfigMap was created. It is total.
     read: Callable[[str, float], QueueReading]
+
+
+def is_elsewhere(kind: QueueKind[Any], found: Any, program: str) -> bool:
+    """Return whether a controller of its own admits the gangs of a queue.
+
+    ``program``: the name under which Muster writes statuses. Volcano's controllers write statuses,
+    too, and stay where its scheduler is replaced.
+    """
+    return kind.type is kueue.ClusterQueue and not is_ours(found.metadata, program)
 
 
 _KUEUE: Final = ("v1beta2", "v1beta1")

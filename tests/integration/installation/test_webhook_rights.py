@@ -116,13 +116,12 @@ async def kubeconfig(plane: ControlPlane, api: Api, directory: Path) -> Path:
     return path
 
 
-def granted() -> set[Call]:
-    """Return every right that the shipped roles give to the webhook.
+def granted(*names: str) -> set[Call]:
+    """Return every right that shipped roles give to the webhook.
 
     But for those on owners of pods, which tests of override policies hold.
     """
     documents = list(yaml.safe_load_all(RBAC.read_text()))
-    names = ("muster-webhook", "muster-webhook-overrides")
     return {
         Call(verb, group, resource)
         for role in documents
@@ -165,7 +164,13 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
         pass  # started again: its configurations are there already and are replaced
     calls = list(audited.calls())
     assert [call for call, code in calls if code == 403] == []
-    assert {call for call, _ in calls} == granted() - {SERIES}
+    queues = granted("muster-webhook-queues")
+    used = {call for call, _ in calls}
+    assert used - queues == granted("muster-webhook", "muster-webhook-overrides") - {SERIES}
+    # All kinds of queues are asked for; of those there are none here, and nothing to be watched.
+    assert {call for call in queues if call.verb == "list"} <= used
+    assert Call("watch", "", "limitranges") in used
+    assert {call.verb for call in queues} == {"list", "watch"}
 
 
 async def created(api: Api, path: str, wanted: JSON) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from support.extenders.realcluster import EVENTS, Cluster, cluster, until
+from support.extenders.realcluster import EVENTS, PODS, Cluster, cluster, until
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api, ApiFailed
@@ -45,6 +45,22 @@ def _queue(name: str, entitled: int | str = 16, **spec: object) -> JSON:
 
 def _gang(name: str, size: int, queue: str) -> pods.Gang:
     return pods.Gang(name, size, labels={names.QUEUE: queue})
+
+
+def _placed_by_others(name: str, scheduler: str, key: str, queue: str) -> JSON:
+    """Return a pod of 8 GPUs that names its node, so that no scheduler looks at it."""
+    amounts = {GPU: "8"}
+    container = {
+        "name": "main",
+        "image": "example.invalid/serve:1",
+        "resources": {"limits": amounts, "requests": amounts},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {key: queue}},
+        "spec": {"nodeName": "r0-h00", "schedulerName": scheduler, "containers": [container]},
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -156,6 +172,32 @@ async def test_a_new_extender_counts_what_runs_as_the_one_before_did(fleet: Clus
     over = _gang("over", 2, "vision")
     await fleet.submit(over)
     await _waits_because(fleet, over, "queue muster/vision has 8 nvidia.com/gpu left")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "key"),
+    [
+        ("default-scheduler", names.QUEUE),
+        ("default-scheduler", "kueue.x-k8s.io/queue-name"),
+        ("somebody-elses", "quota.scheduling.koordinator.sh/name"),
+    ],
+)
+async def test_a_pod_that_others_placed_counts_and_a_later_gang_waits_for_its_end(
+    fleet: Cluster, scheduler: str, key: str
+) -> None:
+    await fleet.api.create(PODS, _placed_by_others("theirs", scheduler, key, "vision"))
+
+    async def counted() -> bool:
+        return await _used(fleet, "vision") == "8"
+
+    await until(counted)
+    gang = _gang("late", 3, "vision")
+    await fleet.submit(gang)
+    await _waits_because(fleet, gang, "queue muster/vision has 16 nvidia.com/gpu left")
+
+    await fleet.api.delete(f"{PODS}/theirs")
+
+    await fleet.bound(gang)
 
 
 @pytest.mark.parametrize(

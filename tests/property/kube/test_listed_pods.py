@@ -34,6 +34,8 @@ from support.pods.listedpods import (
 
 from extender.intake.firstlist.siblings import Sibling
 from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.queuespec import QueueName
 from muster.kube import names, wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.podpage import PackedPage
@@ -220,6 +222,64 @@ def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_
     ]
     assert not world.listed.take(in_protobuf(page))
     assert len(world.listed._kinds) == 1
+
+
+def queued(number: int, key: str, name: str, namespace: str = "ns", **spec: Any) -> JSON:
+    asks = {"containers": [{"resources": {"requests": {"cpu": "100m"}}}]} | spec
+    meta = {"labels": {key: name}}
+    return whole((number, meta, asks, {"phase": "Running"}, namespace, "n0"))
+
+
+@pytest.mark.parametrize("read", [in_json, in_protobuf])
+def test_pods_that_others_place_are_charged_to_the_queue_that_they_name(
+    read: Callable[[list[JSON]], Sequence[wire.Pod]],
+) -> None:
+    world = ListedCluster()
+    page = [
+        *(queued(n, "kueue.x-k8s.io/queue-name", "web") for n in range(3)),
+        *(queued(n, "queue", "web") for n in range(10, 12)),  # anybody's label
+        *(queued(n, "muster.dev/queue", "web", "kube-system") for n in range(20, 22)),
+        *(queued(n, "muster.dev/queue", "web", priority=2_000_000_000) for n in range(30, 32)),
+        *(queued(n, "muster.dev/queue", "g") for n in range(40, 42)),
+    ]
+    left = world.listed.take(read(page))
+    assert left == ([] if read is in_protobuf else list(range(len(page))))
+    for place in left:
+        world.take(PLAIN.decode(orjson.dumps(page[place])))
+    world.state.validate()
+    assert {user[2]: used["cpu"] for user, used in world.charged().items()} == {
+        "web": 300, "g": 200, "": 200,
+    }  # fmt: skip
+    node = world.state.charges.tree.find(QueueName("muster/web"))
+    assert node is not None
+    assert node.used(Cell("", "cpu")) == 300
+
+
+def test_a_pod_that_names_another_queue_later_is_charged_there_and_one_that_ends_no_more() -> None:
+    world = ListedCluster()
+    pod = queued(1, "muster.dev/queue", "web")
+    world.take(PLAIN.decode(orjson.dumps(pod)))
+    pod["metadata"]["labels"] = {"muster.dev/queue": "g"}
+    world.take(PLAIN.decode(orjson.dumps(pod)))
+    assert world.charged() == {("", "ns", "g"): {"cpu": 100, "pods": 1}}
+    world.state.validate()
+    pod["status"]["phase"] = "Succeeded"
+    world.take(PLAIN.decode(orjson.dumps(pod)))
+    assert world.charged() == {}
+
+
+def test_a_pod_that_cannot_be_read_as_a_whole_is_charged_all_the_same() -> None:
+    world = ListedCluster()
+    world.feed.unread(PLAIN.decode(orjson.dumps(queued(1, "muster.dev/queue", "web"))))
+    assert world.charged() == {("", "ns", "web"): {"cpu": 100, "pods": 1}}
+
+
+def test_a_pod_without_a_node_is_not_charged() -> None:
+    world = ListedCluster()
+    pod = queued(1, "muster.dev/queue", "web")
+    del pod["spec"]["nodeName"]
+    world.take(PLAIN.decode(orjson.dumps(pod)))
+    assert world.charged() == {}
 
 
 def test_a_closed_namespace_that_opens_is_judged_anew() -> None:

@@ -37,6 +37,7 @@ def content(snapshot: Snapshot) -> Hashable:
         tuple(getattr(pods, name).array().tobytes() for name in COLUMNS),
         tuple(pods.uids),
         tuple(pods.names),
+        tuple(pods.queues),
         tuple(snapshot.classes),
         tuple(snapshot.label_sets),
         tuple(repr(snapshot.hold(row)) for row in range(pods.count)),

@@ -1,6 +1,6 @@
 """A model that pods are fed to: one by one, or as a list is taken over."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from prometheus_client import CollectorRegistry
@@ -17,7 +17,11 @@ from extender.pendingpods import PendingPods
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.columns.uids import Uids
+from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.pods import PodState
 from muster.kube import names, wire
@@ -57,6 +61,9 @@ class ListedCluster:
             meta = wire.ObjectMeta(name=name, labels={names.HOST: name})
             status = wire.NodeStatus(allocatable=amounts)
             self.feed.node(wire.Node(metadata=meta, status=status))
+        for name in ("web", "g"):
+            spec = QueueSpec(QueueName(f"muster/{name}"), None, {Cell("", "cpu"): Quota(4_000)})
+            engine.apply(QueueUpserted(spec, (Spelling("", name),)))
 
     def expect(self, gang: GangKey, ranks: Iterable[int]) -> None:
         self.arrived += (f"{gang} {rank}" for rank in ranks)
@@ -103,7 +110,16 @@ class ListedCluster:
         pods = self.state.snapshot().pods
         return pods.uids.at(np.flatnonzero(pods.state.array() != PodState.FREE))
 
-    def look(self) -> Hashable:
+    def look(self) -> object:
         """Return all that the model holds; equal models have equal looks."""
         self.state.validate()
-        return fingerprint.content(self.state.snapshot())
+        return fingerprint.content(self.state.snapshot()), self.charged()
+
+    def charged(self) -> dict[tuple[str, str, str], dict[str, int]]:
+        """Return what is used by whom: dialect of the gang, namespace and queue, as named."""
+        found: dict[tuple[str, str, str], dict[str, int]] = {}
+        for user, account in self.state.charges.accounts().items():
+            used = found.setdefault(tuple(user), {})
+            for use, amount in account.used.items():
+                used[use.resource] = used.get(use.resource, 0) + amount
+        return found

@@ -92,7 +92,12 @@ METADATA = some(
     creationTimestamp=TIMES,
     deletionTimestamp=st.just("2026-01-03T00:00:00Z"),
     labels=st.dictionaries(
-        st.sampled_from(["app", names.GANG, names.MOVABLE, "statefulset.kubernetes.io/pod-name"]),
+        st.sampled_from(
+            [
+                *("app", names.GANG, names.MOVABLE, "statefulset.kubernetes.io/pod-name"),
+                *("kueue.x-k8s.io/queue-name", "queue"),
+            ]
+        ),
         st.sampled_from(["web", "false", "g"]),
         max_size=2,
     ),
@@ -104,6 +109,7 @@ METADATA = some(
             {names.TERM: "t"},
             {"cni.projectcalico.org/podIP": "10.0.0.1/32"},
             {"cni.projectcalico.org/podIP": "10.0.0.2/32"},
+            {"scheduling.volcano.sh/queue-name": "g", "applicationId": "a"},
         ]
     ),
     ownerReferences=st.sampled_from(
@@ -132,6 +138,7 @@ SPEC = some(
     affinity=st.sampled_from([{}, APART, PINNED, APART | PINNED]),
     nodeSelector=st.just({"a": "b"}),
     priority=st.sampled_from([0, 5, 5, 1 << 40]),
+    activeDeadlineSeconds=st.sampled_from([60, 3600]),
     volumes=st.integers(0, 3).map(lambda n: [{"name": f"token-{n}"}]),
     tolerations=st.just([{"operator": "Exists"}]),
 )

@@ -5,7 +5,7 @@ from support.pods.wirepods import pod
 
 from extender.intake import memberships
 from muster.cluster.ids import GangKey, PodUid
-from muster.kube import names
+from muster.kube import names, wire
 from muster.workloads.dialect import Member
 
 ONE, OTHER = PodUid(b"1" * 16), PodUid(b"2" * 16)
@@ -51,3 +51,10 @@ def test_neither_a_plan_nor_the_labels_of_a_binding_are_something_that_a_pod_say
     bound = pod(labels={"app": "a", **zone}, annotations={names.PLAN: "x"})
     assert memberships.digest_of(plain) == memberships.digest_of(bound)
     assert memberships.digest_of(plain) != memberships.digest_of(pod(labels={"app": "b"}))
+
+
+def test_a_deadline_is_something_that_a_pod_says() -> None:
+    plain = pod(labels={"app": "a"})
+    spec = wire.PodSpec(active_deadline_seconds=60)
+    ends = wire.Pod(metadata=plain.metadata, spec=spec)
+    assert memberships.digest_of(plain) != memberships.digest_of(ends)

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from muster.workloads.madegangs import MadeGang, gangs
+from muster.cluster.ids import GangKey
+from muster.cluster.specs.gangspec import GangSpec, RoleSpec
+from muster.workloads.madegangs import MadeGang, TemplatePods, gangs
 
 POD = {"spec": {"containers": [{"name": "main"}]}}
 JSON = dict[str, Any]
@@ -139,3 +141,25 @@ def test_pods_of_a_job_without_indices_have_no_gang() -> None:
 def test_an_object_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ValueError, match=r"Job j: Expected `int \| null`.*parallelism"):
         gangs([job(parallelism="many")], "team")
+
+
+@pytest.mark.parametrize(
+    ("minimum", "roles", "least"),
+    [
+        (2, (), 4),  # two of the cheap ones
+        (2, (RoleSpec("driver", 1),), 10),
+        (3, (RoleSpec("driver", 1), RoleSpec("worker", 1)), 12),
+        (6, (), 24),  # all there are
+        (9, (), 24),
+        (0, (), 0),
+    ],
+)
+def test_the_least_of_a_minimum_has_its_roles_and_else_whoever_asks_for_little(
+    minimum: int, roles: tuple[RoleSpec, ...], least: int
+) -> None:
+    spec = GangSpec(GangKey("d/n/g"), "n", "g", "d", min_count=minimum, roles=roles)
+    parts = [TemplatePods("driver", {}, 2), TemplatePods("worker", {}, 4)]
+    amounts = [{"gpu": 8}, {"gpu": 2, "cpu": 1}]
+    found = MadeGang(spec, parts).least(amounts)
+    assert found.get("gpu", 0) == least
+    assert found.get("cpu", 0) == max(0, min(minimum, 6) - 2)  # the drivers ask for none

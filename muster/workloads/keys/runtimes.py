@@ -1,0 +1,24 @@
+"""The longest run time of a gang where a controller, or the kubelet, ends it at a deadline.
+
+A deadline counts least: Muster's own key and Kueue's label go before it. A controller counts it
+from the start of its object, the kubelet from the pod's: both at about the moment, or before it,
+when the gang has its minimum.
+"""
+
+from dataclasses import replace
+
+from muster.cluster.specs.gangspec import GangSpec
+
+
+def within_deadline(spec: GangSpec, seconds: int | None, field: str) -> GangSpec:
+    """Return ``spec`` with a deadline as its longest run time, unless its user named one.
+
+    ``seconds``: ``None`` or 0 for no deadline. ``field``: where it is written.
+    """
+    if not seconds or spec.max_run_time is not None:
+        return spec
+    if seconds < 0:
+        problem = f'{field}: "{seconds}" is not allowed: 0 or more seconds'
+        return replace(spec, problems=(*spec.problems, problem))
+    written = (*spec.written, ("max_run_time", field))
+    return replace(spec, max_run_time=float(seconds), written=written)
