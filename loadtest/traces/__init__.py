@@ -1,6 +1,7 @@
 """Published traces and fleets, read or made from published figures.
 
 ``fleet``           fleets of hosts
+``lublin``          jobs of a parallel computer, made by Lublin's and Feitelson's model
 ``openb``           the openb trace and the protocol of its published results
 ``openb_bound``     the ceiling of a trace: the configuration LP over its fractional requests
 ``openb_jobs``      the tasks of the openb trace as jobs over time, one pod each

@@ -6,6 +6,7 @@
 ``gate``           ratios of Muster's costs beside recorded bounds; fails on a regression
 ``kubectlmuster``  `kubectl muster gangs`, from its start to its end
 ``order``          who is next among many queues and waiting gangs
+``queues``         queues on the planner beside FIFO and EASY backfilling, in virtual time
 ``sustained``      `muster bench sustained`
 ``trace``          the replay of a trace of gangs beside gang best-fit
 ``webhook``        admission reviews over TLS

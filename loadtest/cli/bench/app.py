@@ -16,6 +16,7 @@ from loadtest.cli.bench import (
     gate,
     kubectlmuster,
     order,
+    queues,
     sustained,
     webhook,
 )
@@ -38,6 +39,7 @@ def register(commands: Subparsers) -> None:
     _register_topology(kinds)
     bench_trace.register(kinds)
     order.register(kinds)
+    queues.register(kinds)
     webhook.register(kinds)
     device_plugin.register(kinds)
     sustained.register(kinds)

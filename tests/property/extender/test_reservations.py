@@ -21,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from support.clusters.feeds import feed_of
-from support.clusters.planners import UNRESTRICTED
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
@@ -35,6 +34,7 @@ from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
 from extender.reservations.reservations import ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
+from loadtest.queuereplay.planner import UNRESTRICTED
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.apiwire import reservation

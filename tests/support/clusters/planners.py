@@ -3,20 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry
-
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
-from extender.metrics import ExtenderMetrics
-from extender.pendingpods import PendingPods
-from extender.planning.bindtimes import BindTimes
-from extender.planning.holding import PlanHolder
-from extender.planning.planner import Planner, Restrictions
-from extender.planning.worklist import WorkList
-from extender.readapi.dumprequests import DumpRequests
-from extender.reporting.boundgangs import DueEvents
-from extender.reporting.reporter import DecisionReporter
-from extender.timeslice import Pace
+from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import GangUpserted, NodeUpserted, PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
@@ -25,14 +14,8 @@ from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.kube import names
 from muster.kube.names import HOST, RACK
-from muster.kube.writing.events import EventRecorder
 
 LEVELS = (RACK, HOST)
-UNRESTRICTED = Restrictions(refused=lambda _key: (), kept=lambda _key: (), network=lambda _key: "")
-
-
-class _NoClient:
-    """Events are recorded and never written: nothing runs the recorder."""
 
 
 @dataclass
@@ -47,28 +30,9 @@ class Bench:
     def __post_init__(self) -> None:
         self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
         self.engine = Engine(self.state, lambda: self.now)
-        self.metrics = metrics = ExtenderMetrics(CollectorRegistry())
-        pods = PendingPods()
-        recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
-        directory = self.config.dump.directory
-        self.dumps = DumpRequests(directory, "test", "extender-0", lambda: self.now)
-        reporter = DecisionReporter(
-            self.state, pods, recorder, metrics, DueEvents(), self.dumps.fault
-        )
-        self.holding = PlanHolder(self.engine)
-        self.worklist = WorkList(self.engine)
-        self.planner = Planner(
-            self.engine,
-            self.config,
-            self.worklist,
-            self.holding,
-            restrictions=UNRESTRICTED,
-            release=self._release,
-            bind_times=BindTimes(self.engine, metrics.gang_bound, reporter.bound),
-            reporter=reporter,
-            metrics=metrics,
-            pace=Pace(self._tick),
-        )
+        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick)
+        self.metrics, self.dumps = parts.metrics, parts.dumps
+        self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
 
     def _tick(self) -> float:
         """Count a millisecond per look at the monotonic clock, so that every pause is taken."""

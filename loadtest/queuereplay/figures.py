@@ -1,0 +1,102 @@
+"""What a log says about a rule.
+
+Jobs that are there from the beginning (``Stream.warm``) are served and not counted. Seconds are
+those of the trace.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from loadtest.queuereplay.fairness import Stay, hourly_index
+from loadtest.queuereplay.replay import Log
+from loadtest.queuereplay.submissions import Submission
+from loadtest.queuereplay.workloads import Workload
+
+SHORT_RUN_S: Final = 10.0
+"""Shorter run times count as this in slowdowns (Feitelson and Rudolph's bound)."""
+TOLERANCE_S: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One replay in figures."""
+
+    #: Seconds from submission to start.
+    mean_wait: float
+    #: (Wait + run time) ÷ run time, of runs of at least ``SHORT_RUN_S``; mean.
+    bounded_slowdown: float
+    #: The 95 % quantile of waits of big gangs; 0 without any.
+    big_gang_p95: float
+    #: Share of the GPUs in use from time 0 until the last arrival.
+    utilisation: float
+    #: ``loadtest.queuereplay.fairness``.
+    jain: float
+    #: Jobs that were promised a start.
+    promises: int
+    #: Of these, started later, though nothing ran longer than was known.
+    broken: int
+    #: Started later while a job without an estimate ran beyond the promised start.
+    overrun: int
+    #: Started later, and it was said that gangs within their entitlement may come first.
+    yielded: int
+
+
+def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome:
+    """Evaluate a log."""
+    counted = jobs[workload.stream.warm :]
+    waits = np.array([log.starts[one.number] - one.job.arrival for one in counted])
+    runs = np.array([one.job.duration for one in counted])
+    big = waits[[workload.is_big(one.job) for one in counted]]
+    bounded = np.maximum(runs, SHORT_RUN_S)
+    late = Counter(_late(jobs, log))
+    return Outcome(
+        mean_wait=float(waits.mean()),
+        bounded_slowdown=float(np.maximum((waits + runs) / bounded, 1.0).mean()),
+        big_gang_p95=float(np.percentile(big, 95)) if len(big) else 0.0,
+        utilisation=_utilisation(workload, jobs, log),
+        jain=_jain(workload, jobs, log),
+        promises=len(log.promised),
+        broken=late["broken"],
+        overrun=late["overrun"],
+        yielded=late["yielded"],
+    )
+
+
+def _utilisation(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:
+    last = jobs[-1].job.arrival
+    used = sum(
+        one.gpus * (min(start + one.job.duration, last) - min(start, last))
+        for one, start in zip(jobs, log.starts, strict=True)
+    )
+    return used / (workload.fleet.gpus * last)
+
+
+def _jain(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:
+    stays = [
+        Stay(one.job.tenant, one.gpus, one.job.arrival, start, start + one.job.duration)
+        for one, start in zip(jobs, log.starts, strict=True)
+    ]
+    last = jobs[-1].job.arrival
+    return hourly_index(stays, workload.entitled, workload.fleet.gpus, last)
+
+
+def _late(jobs: Sequence[Submission], log: Log) -> Iterator[str]:
+    """Yield what became of each promise after which a job started late."""
+    unknown = [one for one in jobs if one.estimate is None]
+    for number, promise in log.promised.items():
+        if log.starts[number] > promise.at + TOLERANCE_S:
+            if not promise.is_firm:
+                yield "yielded"
+            elif any(_runs(one, log, promise.at) for one in unknown):
+                yield "overrun"
+            else:
+                yield "broken"
+
+
+def _runs(one: Submission, log: Log, at: float) -> bool:
+    start = log.starts[one.number]
+    return start <= at < start + one.job.duration

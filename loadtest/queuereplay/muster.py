@@ -1,0 +1,193 @@
+"""Muster's side: the extender's planner with queues, fed with the events that it would see.
+
+::
+
+    submitted   GangUpserted, PodUpserted of each member (gated)
+    start       Planner.settle ─► plans held ─► release: PodReleased, PodUpserted (bound) of each
+    ended       PodGone of each member, GangGone
+
+Only what lies between the parts (API server, kube-scheduler) takes no time here. The planner reads
+virtual time; the clock of its slices stands still, so it ends at once.
+"""
+
+import math
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Engine
+from loadtest.queuereplay.planner import LonePlanner
+from loadtest.queuereplay.replay import ReplayError, StartPromise
+from loadtest.queuereplay.submissions import Submission
+from loadtest.testbed.client.nodes import GPU
+from loadtest.traces.fleet import Fleet, Host
+from muster.cluster.events import (
+    GangGone,
+    GangUpserted,
+    NodeUpserted,
+    PlanNote,
+    PodGone,
+    PodReleased,
+    PodUpserted,
+    QueueUpserted,
+)
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
+from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.specs.podconstraints import LabelSet, PodClass
+from muster.cluster.state import ClusterState
+from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
+
+EPOCH: Final = 1.5e9
+"""Time 0 of the replay in seconds since the epoch (2017); for the model 0 means unknown."""
+_NAMESPACE: Final = "replay"
+_ROOT: Final = QueueName("muster/cluster")
+_HOST_MILLICPU: Final = 192_000
+_HOST_PODS: Final = 512
+
+
+class Muster:
+    """One cluster state, one planner."""
+
+    def __init__(self, fleet: Fleet, entitled: Mapping[str, int]) -> None:
+        """``entitled``: GPUs of each queue."""
+        #: The first promise of each job that got one, by its number.
+        self.promised: dict[int, StartPromise] = {}
+        self.state = ClusterState("replay", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
+        self._now = EPOCH
+        self._engine = Engine(self.state, lambda: self._now)
+        config = ExtenderConfig(spare_count=0)
+        parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0)
+        self._planner, self._worklist = parts.planner, parts.worklist
+        self._next_uid = 0
+        self._jobs: dict[GangKey, Submission] = {}
+        self._gated: dict[PodUid, PodUpserted] = {}
+        self._left: dict[GangKey, int] = {}  # members that are not bound
+        self._started: list[Submission] = []
+        for host in fleet.hosts:
+            self._engine.apply(_node(host))
+        for event in _queues(entitled):
+            self._engine.apply(event)
+
+    def submitted(self, one: Submission, now: float) -> None:
+        """Show the state a gang and its gated pods."""
+        self._now = now + EPOCH
+        pods = [self._pod(one, rank) for rank in range(one.job.pods)]
+        key, job = _key(one), one.job
+        spec = GangSpec(
+            key, _NAMESPACE, job.name, "muster",
+            min_count=len(pods), size=len(pods), queue=job.tenant, submitted_at=self._now,
+            max_run_time=one.estimate,
+        )  # fmt: skip
+        self._jobs[key], self._left[key] = one, len(pods)
+        self._engine.apply(GangUpserted(spec))
+        for pod in pods:
+            self._gated[pod.uid] = pod
+            self._engine.apply(pod)
+
+    def ended(self, one: Submission, now: float) -> None:
+        """Take the pods and the gang away."""
+        self._now, key = now + EPOCH, _key(one)
+        for uid in self.state.members(key):
+            self._engine.apply(PodGone(uid))
+        self._engine.apply(GangGone(key))
+        del self._jobs[key]
+
+    def start(self, now: float) -> Sequence[Submission]:
+        """Let the planner plan until nothing can be planned."""
+        self._now = now + EPOCH
+        self._started = []
+        _finish(self._planner.settle())
+        for one in self._planner.promises:
+            said = StartPromise(one.first_start - EPOCH, one.is_firm)
+            self.promised.setdefault(self._jobs[one.gang].number, said)
+        return self._started
+
+    def next_look(self) -> float:
+        """Return when the planner wakes up by itself, at promised starts for one.
+
+        It looks at promises in between, too. Nothing changes between two events of a replay, so
+        those looks are left out: there would be one in each minute of months.
+        """
+        promised = {one.gang: one.start for one in self._planner.promises}
+        others = self._worklist.not_before
+        times = [*promised.values(), *(others[key] for key in others.keys() - promised.keys())]
+        return min((at for at in times if at > self._now), default=math.inf) - EPOCH
+
+    def _release(self, uids: list[PodUid]) -> None:
+        """Bind every pod of a plan where it was planned."""
+        for uid in uids:
+            hold = self.state.hold(uid)
+            if hold is None:
+                raise ReplayError(f"pod {uid.hex()}: released without a hold")
+            self._engine.apply(PodReleased(uid))
+            self._engine.apply(_bound(self._gated.pop(uid), hold.note(), self._now))
+            self._count(self.state.gang_of(uid))
+
+    def _count(self, key: GangKey | None) -> None:
+        if key is None:
+            raise ReplayError("a pod without a gang was released")
+        self._left[key] -= 1
+        if not self._left[key]:
+            del self._left[key]
+            self._started.append(self._jobs[key])
+
+    def _pod(self, one: Submission, rank: int) -> PodUpserted:
+        self._next_uid += 1
+        return PodUpserted(
+            uid=PodUid(self._next_uid.to_bytes(16, "big")),
+            namespace=_NAMESPACE,
+            name=f"{one.job.name}-{rank}",
+            pod_class=PodClass(((GPU, one.job.gpus_per_pod), ("pods", 1))),
+            labels=LabelSet(_NAMESPACE),
+            gates=frozenset({PLAN_GATE}),
+            gang=_key(one),
+            rank=rank,
+            created=self._now,
+            managed=True,
+            owned=True,
+        )
+
+
+def _finish(work: Coroutine[Any, Any, None]) -> None:
+    """Run what never waits to its end."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    work.close()
+    raise ReplayError("the planner waits, and nothing in virtual time would wake it")
+
+
+def _queues(entitled: Mapping[str, int]) -> Iterable[QueueUpserted]:
+    """Yield one queue for each tenant below the cluster; what one leaves others borrow."""
+    yield QueueUpserted(QueueSpec(_ROOT, is_whole=True, is_cluster=True))
+    mean = sum(entitled.values()) / len(entitled)
+    for name, gpus in entitled.items():
+        spec = QueueSpec(
+            QueueName(f"muster/{name}"),
+            _ROOT,
+            {Cell("", GPU): Quota(gpus)},
+            weight=max(1, round(WEIGHT_ONE * gpus / mean)),
+            is_whole=True,
+        )
+        yield QueueUpserted(spec, (Spelling("", name),))
+
+
+def _bound(pod: PodUpserted, note: PlanNote, now: float) -> PodUpserted:
+    return replace(pod, node=note.node, gates=frozenset(), started=now, plan=note)
+
+
+def _key(one: Submission) -> GangKey:
+    return GangKey(f"muster/{_NAMESPACE}/{one.job.name}")
+
+
+def _node(host: Host) -> NodeUpserted:
+    return NodeUpserted(
+        name=host.name,
+        labels={ZONE: host.zone, BLOCK: host.block, RACK: host.rack, HOST: host.name},
+        allocatable={"cpu": _HOST_MILLICPU, GPU: host.gpus, "pods": _HOST_PODS},
+    )

@@ -1,0 +1,73 @@
+"""A planner of the extender without an extender: no HTTP, no API server, nobody who writes.
+
+Its collaborators are the real ones. What they report (Events, metrics, log lines) goes nowhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.pendingpods import PendingPods
+from extender.planning.bindtimes import BindTimes
+from extender.planning.holding import PlanHolder
+from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.worklist import WorkList
+from extender.readapi.dumprequests import DumpRequests
+from extender.reporting.boundgangs import DueEvents
+from extender.reporting.reporter import DecisionReporter
+from extender.timeslice import Pace
+from muster.kube.writing.events import EventRecorder
+
+UNRESTRICTED = Restrictions(refused=lambda _key: (), kept=lambda _key: (), network=lambda _key: "")
+
+
+class _NoClient:
+    """Events are recorded and never written: nothing runs the recorder."""
+
+
+@dataclass(frozen=True, slots=True)
+class LonePlanner:
+    """A planner and those of its collaborators that somebody looks at."""
+
+    planner: Planner
+    worklist: WorkList
+    holding: PlanHolder
+    metrics: ExtenderMetrics
+    dumps: DumpRequests
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        config: ExtenderConfig,
+        release: Release,
+        monotonic: Callable[[], float],
+    ) -> "LonePlanner":
+        """Build one. ``release`` gets the pods of each plan, ``monotonic`` is the clock of slices.
+
+        With a clock that stands still no slice ever ends, so ``settle`` never waits.
+        """
+        metrics = ExtenderMetrics(CollectorRegistry())
+        recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
+        dumps = DumpRequests(config.dump.directory, "test", "extender-0", engine.clock)
+        reporter = DecisionReporter(
+            engine.state, PendingPods(), recorder, metrics, DueEvents(), dumps.fault
+        )
+        holding, worklist = PlanHolder(engine), WorkList(engine)
+        planner = Planner(
+            engine,
+            config,
+            worklist,
+            holding,
+            restrictions=UNRESTRICTED,
+            release=release,
+            bind_times=BindTimes(engine, metrics.gang_bound, reporter.bound),
+            reporter=reporter,
+            metrics=metrics,
+            pace=Pace(monotonic),
+        )
+        return cls(planner, worklist, holding, metrics, dumps)

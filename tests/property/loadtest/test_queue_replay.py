@@ -1,0 +1,96 @@
+"""Any jobs on any rule: never more GPUs than there are, and EASY delays no first in the line."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadtest.queuereplay.muster import Muster
+from loadtest.queuereplay.replay import Log, Side, replay
+from loadtest.queuereplay.rules import rules
+from loadtest.queuereplay.submissions import ESTIMATES, Submission, submissions
+from loadtest.traces.fleet import grid
+from loadtest.traces.trace import Job
+
+GPUS = 16
+QUEUES = {"a": 8, "b": 6, "c": 2}
+LONGEST = 40.0
+
+drawn = st.lists(
+    st.tuples(
+        st.sampled_from((1, 1, 1, 2, 4, 8, 12, 16)),
+        st.integers(0, 6),
+        st.integers(1, int(LONGEST)),
+        st.sampled_from(sorted(QUEUES)),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def jobs_of(rows: list[tuple[int, int, int, str]], estimates: str) -> list[Submission]:
+    now, made = 0, []
+    for number, (gpus, gap, runs, queue) in enumerate(rows):
+        now += gap
+        made.append(Job(f"j{number}", queue, gpus, float(now), float(runs)))
+    return submissions(made, estimates, seed=0)
+
+
+def most_in_use(jobs: list[Submission], log: Log) -> int:
+    """Return the most GPUs that are in use at a time, counted from the starts alone."""
+    return max(
+        sum(
+            one.gpus
+            for one, start in zip(jobs, log.starts, strict=True)
+            if start <= moment < start + one.job.duration
+        )
+        for moment in log.starts
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=drawn, estimates=st.sampled_from(ESTIMATES))
+def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
+    *, rows: list[tuple[int, int, int, str]], estimates: str
+) -> None:
+    jobs = jobs_of(rows, estimates)
+    muster = Muster(grid(2), QUEUES)
+    sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster}
+    for name, side in sides.items():
+        log = replay(jobs, side, GPUS)
+        assert most_in_use(jobs, log) <= GPUS, name
+        for one, start in zip(jobs, log.starts, strict=True):
+            assert start >= one.job.arrival, name
+    muster.state.validate()
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn, st.sampled_from(ESTIMATES), st.sampled_from(["EASY-FCFS", "EASY-SAF"]))
+def test_easy_starts_nobody_after_its_first_shadow_time(
+    rows: list[tuple[int, int, int, str]], estimates: str, rule: str
+) -> None:
+    """No run is longer than its estimate, or than what is taken of a job without one."""
+    log = replay(jobs_of(rows, estimates), rules(GPUS, LONGEST)[rule], GPUS)
+    for number, promised in log.promised.items():
+        assert log.starts[number] <= promised.at
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn)
+def test_strict_fifo_lets_nobody_pass_and_best_effort_leaves_no_room_for_one_that_waits(
+    rows: list[tuple[int, int, int, str]],
+) -> None:
+    jobs = jobs_of(rows, "exact")
+    strict = replay(jobs, rules(GPUS, LONGEST)["StrictFIFO"], GPUS)
+    assert strict.starts == sorted(strict.starts)
+    free = replay(jobs, rules(GPUS, LONGEST)["BestEffortFIFO"], GPUS)
+    for moment in {one.job.arrival for one in jobs}:
+        used = sum(
+            one.gpus
+            for one, start in zip(jobs, free.starts, strict=True)
+            if start <= moment < start + one.job.duration
+        )
+        waiting = [
+            one.gpus
+            for one, start in zip(jobs, free.starts, strict=True)
+            if one.job.arrival <= moment < start
+        ]
+        assert all(gpus > GPUS - used for gpus in waiting)
