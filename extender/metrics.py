@@ -103,6 +103,11 @@ class ExtenderMetrics:
             "Gangs for which room was asked before their pods were made, by what came of it.",
             "outcome",
         )
+        self.resumed_jobs = counter(
+            "muster_resumed_jobs_total",
+            "Jobs that Muster suspended and resumed, by what came of it.",
+            "outcome",
+        )
         self.evictions = counter(
             "muster_evictions_total",
             "Pods evicted because their pin broke or their gang is rolled back.",

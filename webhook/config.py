@@ -167,6 +167,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     review: a longer one than can come would be a way past us). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
     ``reservations``: without it, and without ``callers``, every pod of Muster's is gated.
+    ``suspends_jobs``: those of queues whose ``spec.admission`` is Suspend; needs an API server.
     ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
@@ -183,6 +184,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     injection: InjectionSettings | None = None
     callers: CallersConfig | None = None
     reservations: ReservationsConfig | None = None
+    suspends_jobs: bool = False
     limits: ClientLimits = ClientLimits()
     body_limit_bytes: int = 37 * MIB
     body_seconds: float = 5.0

@@ -16,7 +16,7 @@ import socket
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -29,6 +29,7 @@ from muster.kube.errors import KubeError
 from muster.kube.http import auth
 from muster.kube.http.transport import Transport
 from muster.kube.writing.events import EventRecorder
+from muster.observability.configfile import ConfigError
 from muster.observability.health import Health
 from muster.observability.idleconnections import (
     HANDSHAKE_S,
@@ -49,6 +50,7 @@ from webhook.facts.owners import OwnerLookup
 from webhook.facts.profileevents import CONTROLLER, ProfileReporter
 from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.facts.sources import follows, knowledge, live_facts
+from webhook.facts.suspendingqueues import SuspendingQueues
 from webhook.facts.templateevents import TemplateReporter
 from webhook.http.bodybudget import PIECE_BYTES
 from webhook.http.callers import TokenCallers
@@ -93,6 +95,8 @@ async def run(
         health.add("certificate", certificates.problem)
         if facts.live is not None:
             health.add("cluster", facts.live.problem)
+        if facts.queues is not None:
+            health.add("queues", facts.queues.problem)
         async with _listening(config, certificates, health, metrics, facts) as url:
             await _register(config, api, certificates, url)
             # What is here now stays: collections need not walk over it while reviews wait.
@@ -121,6 +125,8 @@ class _Facts:
     current: Callable[[], Facts | Early | None]
     live: LiveFacts | None = None
     owners: Owners | None = None
+    #: the queues that have whole jobs wait, where that is asked for
+    queues: SuspendingQueues | None = None
     #: writes Events about templates, where there is an API server
     templates: TemplateReporter | None = None
     #: one task each
@@ -129,6 +135,18 @@ class _Facts:
     @classmethod
     def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
         """Return them as configured; raises ``ConfigError`` where they need an API server."""
+        found = cls._of_injection(config, cluster, metrics)
+        if not config.suspends_jobs:
+            return found
+        if cluster is None:
+            raise ConfigError("suspendsJobs: needs an API server: give --kubeconfig")
+        queues = SuspendingQueues(cluster.client)
+        return replace(found, queues=queues, keepers={**found.keepers, "queues": queues.run})
+
+    @classmethod
+    def _of_injection(
+        cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics
+    ) -> "_Facts":
         policy, _ = policy_and_rules(config)
         live = follows(config, has_api_server=cluster is not None)
         if cluster is None:
@@ -158,8 +176,8 @@ class _Facts:
             knowledge(config, policy, live),
             live,
             OwnerLookup(cluster.transport.send).facts,
-            TemplateReporter(recorder),
-            {"facts": live.run, "events": recorder.run, "statuses": statuses.run},
+            templates=TemplateReporter(recorder),
+            keepers={"facts": live.run, "events": recorder.run, "statuses": statuses.run},
         )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
@@ -261,6 +279,7 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         reservations=_reservations(config),
+        suspends=None if facts.queues is None else facts.queues.suspends,
         report=facts.templates.report if facts.templates is not None else None,
     )
     admittance = Admittance(

@@ -41,8 +41,10 @@ from extender.releases.partialgangs import PartialGangs
 from extender.releases.plankeys import KeyHome, PlanKeyStore
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
-from extender.reservations.reservations import ExpectedRows, Reservations
+from extender.reservations.expectedrows import ExpectedRows
+from extender.reservations.reservations import Reservations
 from extender.reservations.route import ReservationApi
+from extender.reservations.suspendedjobs import SuspendedJobs
 from extender.timeslice import Pace
 from extender.watchover.bypassedpods import BypassedPods
 from extender.watchover.census import Census
@@ -97,6 +99,7 @@ class Extender:
     plan_checks: PlanChecks = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
     queues: QueueStatusWriter = field(init=False)
+    suspended: SuspendedJobs = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -160,8 +163,9 @@ class Extender:
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
         keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
         self.queues = rooms.queue_statuses_of(it)
+        self.suspended = rooms.suspended_jobs_of(it, self.feed, expected)
         self.sync = rooms.sync_of(
-            it, self.feed, self.statuses, records, expected, self.queues, keys
+            it, self.feed, self.statuses, records, expected, self.queues, self.suspended, keys
         )
         return lost, records, expected
 
@@ -242,6 +246,7 @@ class Extender:
             informed={
                 "statuses": self.statuses.run,
                 "queues": self.queues.run,
+                "suspended": self.suspended.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

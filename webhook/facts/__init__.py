@@ -9,5 +9,6 @@
 ``profiles``         profiles as objects of the cluster; of a broken one the last good state
 ``profilestatuses``  the condition ``Ready`` in the status of profiles
 ``sources``          where the facts of injection come from: files, or the live cluster
+``suspendingqueues`` which queues have whole jobs wait
 ``templateevents``   Events on objects whose templates were not completed
 """

@@ -54,6 +54,7 @@ class JobSpec(wire.Wire, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str = ""
+    suspend: bool = False
     template: PodTemplate = PodTemplate()
 
     def pods(self) -> int:

@@ -1,0 +1,430 @@
+"""Resumes jobs that Muster suspended, each when the whole of it has room.
+
+The pods of a suspended job do not exist. Rows without pods stand for them in the state, in the gang
+that the pods will be in. So such a gang takes its turn in its queue, is planned, charged and
+explained like any other::
+
+    watch: suspended by Muster ──► rows ──► planned, charged ──► PATCH: resumed ──► its pods come,
+             │ changed, gone        │ waits for its turn,           │                each takes the
+             ▼                      │ quota or room                 │ refused        room of a row
+        rows removed                └─► Event on the job            ▼
+                                                               rows removed
+
+Only the PATCH is written, and it tests that the job is still suspended by Muster. A job that takes
+fewer pods than it asks for is resumed with as many as have room (docs/queues.md).
+
+From the plan until its pods come, a job's rows hold its room and are charged to its queue, so no
+other job is resumed into the same room. They are given up ``ARRIVE_S`` after the last pod came.
+
+**After a restart** a suspended job gets new rows, wherever the old leader stopped before the PATCH.
+One that was resumed lately (``muster.dev/resumed-at``) gets rows for the pods that have not come.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import Any, Final
+
+import msgspec
+
+from extender.engine import Engine
+from extender.intake.objects import Feed
+from extender.metrics import ExtenderMetrics
+from extender.planning.worklist import WorkList
+from extender.reservations.expectedrows import AwaitedMembers, ExpectedRows
+from extender.timeslice import Pace
+from muster.cluster.events import PodGone, PodReleased, PodUpserted
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.specs.gangspec import GangSpec
+from muster.kube.client import JSON_PATCH, KubeClient
+from muster.kube.errors import APIError, KubeError, ServerError, TooManyRequests
+from muster.kube.names import PLAN_GATE
+from muster.kube.resources import KubeObject, Resource
+from muster.kube.translation.translate import Translator
+from muster.kube.writing.events import EventRecorder, Regarding
+from muster.placement.decision import Reject, Wait
+from muster.workloads.madegangs import template_pod
+from muster.workloads.managedpods import ManagedPolicy
+from muster.workloads.suspendedjobs import KINDS, SuspendedJob, read, resumption
+
+log = logging.getLogger(__name__)
+
+ARRIVE_S: Final = 60.0  # for the next pod of a resumed job; controllers make many a second
+PERIOD_S: Final = 1.0  # between looks at jobs that are late, or whose PATCH failed
+RESUMED: Final = "Resumed"
+WAITING: Final = "Waiting"
+NOT_RESUMED: Final = "NotResumed"
+_ACTION: Final = "Queueing"
+_GATES: Final = frozenset({PLAN_GATE})
+_NONCE_BYTES: Final = 12
+_UID_BYTES: Final = 16
+
+
+class _Step(Enum):
+    """How far a job is."""
+
+    #: its rows wait to be planned
+    WAITING = auto()
+    #: planned; the PATCH is not answered yet
+    RESUMING = auto()
+    #: its pods come
+    RESUMED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Entry(AwaitedMembers):
+    """The rows of one job."""
+
+    job: SuspendedJob
+    resource: Resource[Any]
+    #: called when one of the rows has room
+    wake: Callable[[], None]
+    step: _Step = _Step.WAITING
+    #: number and role of each row's member
+    rows: dict[PodUid, tuple[int, str]] = field(default_factory=dict)
+    #: whether all rows are in the state
+    is_whole: bool = False
+    #: whether rows were given room since the last look
+    has_news: bool = False
+    #: when a resumed job is given up, or the PATCH is tried again (seconds of the engine's clock)
+    until: float = 0.0
+    #: why it waits, as the last Event says
+    said: str = ""
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang of its pods."""
+        return self.job.spec.key
+
+    def got_room(self, _uid: PodUid) -> None:
+        """Have the job looked at."""
+        self.has_news = True
+        self.wake()
+
+    def about(self) -> Regarding:
+        """Return the reference to the job."""
+        at = self.resource
+        kind = KINDS[at.group, at.plural].kind
+        return Regarding(at.api_version, kind, self.job.namespace, self.job.name, self.job.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedParts:
+    """The parts that suspended jobs need."""
+
+    engine: Engine
+    feed: Feed
+    client: KubeClient
+    worklist: WorkList
+    recorder: EventRecorder
+    metrics: ExtenderMetrics
+    pace: Pace
+    policy: ManagedPolicy
+    rows: ExpectedRows
+
+
+class SuspendedJobs:
+    """All jobs of one cluster that Muster suspended, or has just resumed."""
+
+    def __init__(self, parts: SuspendedParts) -> None:
+        self._parts, self._engine = parts, parts.engine
+        self._translator = Translator(parts.policy.devices)
+        self._listens = False
+        #: the jobs as the watch showed them last, by UID
+        self._latest: dict[str, tuple[Resource[Any], SuspendedJob]] = {}
+        #: UIDs of jobs that are to get rows
+        self._due: dict[str, None] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._by_gang: dict[GangKey, _Entry] = {}
+        #: UIDs of jobs that the API server refused to have with fewer pods
+        self._whole_only: set[str] = set()
+        #: jobs that the API server refused to resume, as they were then, by UID
+        self._refused: dict[str, SuspendedJob] = {}
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return the number of jobs that have rows."""
+        return len(self._entries)
+
+    # -- the watches -----------------------------------------------------------------------------
+
+    def seen(self, resource: Resource[Any], found: KubeObject) -> GangSpec | None:
+        """Note an object as it is now; return what a suspended one asks for, else ``None``."""
+        try:
+            job = read(resource.group, resource.plural, found)
+        except ValueError as error:
+            log.warning("suspended job not read", extra={"error": str(error)})
+            job = None
+        uid = found.metadata.uid
+        if job is None:
+            self._forget(uid)
+            return None
+        before = self._latest.get(uid)
+        self._latest[uid] = resource, job
+        if before is None or before[1] != job:
+            self._changed(uid, job, is_new=before is None)
+        if job.resumed_at is not None:
+            return None
+        return job.whole().spec if uid in self._whole_only else job.spec
+
+    def gone(self, uid: str) -> None:
+        """Forget a deleted object."""
+        if uid in self._latest or uid in self._entries:
+            self._forget(uid)
+            entry = self._entries.get(uid)
+            if entry is not None:
+                self._drop(entry)
+            self._whole_only.discard(uid)
+
+    def _forget(self, uid: str) -> None:
+        """Note that a job is not suspended by Muster; one that it has resumed keeps its rows."""
+        self._latest.pop(uid, None)
+        self._due.pop(uid, None)
+        self._refused.pop(uid, None)
+        entry = self._entries.get(uid)
+        if entry is not None and entry.step is _Step.WAITING:
+            self._drop(entry)
+
+    def _changed(self, uid: str, job: SuspendedJob, *, is_new: bool) -> None:
+        entry = self._entries.get(uid)
+        if entry is not None and entry.step is _Step.RESUMING:
+            if job.resumed_at is not None:
+                self._resumed(entry)
+            return  # else it is older than the PATCH, which tests what it relies on
+        if job.resumed_at is None or (entry is None and is_new):
+            if entry is not None:
+                self._drop(entry)
+            self._due[uid] = None
+            self._wake.set()
+
+    # -- the job ---------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Give jobs rows, and resume those that have room, forever."""
+        while True:
+            try:
+                async with asyncio.timeout(PERIOD_S if self._entries else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            await self.look()
+
+    async def look(self) -> None:
+        """Give rows to jobs, resume those that have room, and give up those that are late."""
+        await self._enter_due()
+        for entry in list(self._entries.values()):
+            if self._entries.get(entry.job.uid) is entry:
+                await self._look_at(entry)
+        self._tell()
+
+    async def _look_at(self, entry: _Entry) -> None:
+        now = self._engine.clock()
+        match entry.step:
+            case _Step.WAITING if entry.is_whole and entry.has_news:
+                entry.has_news = False
+                if self._has_room(entry):
+                    await self._resume(entry)
+            case _Step.RESUMING if now >= entry.until:
+                await self._send(entry)
+            case _Step.RESUMED if now >= entry.until:
+                self._parts.metrics.resumed_jobs.labels("late").inc()
+                self._drop(entry)
+            case _:
+                return
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    async def _enter_due(self) -> None:
+        for uid in list(self._due):
+            del self._due[uid]
+            latest = self._latest.get(uid)
+            if latest is not None and self._is_wanted(uid, latest[1]):
+                await self._enter(*latest)
+
+    def _is_wanted(self, uid: str, job: SuspendedJob) -> bool:
+        if job.resumed_at is not None:
+            return self._engine.clock() < job.resumed_at + ARRIVE_S
+        return self._refused.get(uid) != job and not self._engine.state.members(job.spec.key)
+
+    async def _enter(self, resource: Resource[Any], job: SuspendedJob) -> None:
+        """Enter a row for each pod of a job that does not exist."""
+        if job.uid in self._whole_only:
+            job = job.whole()
+            self._parts.feed.gang_object(job.uid, job.spec)
+        entry = _Entry(job, resource, self._wake.set)
+        if job.resumed_at is not None:
+            self._resumed(entry)
+        self._entries[job.uid] = self._by_gang[entry.gang] = entry
+        if not self._listens:  # where no job is suspended nobody is called for each pod
+            self._parts.feed.listen(self.arrived)
+            self._listens = True
+        there = len(self._engine.state.members(entry.gang))
+        try:
+            rows = list(self._rows(job))[there:]
+        except msgspec.ValidationError as error:
+            log.warning("suspended job not read", extra={"job": job.name, "error": str(error)})
+            self._drop(entry)
+            return
+        for row in rows:
+            if self._entries.get(job.uid) is not entry:
+                return
+            entry.rows[row.uid] = row.rank, row.role
+            self._parts.rows.reserved[row.uid] = entry
+            self._engine.apply(row)
+            await self._parts.pace.breathe()
+        entry.is_whole = True
+        self._wake.set()
+
+    def _rows(self, job: SuspendedJob) -> Iterator[PodUpserted]:
+        """Yield a row for each pod."""
+        nonce, count = secrets.token_bytes(_NONCE_BYTES), 0
+        for kind, numbers in job.pods:
+            pod = template_pod(kind.template, job.namespace, job.name)
+            like = self._translator.pod_event(pod, gang=job.spec.key, role=kind.role, managed=True)
+            for number in numbers:
+                uid = PodUid(nonce + count.to_bytes(_UID_BYTES - _NONCE_BYTES))
+                count += 1
+                yield replace(like, uid=uid, rank=number, gates=_GATES, owned=True)
+
+    def arrived(self, gang: GangKey, ranks: Sequence[int]) -> None:
+        """Free the room of rows for pods that the watch shows for the first time."""
+        entry = self._by_gang.get(gang)
+        if entry is None:
+            return
+        if entry.step is _Step.WAITING:
+            self._drop(entry)  # somebody else has resumed it
+            return
+        for rank in ranks:
+            uid = next((uid for uid, row in entry.rows.items() if row[0] == rank), None)
+            uid = next(iter(entry.rows), None) if uid is None else uid
+            if uid is not None:
+                self._remove(entry, uid, makes_way=True)
+        entry.until = self._engine.clock() + ARRIVE_S
+        if not entry.rows:
+            self._drop(entry)
+
+    def _remove(self, entry: _Entry, uid: PodUid, *, makes_way: bool = False) -> None:
+        del entry.rows[uid]
+        self._parts.rows.reserved.pop(uid, None)
+        self._engine.apply(PodGone(uid), makes_way=makes_way)
+
+    def _drop(self, entry: _Entry) -> None:
+        """Remove a job's rows."""
+        self._entries.pop(entry.job.uid, None)
+        if self._by_gang.get(entry.gang) is entry:
+            del self._by_gang[entry.gang]
+        for uid in list(entry.rows):
+            self._remove(entry, uid)
+
+    # -- resuming --------------------------------------------------------------------------------
+
+    def _held(self, entry: _Entry) -> list[PodUid]:
+        return [uid for uid in entry.rows if self._engine.state.hold(uid) is not None]
+
+    def _has_room(self, entry: _Entry) -> bool:
+        return len(self._held(entry)) >= max(entry.job.spec.min_count, 1)
+
+    async def _resume(self, entry: _Entry) -> None:
+        """Keep the room of a planned job, and resume it with the pods that have some."""
+        held = set(self._held(entry))
+        entry.step = _Step.RESUMING
+        for uid in list(entry.rows):
+            if uid in held:
+                self._engine.apply(PodReleased(uid))
+            else:
+                self._remove(entry, uid)
+            await self._parts.pace.breathe()
+        await self._send(entry)
+
+    async def _send(self, entry: _Entry) -> None:
+        """Send the PATCH; without an answer it is sent again, since it tests what it changes."""
+        job, count = entry.job, _count(entry)
+        now = datetime.fromtimestamp(self._engine.clock(), UTC).isoformat()
+        entry.until = self._engine.clock() + PERIOD_S
+        try:
+            await self._parts.client.patch(
+                entry.resource,
+                job.name,
+                msgspec.json.encode(resumption(job, count, now)),
+                namespace=job.namespace,
+                content_type=JSON_PATCH,
+            )
+        except (ServerError, TooManyRequests) as error:
+            log.warning("job not resumed", extra={"job": job.name, "error": str(error)})
+        except APIError as error:
+            self._not_resumed(entry, count, error)
+        except KubeError as error:
+            log.warning("job not resumed", extra={"job": job.name, "error": str(error)})
+        else:
+            self._resumed(entry)
+            self._record(entry, RESUMED, _resumed_text(entry, count))
+            outcome = "resumed" if _is_all(entry, count) else "smaller"
+            self._parts.metrics.resumed_jobs.labels(outcome).inc()
+
+    def _resumed(self, entry: _Entry) -> None:
+        """Wait for the pods of a job."""
+        entry.step, entry.until = _Step.RESUMED, self._engine.clock() + ARRIVE_S
+
+    def _not_resumed(self, entry: _Entry, count: int | None, error: APIError) -> None:
+        """Give the rows of a job up that the API server refuses to have changed.
+
+        Where it has changed meanwhile, the watch shows how. Where a smaller one is refused (some
+        controllers keep the number of pods as it is), it is tried with all.
+        """
+        job, latest = entry.job, self._latest.get(entry.job.uid)
+        self._parts.metrics.resumed_jobs.labels("refused").inc()
+        self._drop(entry)
+        if latest is None or self._entries.get(job.uid) is not None:
+            return
+        if job.shrinkage is not None and not _is_all(entry, count):
+            self._whole_only.add(job.uid)
+            self._due[job.uid] = None
+            self._wake.set()
+            return
+        self._refused[job.uid] = latest[1]
+        self._record(
+            entry, NOT_RESUMED, f"it has room, but cannot be resumed: {error}", warning=True
+        )
+
+    # -- what people see -------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        """Record why jobs wait, where that is new."""
+        for entry in self._entries.values():
+            decision = self._parts.worklist.decisions.get(entry.gang)
+            if entry.step is not _Step.WAITING or not isinstance(decision, Wait | Reject):
+                continue
+            why = decision.reason.value
+            if why != entry.said:
+                entry.said = why
+                cause = decision.explanation.cause if isinstance(decision, Wait) else ""
+                self._record(entry, WAITING, cause or why)
+
+    def _record(self, entry: _Entry, reason: str, text: str, *, warning: bool = False) -> None:
+        self._parts.recorder.record(entry.about(), reason, text, action=_ACTION, warning=warning)
+
+
+def _count(entry: _Entry) -> int | None:
+    """Return how many pods have room of those whose number may be lowered; ``None``: none may."""
+    shrinkage = entry.job.shrinkage
+    if shrinkage is None:
+        return None
+    return sum(role == shrinkage.role for _, role in entry.rows.values())
+
+
+def _is_all(entry: _Entry, count: int | None) -> bool:
+    shrinkage = entry.job.shrinkage
+    return shrinkage is None or count == shrinkage.asked
+
+
+def _resumed_text(entry: _Entry, count: int | None) -> str:
+    shrinkage = entry.job.shrinkage
+    if shrinkage is None or _is_all(entry, count):
+        return f"all of its {entry.job.size} pods have room"
+    asked, least = shrinkage.asked, shrinkage.least
+    return f"{count} of the {asked} pods that it asks for have room, of which it takes {least}"
