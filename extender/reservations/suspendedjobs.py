@@ -22,11 +22,9 @@ One that was resumed lately (``muster.dev/resumed-at``) gets rows for the pods t
 
 import asyncio
 import logging
-import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum, auto
 from typing import Any, Final
 
 import msgspec
@@ -35,21 +33,22 @@ from extender.engine import Engine
 from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.planning.worklist import WorkList
-from extender.reservations.expectedrows import AwaitedMembers, ExpectedRows
+from extender.reservations.expectedrows import ExpectedRows
+from extender.reservations.priorityclasses import PriorityClasses
+from extender.reservations.suspendedrows import Step, SuspendedRows, members
 from extender.timeslice import Pace
-from muster.cluster.events import PodGone, PodReleased, PodUpserted
+from muster.cluster.events import PodGone, PodReleased
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.client import JSON_PATCH, KubeClient
-from muster.kube.errors import APIError, KubeError, ServerError, TooManyRequests
+from muster.kube.errors import APIError, KubeError, NotFound, ServerError, TooManyRequests
 from muster.kube.names import PLAN_GATE
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.translation.translate import Translator
-from muster.kube.writing.events import EventRecorder, Regarding
+from muster.kube.writing.events import EventRecorder
 from muster.placement.decision import Reject, Wait
-from muster.workloads.madegangs import template_pod
 from muster.workloads.managedpods import ManagedPolicy
-from muster.workloads.suspendedjobs import KINDS, SuspendedJob, read, resumption
+from muster.workloads.suspendedjobs import SuspendedJob, read, resumption
 
 log = logging.getLogger(__name__)
 
@@ -62,54 +61,6 @@ _ACTION: Final = "Queueing"
 _GATES: Final = frozenset({PLAN_GATE})
 _NONCE_BYTES: Final = 12
 _UID_BYTES: Final = 16
-
-
-class _Step(Enum):
-    """How far a job is."""
-
-    #: its rows wait to be planned
-    WAITING = auto()
-    #: planned; the PATCH is not answered yet
-    RESUMING = auto()
-    #: its pods come
-    RESUMED = auto()
-
-
-@dataclass(slots=True, eq=False)
-class _Entry(AwaitedMembers):
-    """The rows of one job."""
-
-    job: SuspendedJob
-    resource: Resource[Any]
-    #: called when one of the rows has room
-    wake: Callable[[], None]
-    step: _Step = _Step.WAITING
-    #: number and role of each row's member
-    rows: dict[PodUid, tuple[int, str]] = field(default_factory=dict)
-    #: whether all rows are in the state
-    is_whole: bool = False
-    #: whether rows were given room since the last look
-    has_news: bool = False
-    #: when a resumed job is given up, or the PATCH is tried again (seconds of the engine's clock)
-    until: float = 0.0
-    #: why it waits, as the last Event says
-    said: str = ""
-
-    @property
-    def gang(self) -> GangKey:
-        """The gang of its pods."""
-        return self.job.spec.key
-
-    def got_room(self, _uid: PodUid) -> None:
-        """Have the job looked at."""
-        self.has_news = True
-        self.wake()
-
-    def about(self) -> Regarding:
-        """Return the reference to the job."""
-        at = self.resource
-        kind = KINDS[at.group, at.plural].kind
-        return Regarding(at.api_version, kind, self.job.namespace, self.job.name, self.job.uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +84,14 @@ class SuspendedJobs:
     def __init__(self, parts: SuspendedParts) -> None:
         self._parts, self._engine = parts, parts.engine
         self._translator = Translator(parts.policy.devices)
+        self._priorities = PriorityClasses(parts.client, parts.engine.clock)
         self._listens = False
         #: the jobs as the watch showed them last, by UID
         self._latest: dict[str, tuple[Resource[Any], SuspendedJob]] = {}
         #: UIDs of jobs that are to get rows
         self._due: dict[str, None] = {}
-        self._entries: dict[str, _Entry] = {}
-        self._by_gang: dict[GangKey, _Entry] = {}
+        self._entries: dict[str, SuspendedRows] = {}
+        self._by_gang: dict[GangKey, SuspendedRows] = {}
         #: UIDs of jobs that the API server refused to have with fewer pods
         self._whole_only: set[str] = set()
         #: jobs that the API server refused to resume, as they were then, by UID
@@ -167,8 +119,11 @@ class SuspendedJobs:
         self._latest[uid] = resource, job
         if before is None or before[1] != job:
             self._changed(uid, job, is_new=before is None)
+        entry = self._entries.get(uid)
         if job.resumed_at is not None:
             return None
+        if entry is not None and entry.resumed_spec is not None:
+            return entry.resumed_spec  # the object is older than the PATCH
         return job.whole().spec if uid in self._whole_only else job.spec
 
     def gone(self, uid: str) -> None:
@@ -186,12 +141,12 @@ class SuspendedJobs:
         self._due.pop(uid, None)
         self._refused.pop(uid, None)
         entry = self._entries.get(uid)
-        if entry is not None and entry.step is _Step.WAITING:
+        if entry is not None and entry.step is Step.WAITING:
             self._drop(entry)
 
     def _changed(self, uid: str, job: SuspendedJob, *, is_new: bool) -> None:
         entry = self._entries.get(uid)
-        if entry is not None and entry.step is _Step.RESUMING:
+        if entry is not None and entry.step is Step.RESUMING:
             if job.resumed_at is not None:
                 self._resumed(entry)
             return  # else it is older than the PATCH, which tests what it relies on
@@ -207,7 +162,7 @@ class SuspendedJobs:
         """Give jobs rows, and resume those that have room, forever."""
         while True:
             try:
-                async with asyncio.timeout(PERIOD_S if self._entries else None):
+                async with asyncio.timeout(PERIOD_S if self._entries or self._due else None):
                     await self._wake.wait()
             except TimeoutError:
                 pass
@@ -222,41 +177,78 @@ class SuspendedJobs:
                 await self._look_at(entry)
         self._tell()
 
-    async def _look_at(self, entry: _Entry) -> None:
+    async def _look_at(self, entry: SuspendedRows) -> None:
         now = self._engine.clock()
         match entry.step:
-            case _Step.WAITING if entry.is_whole and entry.has_news:
+            case Step.WAITING if entry.is_whole and entry.has_news:
                 entry.has_news = False
-                if self._has_room(entry):
+                if entry.has_room(self._engine.state):
                     await self._resume(entry)
-            case _Step.RESUMING if now >= entry.until:
+            case Step.RESUMING if now >= entry.until:
                 await self._send(entry)
-            case _Step.RESUMED if now >= entry.until:
+            case Step.RESUMED if now >= entry.until:
                 self._parts.metrics.resumed_jobs.labels("late").inc()
                 self._drop(entry)
+            case Step.RESUMED:
+                self._keep(entry)
             case _:
                 return
+
+    def _keep(self, entry: SuspendedRows) -> None:
+        """Keep the room of rows that were planned after a restart."""
+        if entry.has_news:
+            entry.has_news = False
+            for uid in entry.held(self._engine.state):
+                self._engine.apply(PodReleased(uid))
+        if not entry.rows and entry.is_whole and not entry.is_recovering(self._engine.state):
+            self._drop(entry)
 
     # -- rows ------------------------------------------------------------------------------------
 
     async def _enter_due(self) -> None:
-        for uid in list(self._due):
-            del self._due[uid]
-            latest = self._latest.get(uid)
-            if latest is not None and self._is_wanted(uid, latest[1]):
-                await self._enter(*latest)
+        """Give rows to jobs that are due, first to those that were resumed before a restart.
+
+        Others get theirs once the members of these have their places: they had them before.
+        """
+        if self._due:
+            await self._priorities.refresh()
+        for uid in [uid for uid in self._due if self._was_resumed(uid)]:
+            await self._enter_if_wanted(uid)
+        if not any(entry.is_recovering(self._engine.state) for entry in self._entries.values()):
+            for uid in list(self._due):
+                await self._enter_if_wanted(uid)
+
+    def _was_resumed(self, uid: str) -> bool:
+        latest = self._latest.get(uid)
+        return latest is not None and latest[1].resumed_at is not None
+
+    async def _enter_if_wanted(self, uid: str) -> None:
+        latest = self._latest.get(uid)
+        if latest is not None and self._has_pods(latest[1]):
+            return  # of an earlier run, which are leaving
+        self._due.pop(uid, None)
+        if latest is not None and self._is_wanted(uid, latest[1]):
+            await self._enter(*latest)
+
+    def _has_pods(self, job: SuspendedJob) -> bool:
+        view = self._engine.state.gang(job.spec.key)
+        if view is None or job.resumed_at is not None:
+            return False
+        alive = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
+        return job.uid not in self._entries and any(map(len, alive))
 
     def _is_wanted(self, uid: str, job: SuspendedJob) -> bool:
         if job.resumed_at is not None:
             return self._engine.clock() < job.resumed_at + ARRIVE_S
-        return self._refused.get(uid) != job and not self._engine.state.members(job.spec.key)
+        return self._refused.get(uid) != job
 
     async def _enter(self, resource: Resource[Any], job: SuspendedJob) -> None:
         """Enter a row for each pod of a job that does not exist."""
         if job.uid in self._whole_only:
             job = job.whole()
+        if job.resumed_at is None:
             self._parts.feed.gang_object(job.uid, job.spec)
-        entry = _Entry(job, resource, self._wake.set)
+        entry = SuspendedRows(job, resource, self._wake.set)
         if job.resumed_at is not None:
             self._resumed(entry)
         self._entries[job.uid] = self._by_gang[entry.gang] = entry
@@ -265,7 +257,7 @@ class SuspendedJobs:
             self._listens = True
         there = len(self._engine.state.members(entry.gang))
         try:
-            rows = list(self._rows(job))[there:]
+            rows = list(members(job, self._translator, self._priorities))[there:]
         except msgspec.ValidationError as error:
             log.warning("suspended job not read", extra={"job": job.name, "error": str(error)})
             self._drop(entry)
@@ -280,40 +272,28 @@ class SuspendedJobs:
         entry.is_whole = True
         self._wake.set()
 
-    def _rows(self, job: SuspendedJob) -> Iterator[PodUpserted]:
-        """Yield a row for each pod."""
-        nonce, count = secrets.token_bytes(_NONCE_BYTES), 0
-        for kind, numbers in job.pods:
-            pod = template_pod(kind.template, job.namespace, job.name)
-            like = self._translator.pod_event(pod, gang=job.spec.key, role=kind.role, managed=True)
-            for number in numbers:
-                uid = PodUid(nonce + count.to_bytes(_UID_BYTES - _NONCE_BYTES))
-                count += 1
-                yield replace(like, uid=uid, rank=number, gates=_GATES, owned=True)
-
     def arrived(self, gang: GangKey, ranks: Sequence[int]) -> None:
         """Free the room of rows for pods that the watch shows for the first time."""
         entry = self._by_gang.get(gang)
         if entry is None:
             return
-        if entry.step is _Step.WAITING:
+        if entry.step is Step.WAITING:
             self._drop(entry)  # somebody else has resumed it
             return
         for rank in ranks:
-            uid = next((uid for uid, row in entry.rows.items() if row[0] == rank), None)
-            uid = next(iter(entry.rows), None) if uid is None else uid
+            uid = entry.row_of(rank)
             if uid is not None:
                 self._remove(entry, uid, makes_way=True)
-        entry.until = self._engine.clock() + ARRIVE_S
-        if not entry.rows:
+        self._resumed(entry)
+        if not entry.rows and entry.job.resumed_at is None:
             self._drop(entry)
 
-    def _remove(self, entry: _Entry, uid: PodUid, *, makes_way: bool = False) -> None:
+    def _remove(self, entry: SuspendedRows, uid: PodUid, *, makes_way: bool = False) -> None:
         del entry.rows[uid]
         self._parts.rows.reserved.pop(uid, None)
         self._engine.apply(PodGone(uid), makes_way=makes_way)
 
-    def _drop(self, entry: _Entry) -> None:
+    def _drop(self, entry: SuspendedRows) -> None:
         """Remove a job's rows."""
         self._entries.pop(entry.job.uid, None)
         if self._by_gang.get(entry.gang) is entry:
@@ -323,27 +303,24 @@ class SuspendedJobs:
 
     # -- resuming --------------------------------------------------------------------------------
 
-    def _held(self, entry: _Entry) -> list[PodUid]:
-        return [uid for uid in entry.rows if self._engine.state.hold(uid) is not None]
-
-    def _has_room(self, entry: _Entry) -> bool:
-        return len(self._held(entry)) >= max(entry.job.spec.min_count, 1)
-
-    async def _resume(self, entry: _Entry) -> None:
+    async def _resume(self, entry: SuspendedRows) -> None:
         """Keep the room of a planned job, and resume it with the pods that have some."""
-        held = set(self._held(entry))
-        entry.step = _Step.RESUMING
+        held, job = set(entry.held(self._engine.state)), entry.job
+        entry.step = Step.RESUMING
         for uid in list(entry.rows):
             if uid in held:
                 self._engine.apply(PodReleased(uid))
             else:
                 self._remove(entry, uid)
             await self._parts.pace.breathe()
+        # its members wait for all of these now, and are not behind other gangs' minima
+        entry.resumed_spec = job.with_count(entry.count)
+        self._parts.feed.gang_object(job.uid, entry.resumed_spec)
         await self._send(entry)
 
-    async def _send(self, entry: _Entry) -> None:
+    async def _send(self, entry: SuspendedRows) -> None:
         """Send the PATCH; without an answer it is sent again, since it tests what it changes."""
-        job, count = entry.job, _count(entry)
+        job, count = entry.job, entry.count
         now = datetime.fromtimestamp(self._engine.clock(), UTC).isoformat()
         entry.until = self._engine.clock() + PERIOD_S
         try:
@@ -357,20 +334,41 @@ class SuspendedJobs:
         except (ServerError, TooManyRequests) as error:
             log.warning("job not resumed", extra={"job": job.name, "error": str(error)})
         except APIError as error:
-            self._not_resumed(entry, count, error)
+            await self._find_out(entry, count, error)
         except KubeError as error:
             log.warning("job not resumed", extra={"job": job.name, "error": str(error)})
         else:
-            self._resumed(entry)
-            self._record(entry, RESUMED, _resumed_text(entry, count))
-            outcome = "resumed" if _is_all(entry, count) else "smaller"
-            self._parts.metrics.resumed_jobs.labels(outcome).inc()
+            self._done(entry, count)
 
-    def _resumed(self, entry: _Entry) -> None:
+    async def _find_out(self, entry: SuspendedRows, count: int | None, error: APIError) -> None:
+        """Look at a job whose PATCH was refused: one that was not answered may have resumed it."""
+        at, uid = entry.resource, entry.job.uid
+        try:
+            found = await self._parts.client.get(at, entry.job.name, namespace=entry.job.namespace)
+        except NotFound:
+            found = None
+        except KubeError as problem:
+            log.warning("job not read", extra={"job": entry.job.name, "error": str(problem)})
+            return
+        if self._entries.get(uid) is not entry:
+            return
+        job = None if found is None else read(at.group, at.plural, found)
+        if job is not None and job.uid == uid and job.resumed_at is not None:
+            self._done(entry, count)
+        else:
+            self._not_resumed(entry, count, error)
+
+    def _done(self, entry: SuspendedRows, count: int | None) -> None:
+        self._resumed(entry)
+        self._record(entry, RESUMED, entry.resumed_text(count))
+        outcome = "resumed" if entry.is_all(count) else "smaller"
+        self._parts.metrics.resumed_jobs.labels(outcome).inc()
+
+    def _resumed(self, entry: SuspendedRows) -> None:
         """Wait for the pods of a job."""
-        entry.step, entry.until = _Step.RESUMED, self._engine.clock() + ARRIVE_S
+        entry.step, entry.until = Step.RESUMED, self._engine.clock() + ARRIVE_S
 
-    def _not_resumed(self, entry: _Entry, count: int | None, error: APIError) -> None:
+    def _not_resumed(self, entry: SuspendedRows, count: int | None, error: APIError) -> None:
         """Give the rows of a job up that the API server refuses to have changed.
 
         Where it has changed meanwhile, the watch shows how. Where a smaller one is refused (some
@@ -381,7 +379,7 @@ class SuspendedJobs:
         self._drop(entry)
         if latest is None or self._entries.get(job.uid) is not None:
             return
-        if job.shrinkage is not None and not _is_all(entry, count):
+        if job.shrinkage is not None and not entry.is_all(count):
             self._whole_only.add(job.uid)
             self._due[job.uid] = None
             self._wake.set()
@@ -397,7 +395,7 @@ class SuspendedJobs:
         """Record why jobs wait, where that is new."""
         for entry in self._entries.values():
             decision = self._parts.worklist.decisions.get(entry.gang)
-            if entry.step is not _Step.WAITING or not isinstance(decision, Wait | Reject):
+            if entry.step is not Step.WAITING or not isinstance(decision, Wait | Reject):
                 continue
             why = decision.reason.value
             if why != entry.said:
@@ -405,26 +403,7 @@ class SuspendedJobs:
                 cause = decision.explanation.cause if isinstance(decision, Wait) else ""
                 self._record(entry, WAITING, cause or why)
 
-    def _record(self, entry: _Entry, reason: str, text: str, *, warning: bool = False) -> None:
+    def _record(
+        self, entry: SuspendedRows, reason: str, text: str, *, warning: bool = False
+    ) -> None:
         self._parts.recorder.record(entry.about(), reason, text, action=_ACTION, warning=warning)
-
-
-def _count(entry: _Entry) -> int | None:
-    """Return how many pods have room of those whose number may be lowered; ``None``: none may."""
-    shrinkage = entry.job.shrinkage
-    if shrinkage is None:
-        return None
-    return sum(role == shrinkage.role for _, role in entry.rows.values())
-
-
-def _is_all(entry: _Entry, count: int | None) -> bool:
-    shrinkage = entry.job.shrinkage
-    return shrinkage is None or count == shrinkage.asked
-
-
-def _resumed_text(entry: _Entry, count: int | None) -> str:
-    shrinkage = entry.job.shrinkage
-    if shrinkage is None or _is_all(entry, count):
-        return f"all of its {entry.job.size} pods have room"
-    asked, least = shrinkage.asked, shrinkage.least
-    return f"{count} of the {asked} pods that it asks for have room, of which it takes {least}"

@@ -116,15 +116,21 @@ class SuspendedJob:
 
     def whole(self) -> "SuspendedJob":
         """Return the same job, to be resumed with all of its pods."""
-        lost = 0 if self.shrinkage is None else self.shrinkage.asked - self.shrinkage.least
-        spec = replace(self.spec, min_count=self.spec.min_count + lost)
+        asked = 0 if self.shrinkage is None else self.shrinkage.asked
+        return replace(self, spec=self.with_count(asked), shrinkage=None)
+
+    def with_count(self, count: int | None) -> GangSpec:
+        """Return what it asks for with ``count`` of the pods whose number may be lowered."""
+        shrinkage, spec = self.shrinkage, self.spec
+        if shrinkage is None or count is None:
+            return spec
+        more = count - shrinkage.least
         roles = tuple(
-            replace(role, min_count=role.min_count + lost)
-            if self.shrinkage is not None and role.name == self.shrinkage.role
-            else role
+            replace(role, min_count=role.min_count + more) if role.name == shrinkage.role else role
             for role in spec.roles
         )
-        return replace(self, spec=replace(spec, roles=roles), shrinkage=None)
+        size = None if spec.size is None else spec.size - shrinkage.asked + count
+        return replace(spec, min_count=spec.min_count + more, size=size, roles=roles)
 
 
 def is_suspendable(group: str, plural: str, document: Document) -> bool:

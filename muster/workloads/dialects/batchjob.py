@@ -112,7 +112,9 @@ def spec(job: Job) -> GangSpec | None:
     laid = overlay(
         plain, read(template.labels, template.annotations, path="spec.template.metadata")
     )
-    # KAI's and Kueue's keys may also stand on the Job itself; Muster's are its template's.
+    # KAI's and Kueue's keys may also stand on the Job itself; of Muster's, its queue.
+    own = read(meta.labels, meta.annotations).keys.queue
+    laid = replace(laid, queue=laid.queue or own)
     laid = overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
     return replace(laid, min_count=min(laid.min_count, job.left()))
 

@@ -6,7 +6,7 @@
          │ create, get, patch         Secret muster-webhook-authority
          ├──────────────────────────► kube-apiserver ──► audit log: every call, and who made it
          │ create, get, update, patch two webhook configurations
-         │ list, watch                nodes, namespaces, profiles, override policies
+         │ list, watch                nodes, namespaces, profiles, override policies, queues
          │ patch                      statuses of profiles
          │ create, patch              Events on a profile that cannot be used
 """
@@ -51,6 +51,7 @@ CONFIG = {
     },
     "registration": {"create": True, "url": "auto"},
     "injection": {},
+    "suspendsJobs": True,
     "drainSeconds": 0,
 }
 PROFILES = "/apis/muster.dev/v1alpha1/clusterprofiles"
