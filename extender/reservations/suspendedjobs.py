@@ -37,7 +37,7 @@ from extender.reservations.expectedrows import ExpectedRows
 from extender.reservations.priorityclasses import PriorityClasses
 from extender.reservations.suspendedrows import Step, SuspendedRows, members
 from extender.timeslice import Pace
-from muster.cluster.events import PodGone, PodReleased
+from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.client import JSON_PATCH, KubeClient
@@ -256,13 +256,7 @@ class SuspendedJobs:
             self._parts.feed.listen(self.arrived)
             self._listens = True
         there = len(self._engine.state.members(entry.gang))
-        try:
-            rows = list(members(job, self._translator, self._priorities))[there:]
-        except msgspec.ValidationError as error:
-            log.warning("suspended job not read", extra={"job": job.name, "error": str(error)})
-            self._drop(entry)
-            return
-        for row in rows:
+        for row in self._rows(entry)[there:]:
             if self._entries.get(job.uid) is not entry:
                 return
             entry.rows[row.uid] = row.rank, row.role
@@ -271,6 +265,15 @@ class SuspendedJobs:
             await self._parts.pace.breathe()
         entry.is_whole = True
         self._wake.set()
+
+    def _rows(self, entry: SuspendedRows) -> list[PodUpserted]:
+        """Return a row for each pod; where that raises an error only this job waits."""
+        try:
+            return list(members(entry.job, self._translator, self._priorities))
+        except Exception:
+            log.exception("suspended job not read", extra={"gang": entry.gang})
+            self._parts.metrics.faults.labels("suspended").inc()
+            return []
 
     def arrived(self, gang: GangKey, ranks: Sequence[int]) -> None:
         """Free the room of rows for pods that the watch shows for the first time."""

@@ -13,8 +13,18 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from support.apiservers.apiproxy import Keeps, StoppingProxy
 from support.dialects.customkinds import install
-from support.extenders.realcluster import EVENTS, PODS, Cluster, cluster, is_bound, until
+from support.extenders.realcluster import (
+    EVENTS,
+    PATIENCE_S,
+    PODS,
+    Cluster,
+    cluster,
+    is_bound,
+    until,
+)
+from support.pods.jobs import of_kind
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.client.nodes import GPU
@@ -23,6 +33,8 @@ from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
 from muster.kube import names
+from muster.workloads.dialects.jobset import GLOBAL_INDEX, NAME_LABEL, ROLE_LABEL
+from muster.workloads.keys.ranks import COMPLETION_INDEX
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -32,6 +44,11 @@ QUEUES = "/apis/muster.dev/v1alpha1/queues"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
+OTHERS = {
+    "PyTorchJob": "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs",
+    "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs",
+    "RayCluster": "/apis/ray.io/v1/namespaces/default/rayclusters",
+}
 HOSTS = 3
 
 
@@ -85,13 +102,50 @@ def _jobset(name: str, pods: int, **notes: str) -> JSON:
     }
 
 
+def _member(jobset: str, role: str, number: int) -> JSON:
+    """A pod as the JobSet and Job controllers make it."""
+    labels = {
+        NAME_LABEL: jobset,
+        ROLE_LABEL: role,
+        GLOBAL_INDEX: str(number),
+        names.QUEUE: "waiting",
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": role, "uid": role, "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{jobset}-{role}-0-0",
+            "namespace": "default",
+            "labels": {**labels, names.QUEUE: "waiting"},
+            "annotations": {COMPLETION_INDEX: "0"},
+            "ownerReferences": [job],
+        },
+        "spec": _spec(1, "waiting")["template"]["spec"],
+    }
+
+
+def _other(kind: str) -> JSON:
+    """A job of one or two pods of a kind of another project."""
+    made = {**of_kind(kind, queue="waiting")}
+    made["metadata"] |= {"name": "other", "namespace": "default"}
+    spec = made["spec"]
+    spec.pop("suspend", None)
+    for replica in spec.get("pytorchReplicaSpecs", spec.get("mpiReplicaSpecs", {})).values():
+        replica["replicas"] = 1
+    for group in spec.get("workerGroupSpecs", ()):
+        group["replicas"] = 1
+    return made
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with Muster's queues and JobSets."""
     async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
         async with it.api() as api:
             await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
-            await install(api, await asyncio.to_thread(crds.ensure), [_jobset("any", 1)])
+            objects = [_jobset("any", 1), *map(_other, OTHERS)]
+            await install(api, await asyncio.to_thread(crds.ensure), objects)
             await until(lambda: _serves(api))
         yield it
 
@@ -99,16 +153,24 @@ async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
 async def _serves(api: Api) -> bool:
     try:
         await api.get(QUEUES)
-        await api.get(JOBSETS)
+        for path in (JOBSETS, *OTHERS.values()):
+            await api.get(path)
     except ApiFailed:
         return False
     return True
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def fleet(plane: ControlPlane) -> AsyncIterator[Cluster]:
+async def proxy(plane: ControlPlane) -> AsyncIterator[StoppingProxy]:
+    """Between Muster and the API server."""
+    async with StoppingProxy(plane) as it:
+        yield it
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Cluster]:
     """Three hosts of eight GPUs, a queue that suspends, and the real Job controller."""
-    async with cluster(plane, webhook={"suspendsJobs": True}) as it:
+    async with cluster(plane, proxy_port=proxy.port, webhook={"suspendsJobs": True}) as it:
         await it.api.create(QUEUES, _queue())
         await it.add_racks([0], hosts=HOSTS)
         await plane.start_controllers("job")
@@ -116,7 +178,7 @@ async def fleet(plane: ControlPlane) -> AsyncIterator[Cluster]:
             await until(lambda: _suspends(it))
             yield it
         finally:
-            for path in (JOBS, JOBSETS, PODS):
+            for path in (JOBS, JOBSETS, PODS, *OTHERS.values()):
                 await it.api.delete(path)
             await until(lambda: _is_empty(it))
             await plane.stop(CONTROLLERS)
@@ -219,17 +281,19 @@ async def test_what_its_author_suspends_stays_suspended(fleet: Cluster) -> None:
     assert await _is_suspended(fleet, "mine")
 
 
-async def test_a_suspended_jobset_is_resumed_smaller_by_the_extender_that_comes_after_a_killed_one(
-    fleet: Cluster,
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_a_suspended_jobset_is_resumed_smaller_once_though_the_extender_is_killed_at_that(
+    fleet: Cluster, proxy: StoppingProxy, keeps: Keeps
 ) -> None:
-    await fleet.api.create(JOBS, _job("first", 2))
-    await _runs(fleet, "first", 2)
+    stop = proxy.stop_at("PATCH", "/jobsets/train", keeps=keeps)
     made = await fleet.api.create(JOBSETS, _jobset("train", 3, **{names.MIN_PARALLELISM: "1"}))
     assert made["spec"]["suspend"] is True
-    await _event(fleet, "train", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
-
+    async with asyncio.timeout(PATIENCE_S):
+        await stop.reached.wait()  # planned and charged
     fleet.muster.extender.kill()
-    await _end(fleet, "first")
+    proxy.open()
+    assert await _is_suspended(fleet, "train", JOBSETS) == (keeps == "request")
+
     await fleet.muster.start(fleet.muster.extender)
 
     async def resumed() -> bool:
@@ -239,8 +303,38 @@ async def test_a_suspended_jobset_is_resumed_smaller_by_the_extender_that_comes_
     found = await fleet.api.get(f"{JOBSETS}/train")
     driver, workers = (job["template"]["spec"] for job in found["spec"]["replicatedJobs"])
     assert (driver["parallelism"], workers["parallelism"], workers["completions"]) == (1, 1, 1)
-    await _event(fleet, "train", "Resumed", "1 of the 3 pods that it asks for have room")
-    fleet.muster.extender.kill()  # its pods have not come: their room is held again
-    await fleet.muster.start(fleet.muster.extender)
-    await fleet.api.create(JOBS, _job("late", 1))
+    await fleet.api.create(JOBS, _job("late", 1))  # the room of pods that have not come is held
     await _event(fleet, "late", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
+    for number, role in enumerate(("driver", "workers")):
+        await fleet.api.create(PODS, _member("train", role, number))
+    await _runs(fleet, "train", 2)
+    assert await _is_suspended(fleet, "late")
+    await _end(fleet, "train", JOBSETS)
+    await _runs(fleet, "late", 1)
+
+
+async def test_kinds_of_other_projects_are_suspended_and_resumed_by_their_own_schemas(
+    fleet: Cluster,
+) -> None:
+    for kind, path in OTHERS.items():
+        made = await fleet.api.create(path, _other(kind))
+        spec = made["spec"] if kind == "RayCluster" else made["spec"]["runPolicy"]
+        assert spec["suspend"] is True, kind
+        await _event(fleet, "other", "Resumed", "have room")
+        found = await fleet.api.get(f"{path}/other")
+        spec = found["spec"] if kind == "RayCluster" else found["spec"]["runPolicy"]
+        assert spec["suspend"] is False, kind
+        assert found["metadata"]["annotations"].keys() == {names.RESUMED_AT}, kind
+        await fleet.api.delete(f"{path}/other")
+        await _forgotten(fleet)
+
+
+async def _forgotten(fleet: Cluster) -> None:
+    """Delete the Events, so that the next are found, and wait until the queue is empty."""
+    await fleet.api.delete(EVENTS)
+
+    async def is_free() -> bool:
+        uses = (await fleet.muster.get("/v1/queues/waiting"))["queue"]["uses"]
+        return all(use["used"] == "0" for use in uses if use["resource"] == GPU)
+
+    await until(is_free)
