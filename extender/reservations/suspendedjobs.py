@@ -94,8 +94,6 @@ class SuspendedJobs:
         self._by_gang: dict[GangKey, SuspendedRows] = {}
         #: UIDs of jobs that the API server refused to have with fewer pods
         self._whole_only: set[str] = set()
-        #: jobs that the API server refused to resume, as they were then, by UID
-        self._refused: dict[str, SuspendedJob] = {}
         self._wake = asyncio.Event()
 
     def __len__(self) -> int:
@@ -139,7 +137,6 @@ class SuspendedJobs:
         """Note that a job is not suspended by Muster; one that it has resumed keeps its rows."""
         self._latest.pop(uid, None)
         self._due.pop(uid, None)
-        self._refused.pop(uid, None)
         entry = self._entries.get(uid)
         if entry is not None and entry.step is Step.WAITING:
             self._drop(entry)
@@ -227,7 +224,7 @@ class SuspendedJobs:
         if latest is not None and self._has_pods(latest[1]):
             return  # of an earlier run, which are leaving
         self._due.pop(uid, None)
-        if latest is not None and self._is_wanted(uid, latest[1]):
+        if latest is not None and self._is_wanted(latest[1]):
             await self._enter(*latest)
 
     def _has_pods(self, job: SuspendedJob) -> bool:
@@ -237,10 +234,8 @@ class SuspendedJobs:
         alive = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
         return job.uid not in self._entries and any(map(len, alive))
 
-    def _is_wanted(self, uid: str, job: SuspendedJob) -> bool:
-        if job.resumed_at is not None:
-            return self._engine.clock() < job.resumed_at + ARRIVE_S
-        return self._refused.get(uid) != job
+    def _is_wanted(self, job: SuspendedJob) -> bool:
+        return job.resumed_at is None or self._engine.clock() < job.resumed_at + ARRIVE_S
 
     async def _enter(self, resource: Resource[Any], job: SuspendedJob) -> None:
         """Enter a row for each pod of a job that does not exist."""
@@ -387,7 +382,6 @@ class SuspendedJobs:
             self._due[job.uid] = None
             self._wake.set()
             return
-        self._refused[job.uid] = latest[1]
         self._record(
             entry, NOT_RESUMED, f"it has room, but cannot be resumed: {error}", warning=True
         )

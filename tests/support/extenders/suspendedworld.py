@@ -185,7 +185,7 @@ class World:
     def __init__(self, api: Api) -> None:
         self.api = api
         self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
-        engine = Engine(self.state, lambda: api.now)
+        self.engine = engine = Engine(self.state, lambda: api.now)
         pending, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         self.recorder = recorder = Recorder(None, controller="test", instance="test")  # type: ignore[arg-type]
         self.metrics = metrics
@@ -233,6 +233,7 @@ class World:
                 found.got_room(uid)
 
     def see(self, name: str) -> None:
+        """Show a job as it is stored."""
         self.jobs.upserted(msgspec.convert(self.api.jobs[name], self.jobs.resource.type))
 
     async def settled(self) -> None:
