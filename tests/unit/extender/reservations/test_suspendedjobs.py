@@ -71,6 +71,8 @@ async def test_room_is_kept_for_as_long_as_pods_come_however_slowly() -> None:
     for _ in range(3):
         world.api.now += ARRIVE_S - 1
         world.engine.apply(Tick(128))
+        mine = [uid for uid in world.rows.reserved if world.state.gang_of(uid) == "job/ns/a"]
+        assert all(world.state.hold(uid) for uid in mine)
         await world.settled()
         assert world.api.running() == {"a": 3}
         assert world.pod("a")
@@ -131,6 +133,16 @@ async def test_classes_are_listed_again_after_a_while() -> None:
     world.delete("full")
     await world.settled()
     assert list(api.running()) == ["b"]
+
+
+async def test_a_job_whose_resumption_was_not_answered_keeps_its_room() -> None:
+    api = Api(mood=["unanswered"])
+    world = await _world(("a", 3), ("b", 1), api=api)
+    for _ in range(3):
+        api.now += 1.0
+        await world.settled()
+        assert api.running() == {"a": 3}
+    assert _outcomes(world) == {"resumed": 1}
 
 
 async def test_a_refused_smaller_job_waits_for_room_for_all_of_its_pods() -> None:
