@@ -54,6 +54,7 @@ CONFIG = {
     "suspendsJobs": True,
     "drainSeconds": 0,
 }
+QUEUES = RBAC.parents[1] / "crds" / "queues.yaml"
 PROFILES = "/apis/muster.dev/v1alpha1/clusterprofiles"
 FABRICS = "/apis/muster.dev/v1alpha1/fabricprofiles"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -148,6 +149,7 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
 
     for kind in ("ClusterProfile", "FabricProfile"):
         await api.create(CRDS, profile_kind(kind))
+    await api.create(CRDS, yaml.safe_load(QUEUES.read_text(encoding="utf-8")))
     await overridekinds.install(api)
     unusable = {"fabrics": [{"profile": "no-such"}]}
     await created(api, PROFILES, profile("default", **unusable))

@@ -169,6 +169,7 @@ async def test_a_new_extender_counts_what_runs_as_the_one_before_did(fleet: Clus
         (_queue("q", 8, quota={"limit": "4"}), "entitled is more than limit"),
         (_queue("q", weight="-2"), "is no number of 0 or more"),
         (_queue("q", quotas=[{"resource": GPU}, {"resource": GPU}]), "Duplicate value"),
+        (_queue("q", admission="Later"), 'supported values: "Gate", "Suspend"'),
     ],
 )
 async def test_what_one_object_gets_wrong_the_api_server_refuses_in_words(
