@@ -22,7 +22,7 @@ One that was resumed lately (``muster.dev/resumed-at``) gets rows for the pods t
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -37,7 +37,9 @@ from extender.reservations.expectedrows import ExpectedRows
 from extender.reservations.priorityclasses import PriorityClasses
 from extender.reservations.suspendedrows import Step, SuspendedRows, members
 from extender.timeslice import Pace
-from muster.cluster.events import PodGone, PodReleased, PodUpserted
+from muster.cluster.effects import Effect, GangChanged
+from muster.cluster.errors import PlanStale
+from muster.cluster.events import Assignment, PlanHeld, PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.client import JSON_PATCH, KubeClient
@@ -76,6 +78,10 @@ class SuspendedParts:
     pace: Pace
     policy: ManagedPolicy
     rows: ExpectedRows
+    #: releases pods whose plan is held
+    release: Callable[[list[PodUid]], None]
+    #: how long a plan is held until its release, in seconds
+    hold_seconds: float
 
 
 class SuspendedJobs:
@@ -249,6 +255,7 @@ class SuspendedJobs:
         self._entries[job.uid] = self._by_gang[entry.gang] = entry
         if not self._listens:  # where no job is suspended nobody is called for each pod
             self._parts.feed.listen(self.arrived)
+            self._engine.listen(self.notice, GangChanged)
             self._listens = True
         there = len(self._engine.state.members(entry.gang))
         for row in self._rows(entry)[there:]:
@@ -271,20 +278,53 @@ class SuspendedJobs:
             return []
 
     def arrived(self, gang: GangKey, ranks: Sequence[int]) -> None:
-        """Free the room of rows for pods that the watch shows for the first time."""
+        """Note members that the watch shows for the first time; they are not in the state yet."""
         entry = self._by_gang.get(gang)
         if entry is None:
             return
         if entry.step is Step.WAITING:
             self._drop(entry)  # somebody else has resumed it
             return
-        for rank in ranks:
-            uid = entry.row_of(rank)
-            if uid is not None:
-                self._remove(entry, uid, makes_way=True)
         self._resumed(entry)
+        entry.coming += ranks
+
+    def notice(self, effect: Effect) -> None:
+        """Hand the room of rows over to pods that are in the state now; called by the engine."""
+        entry = self._by_gang.get(effect.key) if isinstance(effect, GangChanged) else None
+        if entry is None or not entry.coming:
+            return
+        coming, entry.coming = entry.coming, []
+        pods = self._without_room(entry)
+        for rank in coming:
+            row = entry.row_of(rank)
+            if row is not None:
+                self._hand_over(entry, row, pods.pop() if pods else None)
         if not entry.rows and entry.job.resumed_at is None:
             self._drop(entry)
+
+    def _without_room(self, entry: SuspendedRows) -> list[PodUid]:
+        """Return the pods of a gang that wait, the newest last."""
+        state = self._engine.state
+        view = state.gang(entry.gang)
+        found = () if view is None else (state.pod_uid(row) for row in view.waiting.tolist())
+        return [uid for uid in found if uid not in entry.rows]
+
+    def _hand_over(self, entry: SuspendedRows, row: PodUid, pod: PodUid | None) -> None:
+        """Give a pod the place of a row; where it asks for more than that the planner plans it."""
+        hold = self._engine.state.hold(row)
+        self._remove(entry, row, makes_way=True)
+        if hold is None or pod is None or hold.broken:
+            return
+        place = Assignment(pod, hold.node, hold.spares, hold.devices, hold.rank)
+        deadline = self._engine.clock() + self._parts.hold_seconds
+        plan = PlanHeld(
+            entry.gang, hold.plan_id, (place,), deadline, hold.generation, continued=True
+        )
+        try:
+            self._engine.apply(plan)
+        except PlanStale:
+            return
+        self._parts.release([pod])
 
     def _remove(self, entry: SuspendedRows, uid: PodUid, *, makes_way: bool = False) -> None:
         del entry.rows[uid]

@@ -52,6 +52,8 @@ class SuspendedRows(AwaitedMembers):
     has_news: bool = False
     #: when a resumed job is given up, or the PATCH is tried again (seconds of the engine's clock)
     until: float = 0.0
+    #: numbers of members that are about to be in the state
+    coming: list[int] = field(default_factory=list)
     #: what it asks for with the pods that it is resumed with, ``None`` while it waits
     resumed_spec: GangSpec | None = None
     #: why it waits, as the last Event says

@@ -224,7 +224,9 @@ def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
     return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
 
 
-def suspended_jobs_of(it: Common, feed: Feed, rows: ExpectedRows) -> SuspendedJobs:
+def suspended_jobs_of(
+    it: Common, feed: Feed, rows: ExpectedRows, networks: JobNetworks
+) -> SuspendedJobs:
     """Build the part that resumes jobs that Muster suspended."""
     parts = SuspendedParts(
         engine=it.engine,
@@ -236,6 +238,8 @@ def suspended_jobs_of(it: Common, feed: Feed, rows: ExpectedRows) -> SuspendedJo
         pace=it.pace,
         policy=it.policy,
         rows=rows,
+        release=networks.submit,
+        hold_seconds=it.config.hold_seconds,
     )
     return SuspendedJobs(parts)
 

@@ -170,7 +170,8 @@ async def proxy(plane: ControlPlane) -> AsyncIterator[StoppingProxy]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Cluster]:
     """Three hosts of eight GPUs, a queue that suspends, and the real Job controller."""
-    async with cluster(plane, proxy_port=proxy.port, webhook={"suspendsJobs": True}) as it:
+    webhook = {"suspendsJobs": True}
+    async with cluster(plane, proxy_port=proxy.port, reserves=True, webhook=webhook) as it:
         await it.api.create(QUEUES, _queue())
         await it.add_racks([0], hosts=HOSTS)
         await plane.start_controllers("job")

@@ -20,6 +20,7 @@ step = st.one_of(
     st.tuples(st.just("create"), st.tuples(job, st.integers(1, 3), st.integers(0, 2))),
     st.tuples(st.just("show"), job),
     st.tuples(st.just("pod"), job),
+    st.tuples(st.just("pods"), job),
     st.tuples(st.just("pod"), job),
     st.tuples(st.just("delete"), job),
     st.tuples(st.just("mood"), st.sampled_from(["refused", "unsent", "unanswered"])),
@@ -38,6 +39,9 @@ def act(world: World, kind: str, what: Any) -> World:
             world.see(what)
         case "pod":
             world.pod(what)
+        case "pods":
+            while world.pod(what):
+                pass
         case "delete" if what in api.jobs:
             world.delete(what)
         case "mood":

@@ -196,7 +196,7 @@ class World:
         self.suspended = SuspendedJobs(
             SuspendedParts(
                 engine, self.feed, api, worklist, recorder, metrics, pace,  # type: ignore[arg-type]
-                ManagedPolicy(), self.rows,
+                ManagedPolicy(), self.rows, self.released.extend, 60.0,
             )
         )  # fmt: skip
         self.jobs: WatchedKind[Any] = next(
