@@ -219,7 +219,7 @@ class World:
         quota = {CELL: Quota(entitled=8 * QUOTA, limit=8 * QUOTA)}
         engine.apply(QueueUpserted(QueueSpec(QUEUE, None, quota), (Spelling("", "q"),)))
         for number in range(NODES):
-            self.feed.node(_NODE.decode(json.dumps(node(f"n{number}", {names.ZONE: "z"}))))
+            self.node(f"n{number}")
         for name in api.jobs:
             self.see(name)
         for found in api.pods.values():
@@ -231,6 +231,10 @@ class World:
             found = self.rows.reserved.get(uid)
             if found is not None:
                 found.got_room(uid)
+
+    def node(self, name: str) -> None:
+        """Show a node."""
+        self.feed.node(_NODE.decode(json.dumps(node(name, {names.ZONE: "z"}))))
 
     def see(self, name: str) -> None:
         """Show a job as it is stored."""

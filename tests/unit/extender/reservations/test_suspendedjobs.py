@@ -9,6 +9,7 @@ from support.extenders.suspendedworld import Api, World
 from extender.reservations.priorityclasses import FRESH_S, PriorityClass
 from extender.reservations.suspendedjobs import ARRIVE_S, NOT_RESUMED, RESUMED, WAITING
 from muster.cluster.events import Tick
+from muster.cluster.ids import PodUid
 from muster.kube import names, wire
 
 FULL = "it asks for 16 nvidia.com/gpu, and queue muster/q has 8 nvidia.com/gpu left"
@@ -76,6 +77,27 @@ async def test_room_is_kept_for_as_long_as_pods_come_however_slowly() -> None:
         await world.settled()
         assert world.api.running() == {"a": 3}
         assert world.pod("a")
+
+
+async def test_pods_that_come_all_at_once_get_the_places_of_their_rows() -> None:
+    world = await _world(("z", 3))
+    world.api.create("a", 1)  # goes first by its name
+    world.see("a")
+    await world.settled()
+    places = {_node(world, uid) for uid in world.rows.reserved} - {""}
+    world.see("z")
+    while world.pod("z"):
+        pass
+    world.node("new")  # every gang that waits is looked at again
+    await world.settled()
+    assert world.api.running() == {"z": 3}
+    assert {_node(world, uid) for uid in world.released} == places
+    assert len(world.released) == len(places) == 3
+
+
+def _node(world: World, uid: PodUid) -> str:
+    hold = world.state.hold(uid)
+    return "" if hold is None else hold.node
 
 
 async def test_members_of_a_smaller_job_go_before_others_though_the_watch_of_jobs_is_late() -> None:
