@@ -22,6 +22,7 @@ One that was resumed lately (``muster.dev/resumed-at``) gets rows for the pods t
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,6 +56,7 @@ from muster.workloads.suspendedjobs import SuspendedJob, read, resumption
 log = logging.getLogger(__name__)
 
 ARRIVE_S: Final = 60.0  # for the next pod of a resumed job; controllers make many a second
+MOST_ROWS: Final = 20_000  # of one namespace: its other jobs get rows when these have gone
 PERIOD_S: Final = 1.0  # between looks at jobs that are late, or whose PATCH failed
 RESUMED: Final = "Resumed"
 WAITING: Final = "Waiting"
@@ -137,7 +139,7 @@ class SuspendedJobs:
             entry = self._entries.get(uid)
             if entry is not None:
                 self._drop(entry)
-            self._whole_only.discard(uid)
+        self._whole_only.discard(uid)
 
     def _forget(self, uid: str) -> None:
         """Note that a job is not suspended by Muster; one that it has resumed keeps its rows."""
@@ -218,7 +220,18 @@ class SuspendedJobs:
         for uid in [uid for uid in self._due if self._was_resumed(uid)]:
             await self._enter_if_wanted(uid)
         if not any(entry.is_recovering(self._engine.state) for entry in self._entries.values()):
-            for uid in list(self._due):
+            await self._enter_waiting()
+
+    async def _enter_waiting(self) -> None:
+        """Give rows to the oldest jobs of each namespace, as many as it may have."""
+        taken = Counter[str]()
+        for entry in self._entries.values():
+            taken[entry.job.namespace] += len(entry.rows)
+        due = [(uid, self._latest[uid][1]) for uid in self._due if uid in self._latest]
+        for uid, job in sorted(due, key=lambda each: each[1].spec.submitted_at):
+            rows = taken[job.namespace] + job.size
+            if rows <= MOST_ROWS or not taken[job.namespace]:
+                taken[job.namespace] = rows
                 await self._enter_if_wanted(uid)
 
     def _was_resumed(self, uid: str) -> bool:

@@ -42,6 +42,7 @@ Json = dict[str, Any]
 
 KUEUE_MIN: Final = "kueue.x-k8s.io/job-min-parallelism"
 KUEUE_EQUAL: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
+MOST_PODS: Final = PODS_PER_JOB  # of a job; a larger one is not suspended, and not resumed
 _DIGITS: Final = 9  # a parallelism is an int32
 
 
@@ -210,7 +211,7 @@ def _gang(group: str, plural: str, document: Document) -> MadeGang | None:
     made = gangs([named], namespace)
     if len(made) != 1 or made[0].spec is None or made[0].spec.dialect not in _DIALECTS:
         return None
-    return made[0]
+    return made[0] if made[0].size <= MOST_PODS else None
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -221,11 +222,11 @@ def _numbered(
 ) -> Iterator[tuple[TemplatePods, tuple[int, ...]]]:
     """Yield equal pods with the numbers that their dialect will give them, as far as it does."""
     size = sum(each.count for each in pods)
-    if spec.rank_runs:
-        found = [job * PODS_PER_JOB + index for job, index in _in_runs(spec.rank_runs)]
-    else:
-        found = list(range(size)) if spec.dialect == BatchJob.name else []
-    numbers = iter(found if len(found) == size else [NO_RANK] * size)
+    numbers: Iterator[int] = iter([NO_RANK] * size)
+    if spec.rank_runs and sum(jobs * count for jobs, count in spec.rank_runs) == size:
+        numbers = (job * PODS_PER_JOB + index for job, index in _in_runs(spec.rank_runs))
+    elif spec.dialect == BatchJob.name:
+        numbers = iter(range(size))
     for each in pods:
         yield each, tuple(next(numbers) for _ in range(each.count))
 

@@ -4,8 +4,10 @@ import copy
 from datetime import datetime
 
 import msgspec
+import pytest
 from support.extenders.suspendedworld import Api, World
 
+from extender.reservations import suspendedjobs
 from extender.reservations.priorityclasses import FRESH_S, PriorityClass
 from extender.reservations.suspendedjobs import ARRIVE_S, NOT_RESUMED, RESUMED, WAITING
 from muster.cluster.events import Tick
@@ -254,3 +256,17 @@ async def test_a_job_that_no_rows_can_be_made_of_stops_no_other() -> None:
     world.see("b")
     await world.settled()
     assert world.api.running() == {"b": 1}
+
+
+async def test_a_namespace_has_so_many_rows_and_its_other_jobs_wait_for_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suspendedjobs, "MOST_ROWS", 4)
+    world = await _world(("a", 3), ("b", 2), ("c", 2))
+    assert world.api.running() == {"a": 3}
+    assert len(world.rows.reserved) == 3
+    for name in "abc":
+        assert world.api.running() == {name: 2 + (name == "a")}
+        world.delete(name)
+        await world.settled()
+    assert len(world.rows.reserved) == 0

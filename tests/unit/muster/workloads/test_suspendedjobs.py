@@ -204,6 +204,23 @@ def test_a_jobset_that_says_so_of_several_jobs_stays_whole(
     assert _found(_jobset(*jobs)).shrinkage is None
 
 
+# --- sizes that cost nothing but a number ---------------------------------------------------------
+
+
+def test_a_job_that_is_too_large_is_neither_suspended_nor_read() -> None:
+    document = _job()
+    document["spec"] |= {"parallelism": 2**31 - 1, "completions": 2**31 - 1}
+    assert queue_of("batch", "jobs", document) == ""
+    assert _read(document) is None
+
+
+def test_indexes_that_come_later_cost_nothing() -> None:
+    document = _jobset(("driver", 1, ""))
+    (only,) = document["spec"]["replicatedJobs"]
+    only["template"]["spec"]["completions"] = 2**31 - 1
+    assert _numbers(_found(document)) == {"driver": (-1,) * 4}
+
+
 # --- members --------------------------------------------------------------------------------------
 
 
