@@ -11,7 +11,7 @@ from extender.reservations import suspendedjobs
 from extender.reservations.priorityclasses import FRESH_S, PriorityClass
 from extender.reservations.suspendedjobs import ARRIVE_S, NOT_RESUMED, RESUMED, WAITING
 from muster.cluster.events import Tick
-from muster.cluster.ids import PodUid
+from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names, wire
 
 FULL = "it asks for 16 nvidia.com/gpu, and queue muster/q has 8 nvidia.com/gpu left"
@@ -270,3 +270,25 @@ async def test_a_namespace_has_so_many_rows_and_its_other_jobs_wait_for_their_tu
         world.delete(name)
         await world.settled()
     assert len(world.rows.reserved) == 0
+
+
+@pytest.mark.parametrize(("gated_at", "first"), [("02:59", "gated"), ("03:01", "a")])
+async def test_suspended_jobs_and_gated_gangs_wait_in_one_line(gated_at: str, first: str) -> None:
+    world = await _world(("full", 3))
+    for name in ("a", "gated"):
+        world.api.create(name, 3)
+    job = world.api.jobs["gated"]
+    job["spec"]["suspend"] = False
+    job["metadata"] |= {"creationTimestamp": f"2026-01-02T{gated_at}:00Z", "annotations": {}}
+    for name in ("a", "gated"):
+        world.see(name)
+    while world.pod("gated"):
+        pass
+    await world.settled()
+    world.delete("full")
+    await world.settled()
+
+    assert ("a" in world.api.running()) == (first == "a")
+    view = world.state.gang(GangKey("job/ns/gated"))
+    assert view is not None
+    assert len(view.assumed) == (3 if first == "gated" else 0)
