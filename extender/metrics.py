@@ -121,6 +121,11 @@ class ExtenderMetrics:
             "muster_backfilled_gangs_total",
             "Gangs that got room while one that waits has a promise, and delay it nowhere.",
         )
+        self.resumed_jobs = counter(
+            "muster_resumed_jobs_total",
+            "Jobs that Muster suspended and resumed, by what came of it.",
+            "outcome",
+        )
         self.evictions = counter(
             "muster_evictions_total",
             "Pods evicted because their pin broke or their gang is rolled back.",

@@ -175,6 +175,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     for sending one. ``injection``: without it nothing is added but gate and profile.
     ``reservations``: without it, and without ``callers``, every pod of Muster's is gated.
     ``queues``: needs an API server; without one nothing is said of queues.
+    ``suspends_jobs``: those of queues whose ``spec.admission`` is Suspend; needs an API server.
     ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
@@ -192,6 +193,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     callers: CallersConfig | None = None
     reservations: ReservationsConfig | None = None
     queues: QueuesConfig = QueuesConfig()
+    suspends_jobs: bool = False
     limits: ClientLimits = ClientLimits()
     body_limit_bytes: int = 37 * MIB
     body_seconds: float = 5.0

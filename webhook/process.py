@@ -29,6 +29,7 @@ from muster.kube.errors import KubeError
 from muster.kube.http import auth
 from muster.kube.http.transport import Transport
 from muster.kube.writing.events import EventRecorder
+from muster.observability.configfile import ConfigError
 from muster.observability.health import Health
 from muster.observability.idleconnections import (
     HANDSHAKE_S,
@@ -50,6 +51,7 @@ from webhook.facts.profileevents import CONTROLLER, ProfileReporter
 from webhook.facts.profilestatuses import ProfileStatusWriter
 from webhook.facts.queues import QueueFacts
 from webhook.facts.sources import follows, knowledge, live_facts
+from webhook.facts.suspendingqueues import SuspendingQueues
 from webhook.facts.templateevents import TemplateReporter
 from webhook.http.bodybudget import PIECE_BYTES
 from webhook.http.callers import TokenCallers
@@ -95,6 +97,8 @@ async def run(
         health.add("certificate", certificates.problem)
         if facts.live is not None:
             health.add("cluster", facts.live.problem)
+        if facts.suspending is not None:
+            health.add("queues", facts.suspending.problem)
         async with _listening(config, certificates, health, metrics, facts) as url:
             await _register(config, api, certificates, url)
             # What is here now stays: collections need not walk over it while reviews wait.
@@ -123,6 +127,8 @@ class _Facts:
     current: Callable[[], Facts | Early | None]
     live: LiveFacts | None = None
     owners: Owners | None = None
+    #: the queues that have whole jobs wait, where that is asked for
+    suspending: SuspendingQueues | None = None
     #: writes Events about templates, where there is an API server
     templates: TemplateReporter | None = None
     #: the queues, where they are asked about
@@ -133,6 +139,19 @@ class _Facts:
     @classmethod
     def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
         """Return them as configured; raises ``ConfigError`` where they need an API server."""
+        found = cls._of_injection(config, cluster, metrics)
+        if not config.suspends_jobs:
+            return found
+        if cluster is None:
+            raise ConfigError("suspendsJobs: needs an API server: give --kubeconfig")
+        queues = SuspendingQueues(cluster.client)
+        keepers = {**found.keepers, "suspending queues": queues.run}
+        return replace(found, suspending=queues, keepers=keepers)
+
+    @classmethod
+    def _of_injection(
+        cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics
+    ) -> "_Facts":
         policy, _ = policy_and_rules(config)
         live = follows(config, has_api_server=cluster is not None)
         if cluster is None:
@@ -166,9 +185,9 @@ class _Facts:
             knowledge(config, policy, live),
             live,
             OwnerLookup(cluster.transport.send).facts,
-            TemplateReporter(recorder),
-            queues,
-            {**keepers, **_kept(queues)},
+            templates=TemplateReporter(recorder),
+            queues=queues,
+            keepers={**keepers, **_kept(queues)},
         )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
@@ -286,6 +305,7 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         reservations=_reservations(config),
+        suspends=None if facts.suspending is None else facts.suspending.suspends,
         report=facts.templates.report if facts.templates is not None else None,
         generation=int if queues is None else lambda: queues.generation,
     )

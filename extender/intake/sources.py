@@ -3,21 +3,24 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from extender.intake.objects import Feed
 from extender.jobnetworks.pools import NetPools
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter
 from extender.watchover.groupstatuses import GroupStatusWriter
+from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
-from muster.workloads.queues.registry import KINDS, QueueKind, is_elsewhere
+from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
+from muster.workloads.queues.registry import QueueKind, is_elsewhere
 from muster.workloads.registry import DIALECTS
+from muster.workloads.suspendedjobs import KINDS
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -47,7 +50,19 @@ class WatchedKind(Generic[T]):
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def first_sources(feed: Feed, statuses: GroupStatusWriter) -> list[WatchedKind[Any]]:
+class SuspendableObjects(Protocol):
+    """What is called with objects that can be suspended."""
+
+    def seen(self, resource: Resource[Any], found: Any) -> GangSpec | None:
+        """Note an object; return what it asks for if Muster suspended it, else ``None``."""
+
+    def gone(self, uid: str) -> None:
+        """Forget a deleted object."""
+
+
+def first_sources(
+    feed: Feed, statuses: GroupStatusWriter, suspended: SuspendableObjects
+) -> list[WatchedKind[Any]]:
     """Return every kind that is listed before the pods, but for the nodes."""
     core: list[WatchedKind[Any]] = [
         WatchedKind(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
@@ -56,27 +71,35 @@ def first_sources(feed: Feed, statuses: GroupStatusWriter) -> list[WatchedKind[A
         WatchedKind(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
     return core + [
-        _gang_source(feed, statuses, dialect.name, watched)
+        _gang_source(feed, statuses, suspended, dialect.name, watched)
         for dialect in DIALECTS
         for watched in dialect.watched
     ]
 
 
 def _gang_source(
-    feed: Feed, statuses: GroupStatusWriter, dialect: str, watched: Watched[Any]
+    feed: Feed,
+    statuses: GroupStatusWriter,
+    suspended: SuspendableObjects,
+    dialect: str,
+    watched: Watched[Any],
 ) -> WatchedKind[Any]:
+    is_suspendable = (watched.group, watched.plural) in KINDS
+
     def upserted(found: Any) -> None:
         if watched.pods is None:
             meta = found.metadata
             feed.group_object(gang_key(dialect, meta.namespace, meta.name), meta)
-        feed.gang_object(found.metadata.uid, watched.spec(found))
+        served = resource if source.watch is None else source.watch.resource
+        asks = suspended.seen(served, found) if is_suspendable else None
+        feed.gang_object(found.metadata.uid, watched.spec(found) if asks is None else asks)
         if isinstance(found, Job):
             feed.job(found)
-        served = resource if source.watch is None else source.watch.resource
         statuses.seen(served, watched.status, found)
 
     def gone(meta: wire.ObjectMeta) -> None:
         feed.gang_object_gone(meta)
+        suspended.gone(meta.uid)
         statuses.gone(meta.uid)
 
     resource, *others = (
@@ -89,7 +112,7 @@ def _gang_source(
 
 def queue_sources(objects: QueueObjects, statuses: QueueStatusWriter) -> list[WatchedKind[Any]]:
     """Return the kinds that describe queues, in every dialect."""
-    return [_queue_source(objects, statuses, kind) for kind in KINDS]
+    return [_queue_source(objects, statuses, kind) for kind in QUEUE_KINDS]
 
 
 def _queue_source(

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar, assert_never
 
 from extender.intake.firstlist.reader import FirstListReader
 from extender.intake.objects import Feed
-from extender.intake.sources import WatchedKind, first_sources
+from extender.intake.sources import SuspendableObjects, WatchedKind, first_sources
 from extender.metrics import ExtenderMetrics
 from extender.timeslice import Pace
 from extender.watchover.groupstatuses import GroupStatusWriter
@@ -81,6 +81,8 @@ class SyncParts:
     prepare: Callable[[], Awaitable[None]]
     feed: Feed
     statuses: GroupStatusWriter
+    #: called with jobs that can be suspended
+    suspended: SuspendableObjects
     #: applies lists of pods by the page, as far as it can
     listed: FirstListReader
     #: returns the UIDs of all pods in the state, for comparison with a list
@@ -120,7 +122,7 @@ class Sync:
         self._has_room = asyncio.Event()
         self._listed = parts.listed
         self._nodes = WatchedKind(resources.NODES, feed.node, feed.node_gone)
-        kinds = first_sources(feed, parts.statuses)
+        kinds = first_sources(feed, parts.statuses, parts.suspended)
         self._first: list[WatchedKind[Any]] = [self._nodes, *kinds, *parts.more]
         self._pods = WatchedKind(
             resources.PODS,

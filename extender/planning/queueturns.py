@@ -10,8 +10,8 @@ Not asked where there are no queues: the order is ``muster.queueing.order`` then
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Allowance:
 
 
 FREE = Allowance()
+NONE: Final = np.zeros(0, np.int32)
 
 
 class PromisedStarts(Protocol):
@@ -188,9 +189,18 @@ class QueueTurns:
         snapshot: Snapshot,
         known: Mapping[GangKey, tuple[GangView, MemberRequests]],
     ) -> MemberRequests:
-        """Return what a gang's members take; it is computed once per change of the gang."""
+        """Return what a gang's members take; it is computed once per change of the gang.
+
+        A view may be older or younger than the snapshot, which has other rows then.
+        """
         before = known.get(view.key)
-        asked = before[1] if before and before[0] is view else requests_of(view, snapshot)
+        if before and before[0] is view:
+            self._known[view.key] = before
+            return before[1]
+        found = snapshot.gang(view.key)
+        if found is None:
+            return requests_of(replace(view, waiting=NONE), snapshot)
+        asked = requests_of(found, snapshot)
         self._known[view.key] = view, asked
         return asked
 

@@ -242,12 +242,8 @@ def _keys(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _pod(job: Job, kind: TemplatePods, number: int) -> wire.Pod:
-    meta = dict(_keys(kind.template))
-    name = f"{job.name}-{number}"
-    meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
-    found = {**kind.template, "metadata": meta, "spec": with_defaults(kind.template.get("spec"))}
     try:
-        return msgspec.convert(found, wire.Pod, strict=False)
+        return madegangs.template_pod(kind.template, job.namespace, f"{job.name}-{number}")
     except msgspec.ValidationError as error:
         raise ValueError(f"job {job.name}: pods[{number}].template: {error}") from error
 

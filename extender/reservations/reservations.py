@@ -33,7 +33,6 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import numpy as np
 
 from extender.engine import Engine
 from extender.intake.objects import Feed
@@ -47,16 +46,15 @@ from extender.reservations.eligibility import (
     numbers,
     pod_problem,
 )
+from extender.reservations.expectedrows import AwaitedMembers, ExpectedRows
 from extender.timeslice import Pace
 from muster.apiwire.reservation import Reserved, ReservedPlace, annotation
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
-from muster.cluster.ids import NO_ROW, GangKey, PodUid
+from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
-from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView, Rows
 from muster.cluster.tables.holds import Hold
-from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
 from muster.kube.translation.planannotation import plan_wire, unsealed
 from muster.kube.translation.planseal import ExpectedMember, PlanKeys, sealed_place
@@ -77,7 +75,7 @@ _NONCE_BYTES: Final = 12
 
 
 @dataclass(slots=True, eq=False)
-class _Reservation:
+class _Reservation(AwaitedMembers):
     """The reservation of one gang."""
 
     key: GangKey
@@ -95,30 +93,11 @@ class _Reservation:
     #: the plans of members, by number
     places: dict[int, ReservedPlace] = field(default_factory=dict)
 
-
-@dataclass(slots=True)
-class ExpectedRows:
-    """The rows in the state of expected pods, which are not in any list of pods."""
-
-    #: the reservation of each row, by the UID of the row
-    reserved: dict[PodUid, _Reservation] = field(default_factory=dict)
-
-    def uids(self) -> Uids:
-        """Return the UIDs of the rows."""
-        return Uids.of(self.reserved)
-
-
-def seen_pods(state: ClusterState, expected: ExpectedRows) -> Uids:
-    """Return the UIDs of all pods in the state, which a list has unless they are gone.
-
-    Those that are only expected, and hot spares, are no pods.
-    """
-    pods = state.snapshot().pods
-    states = pods.state.array()
-    there = (states != PodState.FREE) & (states != PodState.STANDBY)
-    rows = state.pod_rows(expected.uids())
-    there[rows[rows != NO_ROW]] = False
-    return pods.uids.at(np.flatnonzero(there))
+    def got_room(self, uid: PodUid) -> None:
+        """Note that a row has room, or is waited for no more."""
+        self.unplanned.discard(uid)
+        if not self.unplanned:
+            self.planned.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +286,7 @@ class Reservations:
         for uid in uids:
             found = self._rows.get(uid)
             if found is not None:
-                _done(found, uid)
+                found.got_room(uid)
         if there:
             self._parts.release(there)
 
@@ -396,15 +375,9 @@ class Reservations:
 
     def _forget(self, found: _Reservation, uid: PodUid) -> None:
         self._rows.pop(uid, None)
-        _done(found, uid)
+        found.got_room(uid)
         if uid == found.first:
             self._feed.drop_expected(uid, found.key)
-
-
-def _done(found: _Reservation, uid: PodUid) -> None:
-    found.unplanned.discard(uid)
-    if not found.unplanned:
-        found.planned.set()
 
 
 def _has_members(view: GangView | None) -> bool:

@@ -41,8 +41,10 @@ from extender.releases.partialgangs import PartialGangs
 from extender.releases.plankeys import KeyHome, PlanKeyStore
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
-from extender.reservations.reservations import ExpectedRows, Reservations
+from extender.reservations.expectedrows import ExpectedRows
+from extender.reservations.reservations import Reservations
 from extender.reservations.route import ReservationApi
+from extender.reservations.suspendedjobs import SuspendedJobs
 from extender.timeslice import Pace
 from extender.watchover.bypassedpods import BypassedPods
 from extender.watchover.census import Census
@@ -97,6 +99,7 @@ class Extender:
     plan_checks: PlanChecks = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
     queues: QueueStatusWriter = field(init=False)
+    suspended: SuspendedJobs = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -131,14 +134,17 @@ class Extender:
         self.client.observe(it.metrics.api_calls.note)
         self.engine, self.pace, self.pods, self.worklist = it.engine, it.pace, it.pods, it.worklist
         self.plan_keys = PlanKeyStore(self.client, self.key_home, it.keys, self.clock)
-        lost, records, expected = self._build_intake(it)
-        holding = self._build_chain(it, lost, records, expected)
+        lost, expected = self._build_intake(it)
+        holding = self._build_chain(it, lost, expected)
         shown = self._build_watchers(it)
         self._build_servers(it, holding, shown)
         self._build_leadership(it)
 
-    def _build_intake(self, it: Common) -> tuple[Vacancies, NetworkRecords, ExpectedRows]:
-        """Build the parts between the watches and the state, and the parts that get the pods."""
+    def _build_intake(self, it: Common) -> tuple[Vacancies, ExpectedRows]:
+        """Build the parts between the watches and the state, and the parts that get the pods.
+
+        Then the end of the chain of ``_build_chain``: pods of resumed jobs are handed to it, too.
+        """
         namespaces: Namespaces = {}
         lost = Vacancies(it.engine, self.config.keep_vacancy_seconds)
         records, expected = NetworkRecords(it.engine, self.client), ExpectedRows()
@@ -160,18 +166,17 @@ class Extender:
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
         keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
         self.queues = rooms.queue_statuses_of(it)
-        self.sync = rooms.sync_of(
-            it, self.feed, self.statuses, records, expected, self.queues, keys
-        )
-        return lost, records, expected
-
-    def _build_chain(
-        self, it: Common, lost: Vacancies, records: NetworkRecords, expected: ExpectedRows
-    ) -> PlanHolder:
-        """Build the chain planner → reservations → networks → releaser, the last part first."""
-        holding = PlanHolder(it.engine)
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
+        self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
+        self.sync = rooms.sync_of(
+            it, self.feed, self.statuses, records, expected, self.queues, self.suspended, keys
+        )
+        return lost, expected
+
+    def _build_chain(self, it: Common, lost: Vacancies, expected: ExpectedRows) -> PlanHolder:
+        """Build the start of the chain planner → reservations → networks → releaser."""
+        holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
         self.planner = rooms.planner_of(it, holding, restrictions, self.reservations.planned)
@@ -242,6 +247,7 @@ class Extender:
             informed={
                 "statuses": self.statuses.run,
                 "queues": self.queues.run,
+                "suspended": self.suspended.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

@@ -46,12 +46,9 @@ from extender.releases.releaser import ReleaseParts, Releaser
 from extender.releases.repairer import Repairer
 from extender.reporting.boundgangs import BoundGangs, DueEvents
 from extender.reporting.reporter import DecisionReporter
-from extender.reservations.reservations import (
-    ExpectedRows,
-    ReservationParts,
-    Reservations,
-    seen_pods,
-)
+from extender.reservations.expectedrows import ExpectedRows, seen_pods
+from extender.reservations.reservations import ReservationParts, Reservations
+from extender.reservations.suspendedjobs import SuspendedJobs, SuspendedParts
 from extender.story.story import Story
 from extender.timeslice import Pace
 from extender.watchover.admissionfacts import AdmissionFacts
@@ -227,6 +224,26 @@ def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
     return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
 
 
+def suspended_jobs_of(
+    it: Common, feed: Feed, rows: ExpectedRows, networks: JobNetworks
+) -> SuspendedJobs:
+    """Build the part that resumes jobs that Muster suspended."""
+    parts = SuspendedParts(
+        engine=it.engine,
+        feed=feed,
+        client=it.client,
+        worklist=it.worklist,
+        recorder=it.recorder,
+        metrics=it.metrics,
+        pace=it.pace,
+        policy=it.policy,
+        rows=rows,
+        release=networks.submit,
+        hold_seconds=it.config.hold_seconds,
+    )
+    return SuspendedJobs(parts)
+
+
 def sync_of(
     it: Common,
     feed: Feed,
@@ -234,6 +251,7 @@ def sync_of(
     networks: NetworkRecords,
     expected: ExpectedRows,
     queues: QueueStatusWriter,
+    suspended: SuspendedJobs,
     prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
     """Build the watches and the writer. ``prepare``: called before anything is listed."""
@@ -242,6 +260,7 @@ def sync_of(
         prepare=prepare,
         feed=feed,
         statuses=statuses,
+        suspended=suspended,
         listed=reader_of(it.config.first_list, it.engine, feed),
         known=partial(seen_pods, it.state, expected),
         unreadable=it.reporter.unreadable,

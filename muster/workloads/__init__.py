@@ -11,6 +11,7 @@
 ``managedpods``      whether Muster manages a pod: one function for the webhook and the extender
 ``registry``         which dialect speaks for a pod when several could
 ``status``           what controllers of other schedulers read in the status of gang objects
+``suspendedjobs``    jobs that Muster suspends and resumes: what they will make, what is written
 ``wholenumbers``     whole numbers that users write
 ``devices/``         what pods ask of devices, and what nodes offer, by resource name
 ``dialects/``        one file per dialect: a wire object in, a gang out

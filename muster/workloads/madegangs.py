@@ -24,6 +24,7 @@ from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
+from muster.kube.translation.serverdefaults import with_defaults
 from muster.workloads.descriptions import ReadObject, read_object
 from muster.workloads.dialect import Member
 from muster.workloads.gangbook import GangBook
@@ -204,6 +205,18 @@ class _Made:
             return None  # whoever needs the whole pod says what is wrong with it
         placed = place(pod)
         return placed if placed is not None and names_its_group(placed) else None
+
+
+def template_pod(template: Document, namespace: str, name: str) -> wire.Pod:
+    """Return a pod of a template as the API server will store it, with no UID of its own.
+
+    Raises ``msgspec.ValidationError`` for a template that cannot be read.
+    """
+    meta = template.get("metadata")
+    named = dict(meta) if isinstance(meta, Mapping) else {}
+    named |= {"name": name, "namespace": namespace, "uid": f"supposed-{name}"}
+    found = {**template, "metadata": named, "spec": with_defaults(template.get("spec"))}
+    return msgspec.convert(found, wire.Pod, strict=False)
 
 
 def _walk(value: object, times: int = 1, role: str = "") -> Iterator[TemplatePods | Document]:

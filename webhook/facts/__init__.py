@@ -10,5 +10,6 @@
 ``profilestatuses``  the condition ``Ready`` in the status of profiles
 ``queues``           the queues of the cluster, kept up to date by watches
 ``sources``          where the facts of injection come from: files, or the live cluster
+``suspendingqueues`` which queues have whole jobs wait
 ``templateevents``   Events on objects whose templates were not completed
 """

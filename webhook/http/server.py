@@ -41,6 +41,7 @@ from webhook.review.injectionmode import Early, Mode
 from webhook.review.jobs import completes
 from webhook.review.reservedplaces import ReservedPlaces, carried, gives, taken_off
 from webhook.review.sharedanswers import Alike, Answer, Known, PodRequest, may_share, new_pod
+from webhook.review.suspensions import Suspends, suspended
 from webhook.review.validation import ValidationRules
 from webhook.review.wire import AdmissionRequest, Asked, Verdict, denied, parse, respond
 
@@ -72,6 +73,8 @@ class Reviewing:
     mode: Mode = Mode.ON
     #: gives pods the places that the extender keeps for them; without it no pod has one
     reservations: ReservedPlaces | None = None
+    #: whether a queue has whole jobs wait; without it none is suspended
+    suspends: Suspends | None = None
     #: writes an Event where the templates of an object were not completed
     report: Report | None = None
     #: counts changes of the queues that ``rules`` go by
@@ -104,7 +107,7 @@ class ReviewServer:
         self._policy, self._rules = reviewing.policy, reviewing.rules
         self._facts, self._owners = reviewing.facts, reviewing.owners
         self._mode, self._reservations = reviewing.mode, reviewing.reservations
-        self._report = reviewing.report
+        self._report, self._suspends = reviewing.report, reviewing.suspends
         self._metrics, self._health = metrics, health
         self._alike = Alike(self._answer, reviewing.generation)
         limits = admittance.limits
@@ -261,7 +264,10 @@ class ReviewServer:
             return facts
 
     def _answer(self, request: AdmissionRequest, facts: Known) -> Answer:
-        return admit_mutating(request, self._policy, self._rules, facts, self._mode)
+        verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
+        if self._suspends is not None:
+            verdict = suspended(verdict, request, self._policy, self._suspends)
+        return verdict, done
 
     async def _validate(self, body: bytes, _deadline: float, _shown: bool) -> Decided:  # noqa: FBT001
         request = parse(body)

@@ -11,6 +11,7 @@
 ``queueguard``       what is said of the queue that a new pod or job names
 ``reservedplaces``   pods made with a reserved place in them
 ``sharedanswers``    pods that are alike get one decision
+``suspensions``      jobs whose queue has whole jobs wait
 ``templates``        the pod templates of the objects that make pods, wherever their kind keeps them
 ``validation``       what admission refuses: pure, from request to findings
 ``wire``             ``admission.k8s.io/v1 AdmissionReview``, read and written

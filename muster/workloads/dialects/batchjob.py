@@ -59,6 +59,7 @@ class JobSpec(wire.Wire, frozen=True):
     completions: int | None = None
     completion_mode: str = ""
     active_deadline_seconds: int | None = None
+    suspend: bool = False
     template: PodTemplate = PodTemplate()
 
     def pods(self) -> int:
@@ -116,7 +117,9 @@ def spec(job: Job) -> GangSpec | None:
     laid = overlay(
         plain, read(template.labels, template.annotations, path="spec.template.metadata")
     )
-    # KAI's and Kueue's keys may also stand on the Job itself; Muster's are its template's.
+    # KAI's and Kueue's keys may also stand on the Job itself; of Muster's, its queue.
+    own = read(meta.labels, meta.annotations).keys.queue
+    laid = replace(laid, queue=laid.queue or own)
     laid = overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
     laid = within_deadline(laid, job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds")
     return replace(laid, min_count=min(laid.min_count, job.left()))

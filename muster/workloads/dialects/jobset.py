@@ -98,6 +98,7 @@ class StartupPolicy(wire.Wire, frozen=True):
 class JobSetSpec(wire.Wire, frozen=True):
     """What Muster reads of a JobSet's spec."""
 
+    suspend: bool = False
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: StartupPolicy | None = None
     active_deadline_seconds: int | None = None

@@ -85,6 +85,7 @@ class SchedulingPolicy(wire.Wire, frozen=True):
 class RunPolicy(wire.Wire, frozen=True):
     """What Muster reads of a job's run policy."""
 
+    suspend: bool = False
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     active_deadline_seconds: int | None = None
 

@@ -38,6 +38,8 @@ from muster.workloads.queues.statusmeta import StatusMeta
 GROUP: Final = "muster.dev"
 VERSION: Final = "v1alpha1"
 CLUSTER: Final = queue_name(OWN, "cluster")
+GATE: Final = "Gate"  # pods of waiting gangs exist, gated
+SUSPEND: Final = "Suspend"  # waiting jobs are suspended, and have no pods
 _MOST_PRIORITY: Final = 2**31 - 1
 _OPERATORS: Final = "In, NotIn, Exists or DoesNotExist"
 
@@ -59,6 +61,7 @@ class OwnQueueSpec(wire.Wire, frozen=True):
     priority: int = 0
     strict: bool = False
     closed: bool = False
+    admission: str = GATE
     quotas: tuple[QueueQuota, ...] = ()
     namespace_selector: wire.LabelSelector | None = None
 
@@ -86,6 +89,8 @@ def queue(found: OwnQueue) -> QueueReading:
         findings.wrong("spec.priority", spec.priority, f"at most {_MOST_PRIORITY} up or down")
     if spec.priority:
         findings.ignored("spec.priority", "shares decide between queues")
+    if spec.admission not in (GATE, SUSPEND):
+        findings.wrong("spec.admission", spec.admission, f"{GATE} or {SUSPEND}")
     parent = queue_name(OWN, spec.parent) if spec.parent else CLUSTER
     read = QueueSpec(
         name, parent, quotas, weight, max(-_MOST_PRIORITY, min(spec.priority, _MOST_PRIORITY)),

@@ -6,7 +6,7 @@
          │ create, get, patch         Secret muster-webhook-authority
          ├──────────────────────────► kube-apiserver ──► audit log: every call, and who made it
          │ create, get, update, patch two webhook configurations
-         │ list, watch                nodes, namespaces, profiles, override policies
+         │ list, watch                nodes, namespaces, profiles, override policies, queues
          │ patch                      statuses of profiles
          │ create, patch              Events on a profile that cannot be used
 """
@@ -51,8 +51,10 @@ CONFIG = {
     },
     "registration": {"create": True, "url": "auto"},
     "injection": {},
+    "suspendsJobs": True,
     "drainSeconds": 0,
 }
+QUEUES = RBAC.parents[1] / "crds" / "queues.yaml"
 PROFILES = "/apis/muster.dev/v1alpha1/clusterprofiles"
 FABRICS = "/apis/muster.dev/v1alpha1/fabricprofiles"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -146,6 +148,7 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
 
     for kind in ("ClusterProfile", "FabricProfile"):
         await api.create(CRDS, profile_kind(kind))
+    await api.create(CRDS, yaml.safe_load(QUEUES.read_text(encoding="utf-8")))
     await overridekinds.install(api)
     unusable = {"fabrics": [{"profile": "no-such"}]}
     await created(api, PROFILES, profile("default", **unusable))

@@ -211,6 +211,7 @@ async def test_a_pod_that_others_placed_counts_and_a_later_gang_waits_for_its_en
         (_queue("q", 8, quota={"limit": "4"}), "entitled is more than limit"),
         (_queue("q", weight="-2"), "is no number of 0 or more"),
         (_queue("q", quotas=[{"resource": GPU}, {"resource": GPU}]), "Duplicate value"),
+        (_queue("q", admission="Later"), 'supported values: "Gate", "Suspend"'),
     ],
 )
 async def test_what_one_object_gets_wrong_the_api_server_refuses_in_words(

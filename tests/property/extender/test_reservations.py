@@ -32,7 +32,8 @@ from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
-from extender.reservations.reservations import ExpectedRows, ReservationParts, Reservations
+from extender.reservations.expectedrows import ExpectedRows
+from extender.reservations.reservations import ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.queuereplay.planner import UNRESTRICTED
 from loadtest.testbed.client.nodes import node

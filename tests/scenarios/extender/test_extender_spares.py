@@ -14,7 +14,7 @@ from support.apiservers.apifaults import api_server
 from support.extenders.extenders import World, eventually, running_extender, world
 
 from extender.config.settings import ExtenderConfig
-from extender.reservations.reservations import ExpectedRows, seen_pods
+from extender.reservations.expectedrows import ExpectedRows, seen_pods
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.pods import Gang, members
 from muster.cluster.tables.gangview import GangView

@@ -49,6 +49,16 @@ def test_a_secret_without_an_api_server_is_told_before_anything_starts(
     assert "certificates.source: secret needs an API server" in capsys.readouterr().err
 
 
+def test_jobs_are_suspended_only_where_queues_can_be_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    config = tmp_path / "webhook.yaml"
+    config.write_text((CONFIG % "directory, path: /nowhere") + "suspendsJobs: true\n")
+    assert main(["--config", str(config)]) == 2
+    assert "suspendsJobs: needs an API server" in capsys.readouterr().err
+
+
 def test_the_configurations_are_printed_as_two_documents(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

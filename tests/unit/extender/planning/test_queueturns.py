@@ -16,6 +16,7 @@ from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.resumable import run
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.placement.decision import Wait, WaitReason
 
@@ -163,6 +164,18 @@ async def test_a_strict_queue_stays_strict_in_later_rounds() -> None:
     await bench.planner.settle()
 
     assert _placed(bench, second, small) == [0, 0]
+
+
+async def test_a_view_that_is_older_than_the_snapshot_is_counted_as_the_snapshot_has_it() -> None:
+    """Pods go while a cycle's gangs are put in order, in slices."""
+    bench = _bench(2)
+    _queues(bench, "a")
+    gang = bench.gang("gang", 2, queue="a", min_count=1)
+    view = bench.state.gang(gang)
+    assert view is not None
+    bench.end(gang)
+    line = run(QueueTurns(bench.engine).open_line([view], [], bench.state.snapshot()))
+    assert line.next() == gang
 
 
 async def test_members_above_a_minimum_take_nothing_from_another_gangs_minimum() -> None:

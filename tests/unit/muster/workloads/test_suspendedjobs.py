@@ -1,0 +1,248 @@
+"""What Muster reads of jobs that it suspended, and the patches that suspend and resume them."""
+
+import copy
+import json
+from typing import Any
+
+import jsonpatch
+import msgspec
+import pytest
+from support.pods.jobs import KINDS as EXAMPLES
+from support.pods.jobs import job, of_kind
+
+from muster.kube import names
+from muster.workloads.registry import DIALECTS
+from muster.workloads.suspendedjobs import (
+    KINDS,
+    KUEUE_EQUAL,
+    KUEUE_MIN,
+    SuspendedJob,
+    is_suspended,
+    queue_of,
+    read,
+    resumption,
+    suspension,
+    value_at,
+)
+
+JSON = dict[str, Any]
+NOW = "2026-01-02T03:04:05+00:00"
+SUSPENDABLE = ["Job", "JobSet", "PyTorchJob", "MPIJob", "RayCluster"]
+WATCHED = {(each.group, each.plural): each for d in DIALECTS for each in d.watched}
+
+
+def _at(document: JSON) -> tuple[str, str]:
+    group = document["apiVersion"].partition("/")[0]
+    return group, f"{document['kind'].lower()}s"
+
+
+def _of(kind: str) -> JSON:
+    document = job("vision") if kind == "Job" else of_kind(kind, queue="vision")
+    if kind == "RayCluster":
+        del document["spec"]["suspend"]
+    document["metadata"]["uid"] = "u"
+    return document
+
+
+def _suspended(document: JSON) -> JSON:
+    added = suspension(KINDS[_at(document)], document)
+    patch = [{"op": "add", "path": path, "value": value} for path, value in added]
+    after: JSON = jsonpatch.apply_patch(document, patch)
+    return after
+
+
+def _read(document: JSON) -> SuspendedJob | None:
+    watched = WATCHED[_at(document)]
+    return read(*_at(document), msgspec.convert(document, watched.type))
+
+
+def _job(**notes: str) -> JSON:
+    document = _suspended(job("vision", uid="u"))
+    document["metadata"]["annotations"] |= notes
+    return document
+
+
+def _found(document: JSON) -> SuspendedJob:
+    found = _read(document)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", SUSPENDABLE)
+def test_every_kind_is_suspended_read_with_all_its_pods_and_resumed_as_it_was(kind: str) -> None:
+    before = _of(kind)
+    document = _suspended(before)
+    assert is_suspended(KINDS[_at(document)], document)
+    assert _read(before) is None
+
+    found = _found(document)
+    after = jsonpatch.apply_patch(document, resumption(found, None, NOW))
+
+    assert (found.spec.queue, found.size) == ("vision", found.spec.size)
+    assert not is_suspended(KINDS[_at(document)], after)
+    assert after["metadata"]["annotations"] == {names.RESUMED_AT: NOW}
+    assert _found(after).resumed_at == 1767323045.0
+
+
+@pytest.mark.parametrize("kind", SUSPENDABLE)
+def test_who_patches_what_is_not_suspended_by_muster_any_more_is_refused(kind: str) -> None:
+    document = _suspended(_of(kind))
+    patch = resumption(_found(document), None, NOW)
+    running = jsonpatch.apply_patch(document, patch)
+    other = {**document, "metadata": {**document["metadata"], "uid": "v"}}
+    for changed in (running, other):
+        with pytest.raises(jsonpatch.JsonPatchTestFailed):
+            jsonpatch.apply_patch(changed, patch)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"annotations": {}},
+        {"annotations": {names.SUSPENDED_BY: "somebody"}},
+        {"annotations": {names.RESUMED_AT: NOW}},
+    ],
+)
+def test_a_job_that_somebody_else_has_suspended_is_not_resumed(change: JSON) -> None:
+    document = _job()
+    document["metadata"] |= change
+    assert _read(document) is None
+
+
+@pytest.mark.parametrize("mode", ["NonIndexed", ""])
+def test_a_job_whose_pods_go_one_by_one_names_no_queue_to_wait_in(mode: str) -> None:
+    document = job("vision")
+    document["spec"]["completionMode"] = mode
+    assert queue_of("batch", "jobs", document) == ""
+
+
+def test_the_queue_may_stand_on_the_job_itself_in_musters_words() -> None:
+    document = job()
+    document["metadata"]["labels"] = {names.QUEUE: "vision"}
+    assert queue_of("batch", "jobs", document) == "vision"
+
+
+def test_kinds_that_cannot_be_suspended_name_no_queue() -> None:
+    for kind in EXAMPLES.keys() - set(SUSPENDABLE):
+        document = of_kind(kind, queue="vision")
+        assert queue_of(*_at(document), document) == "", kind
+
+
+# --- fewer pods -----------------------------------------------------------------------------------
+
+
+def test_a_job_that_takes_fewer_pods_asks_for_the_least_and_is_resumed_with_what_has_room() -> None:
+    document = _job(**{names.MIN_PARALLELISM: "2"})
+    found = _found(document)
+    assert (found.spec.min_count, found.spec.size, found.size) == (2, 4, 4)
+
+    after = jsonpatch.apply_patch(document, resumption(found, 3, NOW))
+
+    assert (after["spec"]["parallelism"], after["spec"]["completions"]) == (3, 3)
+    assert after["metadata"]["annotations"][names.ASKED_PARALLELISM] == "4"
+
+
+def test_a_job_that_is_suspended_again_asks_for_as_many_pods_as_at_first() -> None:
+    document = _job(**{names.MIN_PARALLELISM: "2"})
+    smaller = jsonpatch.apply_patch(document, resumption(_found(document), 2, NOW))
+    again = _suspended(smaller)
+
+    found = _found(again)
+    after = jsonpatch.apply_patch(again, resumption(found, 4, NOW))
+
+    assert (found.size, found.spec.min_count) == (4, 2)
+    assert (after["spec"]["parallelism"], after["spec"]["completions"]) == (4, 4)
+    assert names.ASKED_PARALLELISM not in after["metadata"]["annotations"]
+
+
+def test_kueues_key_leaves_completions_as_they_are_unless_its_other_key_says_so() -> None:
+    for notes, completions in (({}, 4), ({KUEUE_EQUAL: "true"}, 3)):
+        document = _job(**{KUEUE_MIN: "1", **notes})
+        after = jsonpatch.apply_patch(document, resumption(_found(document), 3, NOW))
+        assert (after["spec"]["parallelism"], after["spec"]["completions"]) == (3, completions)
+
+
+@pytest.mark.parametrize("least", ["0", "4", "5", "-1", "two", "9" * 20, ""])
+def test_a_least_parallelism_that_is_none_counts_for_nothing(least: str) -> None:
+    found = _found(_job(**{names.MIN_PARALLELISM: least}))
+    assert (found.shrinkage, found.spec.min_count) == (None, 4)
+
+
+def _jobset(*jobs: tuple[str, int, str]) -> JSON:
+    document = _of("JobSet")
+    document["spec"]["replicatedJobs"] = [
+        {
+            "name": name,
+            "replicas": replicas,
+            "template": {
+                "metadata": {"annotations": {names.MIN_PARALLELISM: least} if least else {}},
+                "spec": copy.deepcopy(job()["spec"]),
+            },
+        }
+        for name, replicas, least in jobs
+    ]
+    return _suspended(document)
+
+
+def test_of_a_jobset_the_replicated_job_that_says_so_is_made_smaller() -> None:
+    document = _jobset(("driver", 1, ""), ("workers", 1, "1"))
+    found = _found(document)
+    assert {role.name: role.min_count for role in found.spec.roles} == {"driver": 4, "workers": 1}
+    assert found.spec.min_count == 5
+    assert found.whole().spec.min_count == 8
+
+    after = jsonpatch.apply_patch(document, resumption(found, 2, NOW))
+
+    driver, workers = (each["template"]["spec"] for each in after["spec"]["replicatedJobs"])
+    assert (driver["parallelism"], workers["parallelism"], workers["completions"]) == (4, 2, 2)
+
+
+@pytest.mark.parametrize("jobs", [[("a", 2, "1")], [("a", 1, "1"), ("b", 1, "1")]])
+def test_a_jobset_that_says_so_of_several_jobs_stays_whole(
+    jobs: list[tuple[str, int, str]],
+) -> None:
+    assert _found(_jobset(*jobs)).shrinkage is None
+
+
+# --- sizes that cost nothing but a number ---------------------------------------------------------
+
+
+def test_a_job_that_is_too_large_is_neither_suspended_nor_read() -> None:
+    document = _job()
+    document["spec"] |= {"parallelism": 2**31 - 1, "completions": 2**31 - 1}
+    assert queue_of("batch", "jobs", document) == ""
+    assert _read(document) is None
+
+
+def test_indexes_that_come_later_cost_nothing() -> None:
+    document = _jobset(("driver", 1, ""))
+    (only,) = document["spec"]["replicatedJobs"]
+    only["template"]["spec"]["completions"] = 2**31 - 1
+    assert _numbers(_found(document)) == {"driver": (-1,) * 4}
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+def test_members_are_numbered_as_their_dialect_will_number_them() -> None:
+    (job_pods,) = _found(_job()).pods
+    assert job_pods[1] == (0, 1, 2, 3)
+    found = dict(_numbers(_found(_jobset(("driver", 1, ""), ("workers", 2, "")))))
+    assert found["driver"] == (0, 1, 2, 3)
+    assert found["workers"] == tuple(at + n for at in (16384, 32768) for n in range(4))
+    assert set(_numbers(_found(_suspended(_of("RayCluster"))))["gpu"]) == {-1}
+
+
+def _numbers(found: SuspendedJob) -> dict[str, tuple[int, ...]]:
+    return {kind.role: numbers for kind, numbers in found.pods}
+
+
+def test_every_kind_is_watched_and_its_suspension_decoded() -> None:
+    for at, kind in KINDS.items():
+        document: JSON = {"metadata": {}, "spec": {}}
+        holder = (
+            document["spec"] if len(kind.at) == 2 else document["spec"].setdefault("runPolicy", {})
+        )
+        holder["suspend"] = True
+        found = msgspec.convert(document, WATCHED[at].type)
+        assert value_at(json.loads(msgspec.json.encode(found)), kind.at) is True, at
