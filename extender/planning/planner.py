@@ -143,6 +143,8 @@ class Planner:
         #: the starts that gangs were promised
         self.promises = Promises(engine, self._queues, config.backfill)
         self._charges = engine.state.charges
+        #: whether starts are promised where there are no queues, too
+        self._always_promises = config.backfill.without_queues
         self._resting = False
         #: until when gangs are ordered without queues, seconds since the epoch
         self._plain_until = 0.0
@@ -222,9 +224,9 @@ class Planner:
         now = self._pace.clock()
         until = now + max(self._config.cycle_seconds, now - began)
         cycle = Cycle(until, ready)
-        while (key := self._next(line, plain)) is not None:
+        while (key := next(plain, None) if line is None else self._next(line)) is not None:
             self._list.todo.discard(key)
-            if line is not None and line.is_over and self._was_refused(key):
+            if line is not None and line.is_refused and self._was_refused(key):
                 self._list.park(key)
             else:
                 await self._look_at(key, cycle)
@@ -250,10 +252,10 @@ class Planner:
             self._order_failed()
             return None
 
-    def _next(self, line: WaitingLine | None, plain: Iterator[GangKey]) -> GangKey | None:
+    def _next(self, line: WaitingLine) -> GangKey | None:
         """Return the gang that is looked at next, ``None``: the cycle is over."""
         try:
-            return next(plain, None) if line is None else line.next()
+            return line.next()
         except Exception:
             log.exception("queues not ordered")
             self._order_failed()
@@ -292,7 +294,8 @@ class Planner:
             elif view is not None and view.lacks_standby:
                 found.append(view)
             else:
-                self._void(key)
+                if self._charges.is_used or self._always_promises:
+                    self._void(key)
                 self._list.todo.discard(key)
                 self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
@@ -309,7 +312,8 @@ class Planner:
 
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
-        self._void(key)
+        if self._charges.is_used or self._always_promises:
+            self._void(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -441,7 +445,9 @@ class Planner:
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )
-        view = self._view(key) if len(self.promises) else None
+        if not (self._charges.is_used or self._always_promises):
+            return [plain]
+        view = self._view(key)
         binding = [] if view is None else self.promises.binding(view)
         plain = replace(plain, promised=nodes_of(binding))
         if not self._charges.is_used:
@@ -502,6 +508,8 @@ class Planner:
             self._reporter.promised(view, before, after)
 
     def _keep_promise(self, view: GangView, moved: Sequence[Promise]) -> None:
+        if not (self._charges.is_used or self._always_promises):
+            return
         kept = self.promises.held(view, moved)
         if kept is None and len(self.promises):
             self._metrics.backfilled.inc()

@@ -33,7 +33,6 @@ Phase 5, *the spares*: nodes where a member may bind instead (``search.memberspa
 No fit in phase 3: ``reasons.waiting`` finds out which members lack what, and where. A gang that
 keeps hot spares goes through the phases as if it were larger (``hotspares``).
 
-``closednodes`` the nodes that a question leaves out
 ``question``    what is asked: the gang, the time, nodes left out, preferences
 ``decision``    what is answered: plan, wait or reject
 ``request``     what exactly the gang asks for

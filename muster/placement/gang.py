@@ -26,7 +26,6 @@ from muster.cluster.specs.deviceasks import MigAsk
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import assign, is_cut_in_turn
-from muster.placement.closednodes import closed_nodes
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.otherminima import other_minima
 from muster.placement.places import Assigned, placed_members
@@ -37,7 +36,7 @@ from muster.placement.reasons.waiting import unexplained, wait
 from muster.placement.request import GangRequest, MemberGroup, Rows, reading, without_groups
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
-from muster.placement.rules.refusednodes import masks
+from muster.placement.rules.refusednodes import closed_nodes, masks
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.memberspares import choose_spares
 from muster.placement.tree import DomainTree, Ints, domains_used, tree_of
@@ -76,7 +75,7 @@ def plan(
     yield
     world, arenas = World(snapshot), list[Arena]()
     for refused in masks(snapshot, question.refused):
-        closed = closed_nodes(snapshot, question, refused)
+        closed = closed_nodes(snapshot, refused, question.kept, question.promised, question.flavors)
         board = SearchBoard(topology, tree, closed, question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
         assigned = yield from _assign(snapshot, request, arenas)

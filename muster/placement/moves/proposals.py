@@ -27,7 +27,6 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement.closednodes import closed_nodes
 from muster.placement.decision import Plan, Reject, Wait, WaitReason
 from muster.placement.moves.greedy import Clearing
 from muster.placement.moves.movablepods import Movable, MovePrices, Price, Stays, movable
@@ -39,7 +38,7 @@ from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
 from muster.placement.request import GangRequest, read
 from muster.placement.rules.feasibility import BETWEEN_PODS
-from muster.placement.rules.refusednodes import named
+from muster.placement.rules.refusednodes import closed_nodes, named
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.nearplaced import region_of
 from muster.placement.tree import tree_of
@@ -167,7 +166,13 @@ class _Case:
     def _arenas(self, request: GangRequest) -> Steps[list[Arena]]:
         topology = yield from self.snapshot.topology_steps()
         refused = named(self.snapshot, self.question.refused)
-        closed = closed_nodes(self.snapshot, self.question, refused)
+        closed = closed_nodes(
+            self.snapshot,
+            refused,
+            self.question.kept,
+            self.question.promised,
+            self.question.flavors,
+        )
         board = SearchBoard(topology, tree_of(topology), closed, self.question.scoring)
         yield
         arenas = yield from arenas_of(World(self.snapshot), board, request.groups, request.wish)

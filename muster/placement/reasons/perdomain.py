@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
-from muster.placement.closednodes import closed_nodes
 from muster.placement.question import LATE, Question
 from muster.placement.reasons.explanation import CLUSTER
 from muster.placement.reasons.waiting import domain_name, scarcest
 from muster.placement.request import GangRequest, TopologyWish, read
-from muster.placement.rules.refusednodes import masks
+from muster.placement.rules.refusednodes import closed_nodes, masks
 from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.tree import ROOT, DomainTree, tree_of
 from muster.placement.world import World
@@ -66,7 +65,13 @@ def candidates(snapshot: Snapshot, question: Question) -> Steps[Candidates | Non
     if not isinstance(request, GangRequest):
         return None
     topology = yield from snapshot.topology_steps()
-    closed = closed_nodes(snapshot, question, masks(snapshot, question.refused)[-1])
+    closed = closed_nodes(
+        snapshot,
+        masks(snapshot, question.refused)[-1],
+        question.kept,
+        question.promised,
+        question.flavors,
+    )
     board = SearchBoard(topology, tree_of(topology), closed)
     arenas = yield from arenas_of(World(snapshot), board, request.groups, request.wish)
     yield

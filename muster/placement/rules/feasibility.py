@@ -111,7 +111,7 @@ def feasible_in(
     return run(feasible_steps(world, pod_class, labels_id, closed))
 
 
-def feasible_steps(
+def feasible_steps(  # noqa: C901  # a branch for each rule
     world: World, pod_class: PodClass, labels_id: int, closed: Closed
 ) -> Steps[Feasibility]:
     """As ``feasible_in``, in slices."""
@@ -135,18 +135,13 @@ def feasible_steps(
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))
-    _promise_rules(world, pod_class, closed, sieve)
-    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
-
-
-def _promise_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:
-    """Leave out what is there and meant for others."""
     for rule, mask in ((KEPT, closed.kept), (PROMISED, closed.promised)):
         if mask is not None:
             sieve.apply(rule, ~mask)
     if world.snapshot.caps:
         for name, covered in _exhausted_budgets(world, pod_class):
             sieve.apply(BUDGET, ~covered, name)
+    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
 def _node_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:

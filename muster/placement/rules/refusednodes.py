@@ -40,6 +40,22 @@ class Closed:
 NOTHING: Final = Closed()
 
 
+def closed_nodes(
+    snapshot: Snapshot,
+    refused: Mask | None,
+    kept: Sequence[str],
+    promised: Sequence[str],
+    flavors: Sequence[FlavorNodes],
+) -> Closed:
+    """Return the nodes that a question leaves out; its fields are named alike."""
+    return Closed(
+        refused,
+        named(snapshot, kept),
+        named(snapshot, promised),
+        other_flavors(snapshot, flavors),
+    )
+
+
 def named(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
     """Return bool[nodes] of ``names``, ``None`` when the cluster has none of them."""
     rows = [row for row in map(snapshot.nodes.row, names) if row is not None]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.availability import available
+from muster.cluster.quota.availability import available, lack
 from muster.cluster.quota.cells import Cell, less
 from muster.cluster.quota.charges import QueueCharges
 from muster.cluster.quota.queuespec import QueueName
@@ -70,6 +70,7 @@ class WaitingLine:
         self._rest: list[GangKey] | None = None
         self._lacks_promise = lacks_promise
         self._heads: list[GangKey] | None = None
+        self._lacks_quota = False
 
     def next(self) -> GangKey | None:
         """Return the gang that is looked at next, ``None``: all were looked at."""
@@ -77,8 +78,11 @@ class WaitingLine:
         if self._heads is None:
             heads = self._turns.heads()
             self._heads = [one.gang for one in heads if self._lacks_promise(one.queue)]
+        self._lacks_quota = False
         if self._heads:
-            return self._heads.pop()
+            head = self._heads.pop()
+            self._lacks_quota = self._is_short(self._left[head])
+            return head
         winner = None if self._rest is not None else self._turns.first()
         if winner is None:
             return self._next_unqueued() or self._next_of_rest()
@@ -87,9 +91,13 @@ class WaitingLine:
         return winner.gang
 
     @property
-    def is_over(self) -> bool:
-        """Whether no queue admits any of the gangs that are still to come."""
-        return self._rest is not None
+    def is_refused(self) -> bool:
+        """Whether the queue of the gang that is looked at does not admit it now."""
+        return self._rest is not None or self._lacks_quota
+
+    def _is_short(self, one: Applicant) -> bool:
+        node = self._charges.tree.find(one.queue)
+        return node is not None and lack(node, one.request) is not None
 
     def looked_at(self, gang: GangKey, *, waits: bool) -> None:
         """Take note that a gang was looked at; ``waits``: it does not fit the nodes now."""

@@ -19,7 +19,6 @@ import jsonpatch
 import msgspec
 from prometheus_client import CollectorRegistry
 from support.clusters.feeds import NotWatched, feed_of
-from support.clusters.planners import UNRESTRICTED
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
@@ -36,6 +35,7 @@ from extender.reservations.expectedrows import ExpectedRows
 from extender.reservations.priorityclasses import PriorityClass
 from extender.reservations.suspendedjobs import SuspendedJobs, SuspendedParts
 from extender.timeslice import Pace
+from loadtest.queuereplay.planner import UNRESTRICTED
 from loadtest.testbed.client.nodes import GPU, node
 from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import PodUid

@@ -174,7 +174,8 @@ async def test_a_view_that_is_older_than_the_snapshot_is_counted_as_the_snapshot
     view = bench.state.gang(gang)
     assert view is not None
     bench.end(gang)
-    line = run(QueueTurns(bench.engine).open_line([view], [], bench.state.snapshot()))
+    turns, snapshot = QueueTurns(bench.engine), bench.state.snapshot()
+    line = run(turns.open_line([view], [], snapshot, bench.planner.promises))
     assert line.next() == gang
 
 

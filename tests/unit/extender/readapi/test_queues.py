@@ -29,7 +29,9 @@ def bench() -> Bench:
 
 
 async def _ask(bench: Bench, queue: str) -> web.Response:
-    api = QueueApi(QueueSummaries(bench.state, bench.worklist), Pace(lambda: 0.0))
+    api = QueueApi(
+        QueueSummaries(bench.state, bench.worklist, bench.planner.promises.of), Pace(lambda: 0.0)
+    )
     request = make_mocked_request("GET", f"/v1/queues/{queue}", match_info={"queue": queue})
     return await (api.queue(request) if queue else api.queues(request))
 
