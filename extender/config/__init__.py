@@ -1,6 +1,7 @@
 """The extender's configuration file as typed settings.
 
 ``settings``  the whole file, with every field checked
+``backfill``  the section ``backfill``: who goes before a gang that waits
 ``callers``   the section ``callers``: who may call
 ``election``  the section ``leaderElection``: how replicas agree on a leader
 """
