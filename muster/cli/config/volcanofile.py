@@ -86,9 +86,6 @@ def read(data: bytes, source: str) -> VolcanoFile:
 def _parsed(text: str, source: str) -> YamlNode:
     try:
         return parse(text)
-    except UnicodeEncodeError as error:  # half of a surrogate pair, as "\ud800" in a ConfigMap
-        problem = f"{source}: character {error.start} is none of Unicode; write {_WANTED}"
-        raise ValueError(problem) from error
     except YamlError as error:
         raise ValueError(f"{source}: is not YAML: {error}; write {_WANTED}") from error
 

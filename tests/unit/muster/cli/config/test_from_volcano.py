@@ -224,6 +224,13 @@ def test_weights_that_are_all_0_keep_musters_own_order(of: Translate) -> None:
     assert "no weight is more than 0" in run.about(path)
 
 
+def test_weights_within_a_binpack_that_counts_0_are_no_choice(of: Translate) -> None:
+    run = of(plugin("binpack", binpack_weight=0, binpack_cpu=5))
+    assert run.config == settings.ExtenderConfig()
+    told = run.about("tiers[0].plugins[0].arguments[binpack.cpu]")
+    assert told.startswith("left out: no weight is more than 0")
+
+
 def test_of_a_plugin_that_is_listed_twice_the_last_counts(of: Translate) -> None:
     run = of(
         "tiers:\n"
@@ -374,6 +381,7 @@ def test_a_file_that_cannot_be_read_ends_with_1(
 def test_half_a_surrogate_pair_in_a_configmap_is_no_configuration(of: Translate) -> None:
     run = of('{"kind": "ConfigMap", "data": {"volcano-scheduler.conf": "\\ud800"}}')
     assert (run.code, run.out, len(run.said)) == (1, "", 1)
+    assert "is not YAML: line 1" in run.said[0]
 
 
 def test_the_shell_is_offered_the_command_and_left_the_files() -> None:
