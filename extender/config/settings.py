@@ -14,10 +14,11 @@ import msgspec
 
 from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
-from extender.config import election
+from extender.config import election, queuefiles
 from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
+from extender.config.queuefiles import YuniKornQueuesConfig
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
@@ -237,6 +238,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     backfill: BackfillConfig = BackfillConfig()
     #: when the statuses of queue objects are written
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
+    #: the ConfigMap with YuniKorn's queues (``extender.config.queuefiles``); null: none is watched
+    yunikorn_queues: YuniKornQueuesConfig | None = None
     #: what the webhook adds to pods, so that pods which slipped past it are found
     admission: Admission = Admission()
     #: what SIGUSR2 writes
@@ -303,6 +306,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_name_problems(config),
         *election.problems(config.leader_election),
         *backfillconfig.problems(config.backfill),
+        *queuefiles.problems(config.yunikorn_queues),
         *callersconfig.problems(
             config.callers,
             config.listen.host,

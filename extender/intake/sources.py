@@ -1,12 +1,14 @@
 """The kinds that are watched, and the functions that apply their changes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from extender.config.queuefiles import YuniKornQueuesConfig
 from extender.intake.objects import Feed
 from extender.jobnetworks.pools import NetPools
+from extender.queues.queuefiles import WatchedQueueFile
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter
 from extender.watchover.groupstatuses import GroupStatusWriter
@@ -14,6 +16,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import resources, wire
 from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
+from muster.kube.reviews import CONFIG_MAPS
 from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
@@ -38,6 +41,10 @@ class WatchedKind(Generic[T]):
     tracks: bool = True
     #: further versions of the kind, best first
     others: tuple[Resource[T], ...] = ()
+    #: None: objects of all namespaces
+    namespace: str | None = None
+    #: ``labelSelector`` and ``fieldSelector``
+    selectors: Mapping[str, str] | None = None
     #: returns whether an object is the result of our own write, which is applied already
     is_echo: Callable[[T], bool] | None = None
     #: the running watch, None before it starts
@@ -135,6 +142,27 @@ def _queue_source(
 
     source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
     return source
+
+
+def queue_file_sources(
+    objects: QueueObjects, config: YuniKornQueuesConfig | None
+) -> list[WatchedKind[Any]]:
+    """Return the one ConfigMap that describes queues; nothing where none is configured.
+
+    It is asked for by its name: that is what lets ``resourceNames`` of a Role cover the watch.
+    """
+    if config is None:
+        return []
+    file = WatchedQueueFile(objects, config)
+    return [
+        WatchedKind(
+            CONFIG_MAPS,
+            file.seen,
+            file.gone,
+            namespace=config.namespace,
+            selectors={"fieldSelector": f"metadata.name={config.name}"},
+        )
+    ]
 
 
 def network_sources(pools: NetPools) -> list[WatchedKind[Any]]:

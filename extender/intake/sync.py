@@ -222,6 +222,8 @@ class Sync:
         together = source.resource is resources.PODS
         scope = WatchScope(
             others=source.others,
+            namespace=source.namespace,
+            selectors=source.selectors,
             tracks=source.tracks,
             listing=ListSink(LISTED_PODS, page) if together else None,
         )

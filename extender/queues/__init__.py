@@ -1,6 +1,7 @@
 """Queues: from their objects to the model, and what people see of them.
 
 ``queueobjects``  from watched objects, in every dialect, to events of the model
+``queuefiles``    the same from a text in a ConfigMap
 ``queuestatuses`` writes the statuses of these objects
 ``queueevents``   records what is wrong with them, and what is not obeyed
 ``queuegauges``   what each queue uses and has, for metrics

@@ -17,7 +17,7 @@ from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
-from extender.intake.sources import network_sources, queue_sources
+from extender.intake.sources import network_sources, queue_file_sources, queue_sources
 from extender.intake.sync import Sync, SyncParts
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
@@ -266,7 +266,11 @@ def sync_of(
         unreadable=it.reporter.unreadable,
         pod_applied=None if base.candidacy is None else base.candidacy.mark.applied,
         listed_again=None if base.collector is None else base.collector.listed,
-        more=[*network_sources(networks.pools), *queue_sources(queues.objects, queues)],
+        more=[
+            *network_sources(networks.pools),
+            *queue_sources(queues.objects, queues),
+            *queue_file_sources(queues.objects, it.config.yunikorn_queues),
+        ],
     )
     return Sync(it.client, parts, it.metrics, it.pace, base.jitter)
 

@@ -7,6 +7,7 @@
 ``kubeconfig/``    the kubeconfig as kubectl reads it
 ``inject/``        inject, policies: injection without a cluster
 ``replay/``        recorded decisions, asked again
+``config/``        Muster's configuration from what others have
 ``networks/``      the networks of jobs
 ``verify``         whether Muster is installed correctly
 ``verification/``  the checks of `muster verify`, one area each

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify, withdraw
 from muster.cli.ask import client, queues, story, whatif
+from muster.cli.config import config
 from muster.cli.inject import inject
 from muster.cli.networks import networks
 from muster.cli.output import Failure
@@ -31,6 +32,7 @@ _COMMANDS = (
     story,
     whatif,
     inject,
+    config,
     replay,
     verify,
     ungate,

@@ -47,6 +47,7 @@ LABELS = {
     "helm.sh/chart",
 }
 ANNOTATIONS = {"checksum/config", "helm.sh/resource-policy"}
+QUEUES_RIGHT = "muster-extender-yunikorn-queues"
 ONLY_IN_THE_CHART = "muster-certificates-renewal"
 DIGEST = re.compile(r"-[a-z0-9]{10}$")  # kustomize's suffix of ConfigMaps
 
@@ -112,6 +113,35 @@ async def test_the_chart_makes_the_same_objects_as_kustomize_for_the_same_choice
     assert sorted(ours) == sorted(theirs)
     for key, obj in ours.items():
         assert obj == theirs[key], key
+
+
+async def test_the_right_to_yunikorns_queues_comes_with_their_configuration(
+    helm: Helm, tmp_path: Path
+) -> None:
+    def named(objects: list[JSON]) -> list[JSON]:
+        return [obj for obj in objects if obj["metadata"]["name"] == QUEUES_RIGHT]
+
+    shipped = named(await kustomized(tmp_path, "ha", ("yunikorn-queues",)))
+    shipped = sorted(map(normal, shipped), key=lambda obj: str(obj["kind"]))
+    assert [obj["metadata"]["namespace"] for obj in shipped] == ["yunikorn", "yunikorn"]
+    assert named(await helm.render()) == []
+    for where, name in (
+        ({"namespace": "yunikorn"}, "yunikorn-configs"),
+        (
+            {"namespace": "batch", "name": "own"},
+            "own",
+        ),
+    ):
+        values = {"extender": {"config": {"yunikornQueues": where}}}
+        role, binding = map(normal, named(await helm.render(values=values)))
+        assert {role["metadata"]["namespace"], binding["metadata"]["namespace"]} == {
+            where["namespace"]
+        }
+        assert role["rules"][0].pop("resourceNames") == [name]
+        for obj in role, binding:
+            obj["metadata"]["namespace"] = "yunikorn"
+        role["rules"][0]["resourceNames"] = ["yunikorn-configs"]
+        assert [role, binding] == shipped
 
 
 async def test_the_chart_passes_the_strict_lint_and_shows_its_next_step(helm: Helm) -> None:
