@@ -4,6 +4,7 @@
 ``worklist``      the gangs that are to be planned, and those that wait for a change
 ``queueturns``    who is next by the queues, and what a queue lets a gang take now
 ``promises``      starts promised to gangs that wait, and what others may do beside them
+``promisereports`` what follows from a promise: second looks, Events and metrics
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
 ``vacancies``     nodes of lost members, kept for their successors for a short while

@@ -26,7 +26,8 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
-from extender.planning.promises import Beside, Promises, is_wider, nodes_of
+from extender.planning.promisereports import PromiseReports
+from extender.planning.promises import Beside, Promises, nodes_of
 from extender.planning.queueturns import Allowance, QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
@@ -68,7 +69,6 @@ PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits fo
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
 _ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
-PROMISE_CHECK_S: Final = 60.0  # until a promise is looked at again though nothing ended
 PLAIN_S: Final = 60.0  # after an error, until gangs are ordered by their queues again
 
 Release = Callable[[list[PodUid]], None]
@@ -142,6 +142,7 @@ class Planner:
         self._queues = QueueTurns(engine)
         #: the starts that gangs were promised
         self.promises = Promises(engine, self._queues, config.backfill)
+        self._promised = PromiseReports(engine, self.promises, worklist, reporter, metrics)
         self._charges = engine.state.charges
         #: whether starts are promised where there are no queues, too
         self._always_promises = config.backfill.without_queues
@@ -295,7 +296,7 @@ class Planner:
                 found.append(view)
             else:
                 if self._charges.is_used or self._always_promises:
-                    self._void(key)
+                    self._promised.void(key)
                 self._list.todo.discard(key)
                 self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
@@ -313,7 +314,7 @@ class Planner:
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
         if self._charges.is_used or self._always_promises:
-            self._void(key)
+            self._promised.void(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -396,15 +397,19 @@ class Planner:
                 await self._keep_spares(view)
                 return
             if await self._hold(view, question, decision, snapshot, look):
-                self._keep_promise(view, () if beside is None else beside.moved)
-                await self._finish(key)
+                await self._finish(key, view, () if beside is None else beside.moved)
                 cycle.held()
                 return
             self._metrics.stale_plans.inc()
         self._list.not_before[key] = self._engine.clock() + STALE_RETRY_S
 
-    async def _finish(self, key: GangKey) -> None:
-        """Finish a gang whose plan is held: take its hot spares before another gang is planned."""
+    async def _finish(self, key: GangKey, view: GangView, moved: Sequence[Promise]) -> None:
+        """Finish a gang whose plan is held: take its hot spares before another gang is planned.
+
+        ``moved``: promises as they are beside its plan.
+        """
+        if self._charges.is_used or self._always_promises:
+            self._promised.held(view, moved)
         self._list.views.pop(key, None)
         await self._pace.breathe()
         if self._engine.state.is_idle(key):
@@ -485,6 +490,8 @@ class Planner:
 
     async def _promise(self, key: GangKey) -> bool:
         """Promise a gang that waits for room a start; returns whether it had none before."""
+        if not (self._charges.is_used or self._always_promises):
+            return False
         said, view = self.decisions.get(key), self._view(key)
         if view is None or not isinstance(said, Wait) or said.reason not in _ENDS_HELP:
             return False
@@ -494,34 +501,8 @@ class Planner:
         questions, before = self.questions(key), self.promises.of(key)
         snapshot = self._engine.state.snapshot()
         after = await self.promises.give(claim, questions, snapshot, self._pace)
-        self._tell(key, before, after)
+        self._promised.changed(view, before, after)
         return before is None and after is not None
-
-    def _tell(self, key: GangKey, before: Promise | None, after: Promise | None) -> None:
-        """Report a promise that was given, moved or taken back, and act on it."""
-        if after is not None:
-            self._list.not_before[key] = min(after.start, self._engine.clock() + PROMISE_CHECK_S)
-        if is_wider(before, after):
-            self._list.freed()
-        view = self._view(key)
-        if view is not None:
-            self._reporter.promised(view, before, after)
-
-    def _keep_promise(self, view: GangView, moved: Sequence[Promise]) -> None:
-        if not (self._charges.is_used or self._always_promises):
-            return
-        kept = self.promises.held(view, moved)
-        if kept is None and len(self.promises):
-            self._metrics.backfilled.inc()
-        if kept is not None:
-            self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
-            self._list.freed()
-
-    def _void(self, key: GangKey) -> None:
-        """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
-        self.promises.looked_at(key)
-        if self.promises.drop(key) is not None:
-            self._list.freed()
 
     def note(self, key: GangKey) -> Note:
         """Return where the planner lists a gang, and its last decision about it."""

@@ -65,7 +65,9 @@ def test_without_queues_it_says_what_decides_then() -> None:
 
 def test_one_queue_shows_who_waits_in_which_order_and_why() -> None:
     waiting = (
-        WaitingGang("muster/ns/big", 1, 2, 880.0, 16, "it asks for 16"),
+        WaitingGang(
+            "muster/ns/big", 1, 2, 880.0, 16, "it asks for 16", 1300.0, 1300.0, "it starts by 12:00"
+        ),
         WaitingGang("muster/ns/small", 2, 0, 0.0, 1, "not enough room"),
     )
     row = QueueRow("muster/a", "muster/cluster", 1, 2.0, True, pods=1200, uses=(_use(1, 8),))
@@ -75,8 +77,8 @@ def test_one_queue_shows_who_waits_in_which_order_and_why() -> None:
     assert "strict: nobody passes the first" in text
     assert "1,200 are counted" in text
     first, second = (" ".join(line.split()) for line in text.splitlines()[-2:])
-    assert first == "1 muster/ns/big 16 2 2m it asks for 16"
-    assert second == "2 muster/ns/small 1 0 - not enough room"
+    assert first == "1 muster/ns/big 16 2 2m 5m it starts by 12:00"
+    assert second == "2 muster/ns/small 1 0 - - not enough room"
 
 
 def test_an_empty_queue_says_that_nobody_waits() -> None:

@@ -1,0 +1,63 @@
+"""What follows from a promise: gangs that are looked at again, Events and metrics.
+
+::
+
+    given, moved ──► its gang is looked at again at its start, or in a minute
+    wider, ended ──► gangs that it held back are looked at again
+    kept         ──► its slip is observed
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.planning.promises import Promises, is_wider
+from extender.planning.worklist import WorkList
+from extender.reporting.reporter import DecisionReporter
+from muster.cluster.ids import GangKey
+from muster.cluster.tables.gangview import GangView
+from muster.queueing.backfill.promise import Promise
+
+CHECK_S: Final = 60.0  # until a promise is looked at again though nothing ended
+
+
+class PromiseReports:
+    """Acts on every change of a promise."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        promises: Promises,
+        worklist: WorkList,
+        reporter: DecisionReporter,
+        metrics: ExtenderMetrics,
+    ) -> None:
+        self._engine = engine
+        self._promises = promises
+        self._list = worklist
+        self._reporter = reporter
+        self._metrics = metrics
+
+    def changed(self, view: GangView, before: Promise | None, after: Promise | None) -> None:
+        """Report a promise that was given, moved or taken back."""
+        if after is not None:
+            self._list.not_before[view.key] = min(after.start, self._engine.clock() + CHECK_S)
+        if is_wider(before, after):
+            self._list.freed()
+        self._reporter.promised(view, before, after)
+
+    def held(self, view: GangView, moved: Sequence[Promise]) -> None:
+        """Take note that a gang got its room, and that others' promises moved for it."""
+        kept = self._promises.held(view, moved)
+        if kept is None and len(self._promises):
+            self._metrics.backfilled.inc()
+        if kept is not None:
+            self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
+            self._list.freed()
+
+    def void(self, key: GangKey) -> None:
+        """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
+        self._promises.looked_at(key)
+        if self._promises.drop(key) is not None:
+            self._list.freed()
