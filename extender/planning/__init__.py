@@ -3,6 +3,7 @@
 ``planner``       the loop: orders gangs, checks that they are complete, plans, holds, releases
 ``worklist``      the gangs that are to be planned, and those that wait for a change
 ``queueturns``    who is next by the queues, and what a queue lets a gang take now
+``orderguard``    the order by queues; without queues for a while after an error
 ``promises``      starts promised to gangs that wait, and what others may do beside them
 ``promisereports`` what follows from a promise: second looks, Events and metrics
 ``holding``       holds a plan of any size, a few pods at a time

@@ -26,6 +26,7 @@ from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
+from extender.planning.orderguard import OrderGuard
 from extender.planning.promisereports import PromiseReports
 from extender.planning.promises import Beside, Promises, nodes_of
 from extender.planning.queueturns import Allowance, QueueTurns
@@ -57,7 +58,6 @@ from muster.placement.reasons.errors import described
 from muster.placement.scoring.profiles import Profile
 from muster.placement.scoring.view import learned_of
 from muster.queueing.admission.refusal import promised_first
-from muster.queueing.admission.waitingline import WaitingLine
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.backfill.promise import Promise
 from muster.queueing.order import order
@@ -68,8 +68,8 @@ log = logging.getLogger(__name__)
 PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
+NOT_PROMISED: Final = "start not promised"
 _ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
-PLAIN_S: Final = 60.0  # after an error, until gangs are ordered by their queues again
 
 Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
@@ -140,6 +140,7 @@ class Planner:
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
         self._queues = QueueTurns(engine)
+        self._order = OrderGuard(engine.clock, metrics)
         #: the starts that gangs were promised
         self.promises = Promises(engine, self._queues, config.backfill)
         self._promised = PromiseReports(engine, self.promises, worklist, reporter, metrics)
@@ -147,8 +148,6 @@ class Planner:
         #: whether starts are promised where there are no queues, too
         self._always_promises = config.backfill.without_queues
         self._resting = False
-        #: until when gangs are ordered without queues, seconds since the epoch
-        self._plain_until = 0.0
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
         #: the last decisions that changed something, with the snapshots they were made on
@@ -220,12 +219,13 @@ class Planner:
         await self._pace.drive(self._engine.state.prepare())
         snapshot, line = self._engine.state.snapshot(), None
         if self._charges.is_used:
-            line = await self._open_line(candidates, snapshot)
+            steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises)
+            line = await self._order.opened(steps, self._pace)
         plain = iter(() if line is not None else order(candidates, snapshot, self._engine.clock()))
         now = self._pace.clock()
         until = now + max(self._config.cycle_seconds, now - began)
         cycle = Cycle(until, ready)
-        while (key := next(plain, None) if line is None else self._next(line)) is not None:
+        while (key := next(plain, None) if line is None else self._order.next(line)) is not None:
             self._list.todo.discard(key)
             if line is not None and line.is_refused and self._was_refused(key):
                 self._list.park(key)
@@ -238,34 +238,6 @@ class Planner:
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
-
-    async def _open_line(
-        self, candidates: list[GangView], snapshot: Snapshot
-    ) -> WaitingLine | None:
-        """Return the gangs in the order of their queues; for a while after an error, ``None``."""
-        if self._engine.clock() < self._plain_until:
-            return None
-        steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises)
-        try:
-            return await self._pace.drive(steps)
-        except Exception:
-            log.exception("queues not ordered")
-            self._order_failed()
-            return None
-
-    def _next(self, line: WaitingLine) -> GangKey | None:
-        """Return the gang that is looked at next, ``None``: the cycle is over."""
-        try:
-            return line.next()
-        except Exception:
-            log.exception("queues not ordered")
-            self._order_failed()
-            return None
-
-    def _order_failed(self) -> None:
-        """Order gangs without queues for a while; what a queue grants is asked as before."""
-        self._metrics.faults.labels("queue").inc()
-        self._plain_until = self._engine.clock() + PLAIN_S
 
     def _was_refused(self, key: GangKey) -> bool:
         """Return whether a gang was told that its queue does not admit it, and has not changed."""
@@ -452,8 +424,7 @@ class Planner:
         )
         if not (self._charges.is_used or self._always_promises):
             return [plain]
-        view = self._view(key)
-        binding = [] if view is None else self.promises.binding(view)
+        binding = self._binding(key)
         plain = replace(plain, promised=nodes_of(binding))
         if not self._charges.is_used:
             return [plain]
@@ -486,17 +457,42 @@ class Planner:
             return None
         if decision.reason not in ROOM:
             return None
-        return await self.promises.beside(questions, snapshot, self._decide, self._pace)
+        try:
+            return await self.promises.beside(questions, snapshot, self._decide, self._pace)
+        except Exception:
+            log.exception(NOT_PROMISED, extra={"gang": questions[0].gang})
+            self._promised.failed(questions[0].gang)
+            return None
+
+    def _binding(self, key: GangKey) -> list[Promise]:
+        """Return the promises that a gang must not delay; after an error, none."""
+        view = self._view(key)
+        try:
+            return [] if view is None else self.promises.binding(view)
+        except Exception:
+            log.exception(NOT_PROMISED, extra={"gang": key})
+            self._promised.failed(key)
+            return []
 
     async def _promise(self, key: GangKey) -> bool:
         """Promise a gang that waits for room a start; returns whether it had none before."""
         if not (self._charges.is_used or self._always_promises):
             return False
+        try:
+            return await self._give(key)
+        except Exception:
+            log.exception(NOT_PROMISED, extra={"gang": key})
+            self._promised.failed(key)
+            return False
+
+    async def _give(self, key: GangKey) -> bool:
         said, view = self.decisions.get(key), self._view(key)
         if view is None or not isinstance(said, Wait) or said.reason not in _ENDS_HELP:
             return False
         claim = self.promises.wants(view, lacks_quota=said.reason is WaitReason.OVER_QUOTA)
         if claim is None:
+            if self.promises.is_void(view):
+                self._promised.void(key)
             return False
         questions, before = self.questions(key), self.promises.of(key)
         snapshot = self._engine.state.snapshot()

@@ -56,6 +56,14 @@ class PromiseReports:
             self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
             self._list.freed()
 
+    def failed(self, key: GangKey) -> None:
+        """Count an error while a gang was promised a start or kept off one.
+
+        Its own promise ends, so that the same error does not hold others back.
+        """
+        self._metrics.faults.labels("promise").inc()
+        self.void(key)
+
     def void(self, key: GangKey) -> None:
         """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
         self._promises.looked_at(key)

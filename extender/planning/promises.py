@@ -234,6 +234,13 @@ class Promises:
             return claim if self._is_due(there) else None
         return claim if claim.outranks(there.claim) else None
 
+    def is_void(self, view: GangView) -> bool:
+        """Return whether a gang has a promise, and its queue refuses it whatever ends."""
+        if self.of(view.key) is None or not self._queues.allowances(view.key)[0].refusal:
+            return False
+        claim = self._queues.claim(view)
+        return claim is None or not self._is_short(claim)
+
     def _is_short(self, claim: StartClaim) -> bool:
         """Return whether a queue would admit a gang if others gave back what they use."""
         node = self._node(claim)

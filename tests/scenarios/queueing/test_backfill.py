@@ -319,6 +319,47 @@ async def test_the_room_of_a_gang_that_is_deleted_is_nobodys_any_more() -> None:
     assert site.runs(small) == [True]
 
 
+async def test_a_promise_ends_when_the_queue_of_its_gang_is_closed() -> None:
+    site, _ = await _busy()
+    large = _large(site)
+    await site.settle()
+    small = site.gang("small", 1, queue="b")
+    await site.settle()
+    assert site.runs(small) == [False]
+
+    closed = QueueSpec(QueueName("muster/a"), ROOT, {GPU: Quota(64)}, is_open=False)
+    site.engine.apply(QueueUpserted(closed, (Spelling("", "a"),)))
+    await site.settle()
+
+    assert site.promised(large) is None
+    assert site.runs(small) == [True]
+
+
+@pytest.mark.parametrize("part", ["binding", "wants", "beside", "since"])
+async def test_an_error_about_promises_ends_nobodys_planning(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, _ = await _busy(3)
+    large = _large(site, 3)
+    await site.settle()
+    assert site.promised(large) == NOW + 100
+
+    def fail(*_args: object, **_more: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(type(site.planner.promises), part, fail)
+    site.gang("small", 1)
+    site.gang("other", 1, queue="b")
+    await site.settle(NOW + 61)
+    urgent = site.gang("urgent", 1, queue="b", priority=9)
+    await site.settle()
+
+    assert site.runs(urgent) == [True]
+    assert site.metrics.registry.get_sample_value(
+        "muster_planner_faults_total", {"kind": "order" if part == "since" else "promise"}
+    )
+
+
 async def test_without_queues_nothing_is_promised_unless_the_configuration_says_so() -> None:
     for wanted in (False, True):
         config = BackfillConfig(without_queues=wanted, slack_seconds=0.0)
