@@ -222,6 +222,46 @@ async def test_within_one_queue_nobody_goes_before_a_promise_for_being_entitled(
     assert site.runs(small) == [False]
 
 
+async def test_the_head_is_promised_its_start_before_anybody_behind_it_goes() -> None:
+    site, _ = await _busy()
+    large, small = _large(site, at=900.0), site.gang("small", 1, queue="a", at=950.0)
+
+    await site.settle()
+
+    assert site.promised(large) == NOW + 100
+    assert site.runs(small) == [False]
+
+
+async def test_a_gang_within_the_entitlement_of_its_queue_waits_for_the_one_that_borrows() -> None:
+    """Queue a is entitled to one node; its large gang takes both, its small one only that."""
+    site = Site(2, entitled=8)
+    site.gang("first", 1, queue="b", max_run_time=100.0)
+    await site.settle()
+    large = _large(site)
+    await site.settle()
+    assert site.promised(large) == NOW + 100
+    small = site.gang("small", 1, queue="a")
+
+    await site.settle()
+
+    assert site.runs(small) == [False]
+
+
+async def test_a_start_waits_for_the_quota_of_the_queue_where_nodes_are_free_before() -> None:
+    """Queue a may use 8 GPUs and does until 1100; b's gang ends at 1050, and a node is free."""
+    site = Site(3)
+    spec = QueueSpec(QueueName("muster/a"), ROOT, {GPU: Quota(8, limit=8)})
+    site.engine.apply(QueueUpserted(spec, (Spelling("", "a"),)))
+    site.gang("first", 1, queue="a", max_run_time=100.0)
+    site.gang("other", 1, queue="b", max_run_time=50.0)
+    await site.settle()
+    second = site.gang("second", 1, queue="a")
+
+    await site.settle()
+
+    assert site.promised(second) == NOW + 100
+
+
 async def test_a_long_gang_goes_before_where_the_promised_one_fits_elsewhere_in_time() -> None:
     """Three nodes, one is free; the large gang takes two of them at 1100, whichever."""
     site = Site(3)
