@@ -8,6 +8,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,9 @@ def _queue(name: str, entitled: int | str = 16, **spec: object) -> JSON:
     }
 
 
-def _gang(name: str, size: int, queue: str) -> pods.Gang:
-    return pods.Gang(name, size, labels={names.QUEUE: queue})
+def _gang(name: str, size: int, queue: str, run_time: str = "") -> pods.Gang:
+    lasts = {names.MAX_RUN_TIME: run_time} if run_time else {}
+    return pods.Gang(name, size, labels={names.QUEUE: queue, **lasts})
 
 
 def _placed_by_others(name: str, scheduler: str, key: str, queue: str) -> JSON:
@@ -132,6 +134,35 @@ async def test_a_team_borrows_what_the_other_leaves_idle_and_stops_at_its_limit(
     assert (use["used"], use["entitled"], use["borrowed"], use["limit"]) == ("24", "16", "8", "24")
     assert rows["muster/cluster"]["depth"] == 0
     assert rows["muster/vision"]["first"] == "muster/default/over"
+
+
+async def test_a_large_gang_is_promised_a_start_and_only_those_that_end_before_go_first(
+    fleet: Cluster,
+) -> None:
+    """Two hosts are busy for an hour; the large gang needs all four."""
+    first = _gang("first", 2, "speech", "1h")
+    await fleet.submit(first)
+    await fleet.bound(first)
+    large, long, short = (
+        _gang("large", 4, "speech", "8h"),
+        _gang("long", 1, "speech", "2h"),
+        _gang("short", 1, "speech", "10m"),
+    )
+    await fleet.submit(large)
+    await _waits_because(fleet, large, "on 4 nodes, after muster/default/first")
+    found = await fleet.muster.get("/v1/queues/speech")
+    (waiting,) = found["waiting"]
+    assert 3_000 < waiting["starts_at"] - time.time() < 3_600
+    assert waiting["first_promised"] == waiting["starts_at"]
+
+    await fleet.submit(long)
+    await fleet.submit(short)
+
+    await fleet.bound(short)
+    await _waits_because(fleet, long, "is promised to muster/default/large")
+    for pod in (*await fleet.list_pods(first), *await fleet.list_pods(short)):
+        await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}?gracePeriodSeconds=0")
+    await fleet.bound(large)
 
 
 async def test_a_closed_queue_admits_nobody_until_it_is_opened(fleet: Cluster) -> None:
