@@ -65,7 +65,9 @@ class Planning(RuleBasedStateMachine):
         self.bench.engine.apply(QueueUpserted(spec, (Spelling("", name[-2:]),)))
         node = self.bench.state.charges.tree.find(name)
         assert node is not None
-        self.limits[name] = max(limit, self.used(name))
+        self.limits[name] = limit
+        for each in self.limits:  # what it was charged before it went counts above it again
+            self.limits[each] = max(self.limits[each], self.used(each))
         self.planner_runs()
 
     def used(self, name: QueueName) -> int:
@@ -131,3 +133,14 @@ class Planning(RuleBasedStateMachine):
 
 
 TestPlanning = Planning.TestCase
+
+
+def test_what_a_queue_that_comes_again_uses_counts_above_it_again() -> None:
+    """Queue q1 goes with a gang that runs and comes again, below a q0 that may use nothing."""
+    planning, nothing = Planning(), {"entitled": 0, "kept": 0, "more": 0, "weight": 0}
+    planning.start(nodes=1)
+    planning.gang_comes(size=1, elastic=False, queue="q1", priority=0)
+    planning.queue_goes(name=NAMES[1])
+    planning.queue_appears(name=NAMES[0], is_strict=False, **nothing)
+    planning.queue_appears(name=NAMES[1], is_strict=False, **nothing)
+    planning.no_queue_uses_more_than_its_limit()
