@@ -15,7 +15,7 @@ waits, when one of its nodes went, and every ``refresh_seconds`` to find an earl
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -153,23 +153,41 @@ class Promises:
         return [one for one in others if claim is None or not claim.outranks(one.claim)]
 
     @contextmanager
-    def at_start(self, promises: Iterable[Promise]) -> Iterator[None]:
+    def at_start(self, promises: Sequence[Promise]) -> Iterator[None]:
         """Have queues use for a moment what they will use at the start of promises."""
-        tree, done = self._engine.state.charges.tree, []
-        for promise in promises:
-            for freed in promise.freed:
-                if tree.find(freed.queue) is not None and self._engine.state.holds_room(freed.gang):
-                    tree.give_back(freed.queue, freed.amounts)
-                    done.append((tree.charge, freed.queue, freed.amounts))
-            queue = promise.claim.queue
-            if queue is not None and tree.find(queue) is not None:
-                tree.charge(queue, promise.claim.request)
-                done.append((tree.give_back, queue, promise.claim.request))
+        tree, claims = self._engine.state.charges.tree, [one.claim for one in promises]
+        freed = [
+            one
+            for promise in promises
+            for one in promise.freed
+            if self._engine.state.holds_room(one.gang)
+        ]
+        taken = [
+            (claim.queue, claim.request)
+            for claim in claims
+            if claim.queue is not None and tree.find(claim.queue) is not None
+        ]
+        with self._given_back(freed):
+            for queue, request in taken:
+                tree.charge(queue, request)
+            try:
+                yield
+            finally:
+                for queue, request in taken:
+                    tree.give_back(queue, request)
+
+    @contextmanager
+    def _given_back(self, freed: Iterable[Freed]) -> Iterator[None]:
+        """Give back for a moment what gangs are charged; queues that are gone are left out."""
+        tree = self._engine.state.charges.tree
+        there = [one for one in freed if tree.find(one.queue) is not None]
+        for one in there:
+            tree.give_back(one.queue, one.amounts)
         try:
             yield
         finally:
-            for undo, queue, amounts in reversed(done):
-                undo(queue, amounts)
+            for one in there:
+                tree.charge(one.queue, one.amounts)
 
     async def beside(
         self, questions: Sequence[Question], snapshot: Snapshot, decided: Decided, pace: Pace
@@ -253,18 +271,21 @@ class Promises:
         return None if claim.queue is None else charges.tree.find(claim.queue)
 
     def _has_tried(self, root: QueueName | None) -> bool:
-        """Return whether enough gangs of a tree were refused a promise lately."""
-        began, tried = self._tried.get(root, (-math.inf, 0))
-        is_old = self._engine.clock() - began >= self._settings.refresh_seconds
-        return tried >= MOST_TRIED and not is_old
+        """Return whether enough gangs of a tree were looked at lately."""
+        return self._tries(root)[1] >= MOST_TRIED
+
+    def _tries(self, root: QueueName | None) -> tuple[float, int]:
+        """Return since when gangs of a tree are counted, and how many were looked at."""
+        now, (began, tried) = self._engine.clock(), self._tried.get(root, (-math.inf, 0))
+        is_old = now - began >= self._settings.refresh_seconds
+        return (now, 0) if is_old else (began, tried)
 
     def _may_try(self, root: QueueName | None) -> bool:
         """Count a gang of a tree that is looked at; returns whether it may be."""
         if self._has_tried(root):
             return False
-        now, (began, tried) = self._engine.clock(), self._tried.get(root, (-math.inf, 0))
-        is_old = now - began >= self._settings.refresh_seconds
-        self._tried[root] = (now, 1) if is_old else (began, tried + 1)
+        began, tried = self._tries(root)
+        self._tried[root] = began, tried + 1
         return True
 
     def _is_due(self, promise: Promise) -> bool:
@@ -322,17 +343,13 @@ class Promises:
 
         A promise that was firm stays firm.
         """
-        node, tree = self._node(claim), self._engine.state.charges.tree
+        node = self._node(claim)
         if node is None:
             return claim
         if before is not None and before.is_firm:
             return replace(claim, is_entitled=True)
-        for one in returned:
-            tree.give_back(one.queue, one.amounts)
-        entitled = not borrows(node, claim.request)
-        for one in returned:
-            tree.charge(one.queue, one.amounts)
-        return replace(claim, is_entitled=entitled)
+        with self._given_back(returned):
+            return replace(claim, is_entitled=not borrows(node, claim.request))
 
     def _freed(self, end: ExpectedEnd) -> list[Freed]:
         """Return what an end gives back to queues; pods that are being deleted count as there."""
@@ -343,21 +360,15 @@ class Promises:
 
     def _first_admitted(self, claim: StartClaim, freed: Sequence[Sequence[Freed]]) -> int | None:
         """Return the place of the first end after which a queue admits a gang, ``None``: none."""
-        node, tree = self._node(claim), self._engine.state.charges.tree
+        node = self._node(claim)
         if node is None or lack(node, claim.request) is None:
             return 0
-        given: list[Freed] = []
-        try:
+        with ExitStack() as given:
             for place, end in enumerate(freed):
-                for one in end:
-                    tree.give_back(one.queue, one.amounts)
-                    given.append(one)
+                given.enter_context(self._given_back(end))
                 if lack(node, claim.request) is None:
                     return place
-            return None
-        finally:
-            for one in given:
-                tree.charge(one.queue, one.amounts)
+        return None
 
     def _is_worse(self, made: Promise, before: Promise, now: float) -> bool:
         """Return whether a later start has no reason: the search missed the former one."""

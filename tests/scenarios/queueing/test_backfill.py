@@ -7,17 +7,22 @@
                                                 long, or of unknown length: waits
 """
 
+from typing import Any
+
 import pytest
 from support.clusters.backfillsites import GPU, NOW, ROOT, Site
 from support.clusters.planners import Bench
 
 from extender.config.backfill import BackfillConfig
 from extender.config.settings import ExtenderConfig
-from muster.cluster.events import NodeGone, QueueUpserted
+from extender.planning import promises
+from muster.cluster.events import NodeGone, QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.resumable import Steps
+from muster.decisions.earlieststart import EarliestStart, earliest_start
 from muster.placement.decision import Wait, WaitReason
 from muster.placement.rules.feasibility import PROMISED
 
@@ -43,8 +48,7 @@ async def test_the_first_gang_that_does_not_fit_is_promised_the_time_when_enough
 
     await site.settle()
 
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert (promise.start, promise.nodes) == (NOW + 100, ("n0", "n1"))
     assert promise.waits_for == (first,)
 
@@ -136,8 +140,7 @@ async def test_a_gang_that_overruns_is_named_and_moves_the_start() -> None:
 
     await site.settle(NOW + 130)
 
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert promise.overruns == (first,)
     assert promise.start == NOW + 190  # 30 s late: a minute at least
     assert promise.slip == 90
@@ -197,8 +200,7 @@ async def test_a_promise_to_a_gang_that_borrows_yields_to_one_within_its_entitle
     site, _ = await _busy(entitled=8)
     large = _large(site, max_run_time=1_000.0)
     await site.settle()
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert not promise.is_firm
     own = site.gang("own", 1, queue="b")
 
@@ -212,8 +214,7 @@ async def test_within_one_queue_nobody_goes_before_a_promise_for_being_entitled(
     site, _ = await _busy(entitled=16)
     large = _large(site)
     await site.settle()
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert promise.is_firm
     small = site.gang("small", 1, queue="a")
 
@@ -276,8 +277,7 @@ async def test_a_long_gang_goes_before_where_the_promised_one_fits_elsewhere_in_
 
     assert site.runs(long) == [True]
     assert site.promised(large) == NOW + 100
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert not {site.state.bound_node(uid) for uid in site.state.members(long)} & set(promise.nodes)
     another = site.gang("another", 1, queue="a")
     await site.settle()
@@ -310,8 +310,7 @@ async def test_a_lost_node_moves_the_promise_to_others() -> None:
     await site.settle()
     large = _large(site)
     await site.settle()
-    promise = site.planner.promises.of(large)
-    assert promise is not None
+    promise = site.promise_of(large)
     assert promise.start == NOW + 100
     free = next(node for node in promise.nodes if not _on(site, node))
 
@@ -396,6 +395,28 @@ async def test_an_error_about_promises_ends_nobodys_planning(
     assert any(site.runs(urgent, *others))
     assert site.metrics.registry.get_sample_value(
         "muster_planner_faults_total", {"kind": "order" if part == "since" else "promise"}
+    )
+
+
+async def test_a_queue_that_goes_while_a_start_is_looked_for_takes_no_charges_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first gang's queue is deleted between two slices; what others are charged stays right."""
+    site = Site(2)
+    site.gang("first", 1, queue="b", max_run_time=100.0)
+    await site.settle()
+
+    def meanwhile(*asked: Any) -> Steps[EarliestStart | None]:
+        site.engine.apply(QueueGone(QueueName("muster/b")))
+        return (yield from earliest_start(*asked))
+
+    monkeypatch.setattr(promises, "earliest_start", meanwhile)
+    large = _large(site)
+    await site.settle()  # validates the state
+
+    assert site.promised(large) == NOW + 100
+    assert not site.metrics.registry.get_sample_value(
+        "muster_planner_faults_total", {"kind": "promise"}
     )
 
 

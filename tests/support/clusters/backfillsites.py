@@ -10,6 +10,7 @@ from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import LabelSet
+from muster.queueing.backfill.promise import Promise
 
 GPU = Cell("", "nvidia.com/gpu")
 ROOT = QueueName("muster/cluster")
@@ -71,3 +72,9 @@ class Site(Bench):
         """Return the start that a gang was promised."""
         promise = self.planner.promises.of(key)
         return None if promise is None else promise.start
+
+    def promise_of(self, key: GangKey) -> Promise:
+        """Return the promise of a gang that has one."""
+        found = self.planner.promises.of(key)
+        assert found is not None
+        return found
