@@ -23,8 +23,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.backfill.expectedends import ExpectedEnd
-from muster.queueing.order import placed
-from muster.queueing.totals import FreeTotals
+from muster.queueing.totals import FreeTotals, least_request
 
 Decide = Callable[[Snapshot, Question], Steps[Decision]]
 
@@ -150,15 +149,9 @@ def _rows(ends: Sequence[ExpectedEnd]) -> list[int]:
 
 def _first_enough(snapshot: Snapshot, view: GangView, ends: Sequence[ExpectedEnd]) -> int:
     """Return the place of the first end after which the sum of what is free could suffice."""
-    if view.spec is None:
-        return 0
-    totals, pods = FreeTotals(snapshot), snapshot.pods
-    needed = max(1, view.spec.min_count - placed(view))
-    classes = [snapshot.classes[int(number)] for number in np.unique(pods.pod_class[view.waiting])]
+    totals, first = FreeTotals(snapshot), 0
     freed = [requests(snapshot, end.rows) for end in ends]
-    first = 0
-    for resource in {name for one in classes for name, _ in one.requests}:
-        least = min(one.request(resource) for one in classes) * needed
+    for resource, least in least_request(snapshot, view).items():
         free = totals.total(resource) + np.cumsum([one.get(resource, 0) for one in freed])
         first = max(first, int(np.searchsorted(free, least)) if least > free[0] else 0)
     return first

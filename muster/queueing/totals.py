@@ -51,16 +51,25 @@ class FreeTotals:
         fragments are not looked at. The cheapest waiting members are counted, so a
         gang of several classes is never dismissed wrongly.
         """
-        if gang.spec is None:
+        if gang.spec is None or len(gang.waiting) < lacking(gang):
             return False
-        needed = max(1, gang.spec.min_count - placed(gang))
-        pods = self.snapshot.pods
-        rows = gang.waiting
-        if len(rows) < needed:
-            return False
-        classes = [self.snapshot.classes[int(i)] for i in np.unique(pods.pod_class[rows])]
-        resources = {name for pod_class in classes for name, _ in pod_class.requests}
-        return all(
-            min(pod_class.request(name) for pod_class in classes) * needed <= self.total(name)
-            for name in resources
-        )
+        least = least_request(self.snapshot, gang)
+        return all(amount <= self.total(name) for name, amount in least.items())
+
+
+def lacking(gang: GangView) -> int:
+    """Return how many members must be placed together now; 1 above the minimum."""
+    return 1 if gang.spec is None else max(1, gang.spec.min_count - placed(gang))
+
+
+def least_request(snapshot: Snapshot, gang: GangView) -> dict[str, int]:
+    """Return the least that the members to be placed can ask for together, by resource.
+
+    Each counts like the cheapest waiting member, so that a gang of several classes never counts
+    for more than it asks for.
+    """
+    numbers = np.unique(snapshot.pods.pod_class[gang.waiting])
+    classes = [snapshot.classes[int(number)] for number in numbers]
+    resources = {name for pod_class in classes for name, _ in pod_class.requests}
+    needed = lacking(gang)
+    return {name: min(each.request(name) for each in classes) * needed for name in resources}
