@@ -180,7 +180,7 @@ async def test_an_error_of_a_program_is_told_and_leaves_the_gpu_healthy(nvml: Nv
         assert isinstance(each, Xid)
         assert each.code in APPLICATION
         assert each.uuid == found.gpus[0].uuid
-        monitor.hear(each, 2.0)
+        monitor.apply(each, 2.0)
     assert monitor.state(found.gpus[0].uuid) is HealthState.HEALTHY, signals
 
 

@@ -78,7 +78,7 @@ def _config(
     env = [
         f"{name}={os.environ[name]}" for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
     ]
-    devices = [_device(path) for path in device_files(found)]
+    devices: list[dict[str, str | int]] = [_device(path) for path in device_files(found)]
     allowed = [
         {"allow": True, "access": "rwm", **{key: each[key] for key in ("type", "major", "minor")}}
         for each in devices
