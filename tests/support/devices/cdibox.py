@@ -69,7 +69,7 @@ def _config(
 ) -> dict[str, Any]:
     bound = [*_SHARED, *(each for each in _LINKED if Path(each).is_dir())]
     bound = [each for each in bound if not Path(each).is_symlink()]
-    mounts = [{"destination": "/proc", "type": "proc", "source": "proc"}]
+    mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
     mounts += [{"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]}]
     mounts += [{"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}]
     mounts += [{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}]
