@@ -198,6 +198,9 @@ async def cluster(
     server = f"https://127.0.0.1:{proxy_port}" if proxy_port else None
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
+        await api.delete(
+            EVENTS
+        )  # those of an earlier test on the plane, whose jobs had these names
         muster = Muster(
             plane,
             extender=extender,

@@ -215,7 +215,8 @@ def test_a_request_with_any_header_changed_is_refused(tmp_path: Path, data: st.D
                 name = data.draw(st.sampled_from(HEADERS))
                 value = headers.pop(name)
                 if data.draw(st.booleans()):
-                    place = data.draw(st.integers(0, len(value) - 1))
+                    # Not drawn from the length: that changes with the hour.
+                    place = data.draw(st.integers(0, 9999)) % len(value)
                     other = data.draw(st.sampled_from('A:=9"z '))
                     if other == value[place] or not (value[:place] + other).strip():
                         continue
