@@ -10,6 +10,7 @@
 ``readapi/``       the read-only API: status, gangs, explain, story, what-if and dump
 ``calls/``         the calls of kube-scheduler
 ``releases/``      what is written to pods after a plan
+``evictions/``     gangs that give way to another, until they are gone
 ``watchover/``     jobs that look at the state from time to time
 ``jobnetworks/``   an isolated network for each gang that wants one
 ``queues/``        queues: from their objects to the model, and what people see of them

@@ -128,8 +128,17 @@ class ExtenderMetrics:
         )
         self.evictions = counter(
             "muster_evictions_total",
-            "Pods evicted because their pin broke or their gang is rolled back.",
+            "Pods evicted because their pin broke, their gang is rolled back or gives way.",
             "outcome",
+        )
+        self.given_way = counter(
+            "muster_gangs_given_way_total",
+            "Gangs that gave way to another: suspended, evicted, or kept by a disruption budget.",
+            "outcome",
+        )
+        self.lost_seconds = counter(
+            "muster_lost_device_seconds_total",
+            "Seconds of work of devices that were lost with gangs that gave way.",
         )
         self.rollbacks = counter(
             "muster_gang_rollbacks_total", "Times a gang that ran in part was taken down whole."

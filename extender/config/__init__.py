@@ -4,5 +4,6 @@
 ``backfill``  the section ``backfill``: who goes before a gang that waits for room
 ``queuefiles`` the section ``yunikornQueues``: a text that describes queues
 ``callers``   the section ``callers``: who may call
+``makingroom`` the section ``makingRoom``: gangs that give way to others
 ``election``  the section ``leaderElection``: how replicas agree on a leader
 """

@@ -15,9 +15,11 @@ import msgspec
 from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
 from extender.config import election, queuefiles
+from extender.config import makingroom as makingroomconfig
 from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
+from extender.config.makingroom import MakingRoomConfig
 from extender.config.queuefiles import YuniKornQueuesConfig
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
@@ -236,6 +238,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     conditions: ConditionsConfig = ConditionsConfig()
     #: who goes before a gang that waits for room (``extender.config.backfill``)
     backfill: BackfillConfig = BackfillConfig()
+    #: gangs that give way to others (``extender.config.makingroom``)
+    making_room: MakingRoomConfig = MakingRoomConfig()
     #: when the statuses of queue objects are written
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: the ConfigMap with YuniKorn's queues (``extender.config.queuefiles``); null: none is watched
@@ -306,6 +310,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_name_problems(config),
         *election.problems(config.leader_election),
         *backfillconfig.problems(config.backfill),
+        *makingroomconfig.problems(config.making_room),
         *queuefiles.problems(config.yunikorn_queues),
         *callersconfig.problems(
             config.callers,

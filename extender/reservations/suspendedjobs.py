@@ -103,6 +103,8 @@ class SuspendedJobs:
         #: UIDs of jobs that the API server refused to have with fewer pods
         self._whole_only: set[str] = set()
         self._wake = asyncio.Event()
+        #: what kinds are served as, by (group, plural), once there is an object
+        self.served: dict[tuple[str, str], Resource[Any]] = {}
 
     def __len__(self) -> int:
         """Return the number of jobs that have rows."""
@@ -112,6 +114,7 @@ class SuspendedJobs:
 
     def seen(self, resource: Resource[Any], found: KubeObject) -> GangSpec | None:
         """Note an object as it is now; return what a suspended one asks for, else ``None``."""
+        self.served[resource.group, resource.plural] = resource
         try:
             job = read(resource.group, resource.plural, found)
         except ValueError as error:

@@ -16,6 +16,7 @@ from extender.access.accesscheck import Gate
 from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
+from extender.evictions.evictor import Evictor
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
@@ -100,6 +101,7 @@ class Extender:
     statuses: GroupStatusWriter = field(init=False)
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
+    evictor: Evictor = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -169,6 +171,7 @@ class Extender:
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
+        self.evictor = rooms.evictor_of(it, self.suspended)
         self.sync = rooms.sync_of(
             it, self.feed, self.statuses, records, expected, self.queues, self.suspended, keys
         )
@@ -248,6 +251,7 @@ class Extender:
                 "statuses": self.statuses.run,
                 "queues": self.queues.run,
                 "suspended": self.suspended.run,
+                "evictor": self.evictor.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

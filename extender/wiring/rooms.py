@@ -13,6 +13,9 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
+from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.reports import EvictionReports
+from extender.evictions.suspension import JobSuspender
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -328,6 +331,18 @@ def reservations_of(
 def partial_gangs_of(it: Common) -> PartialGangs:
     """Build the part that reports and rolls back gangs that run in part."""
     return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
+
+
+def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
+    """Build the part that ends gangs that give way to others."""
+    parts = EvictorParts(
+        engine=it.engine,
+        client=it.client,
+        worklist=it.worklist,
+        suspender=JobSuspender(it.client, suspended.served),
+        reports=EvictionReports(it.reporter, it.recorder, it.metrics),
+    )
+    return Evictor(parts, it.config.making_room)
 
 
 # -- planning ------------------------------------------------------------------------------------

@@ -71,9 +71,13 @@ KINDS: Final[Mapping[tuple[str, str], SuspendableKind]] = {
     },
 }
 """(group, plural) → a kind that the webhook suspends and the extender resumes."""
-_DIALECTS: Final = frozenset(
-    (BatchJob.name, JobSets.name, RayClusters.name, *(each.name for each in KUBEFLOW))
-)
+KINDS_BY_DIALECT: Final[Mapping[str, tuple[str, str]]] = {
+    BatchJob.name: ("batch", "jobs"),
+    JobSets.name: ("jobset.x-k8s.io", "jobsets"),
+    RayClusters.name: ("ray.io", "rayclusters"),
+    **{one.name: (GROUP, f"{one.name}s") for one in KUBEFLOW},
+}
+"""Dialect of a gang → the (group, plural) of its object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ def _gang(group: str, plural: str, document: Document) -> MadeGang | None:
     namespace = meta.get("namespace", "") if isinstance(meta, Mapping) else ""
     named = {**document, "apiVersion": f"{group}/", "kind": plural.removesuffix("s")}
     made = gangs([named], namespace)
-    if len(made) != 1 or made[0].spec is None or made[0].spec.dialect not in _DIALECTS:
+    if len(made) != 1 or made[0].spec is None or made[0].spec.dialect not in KINDS_BY_DIALECT:
         return None
     return made[0] if made[0].size <= MOST_PODS else None
 
@@ -330,6 +334,32 @@ def suspension(kind: SuspendableKind, document: Document) -> list[tuple[str, obj
     found: list[tuple[Path, object]] = [(path, {}) for path in lacking]
     found += [(kind.at, True), (note, names.MUSTER)]
     return [(pointer(path), value) for path, value in found]
+
+
+def suspension_again(group: str, plural: str, found: KubeObject) -> Json:
+    """Return the merge patch that suspends a running object, until it has room again.
+
+    Empty for one that is no job that runs as one, or that is suspended already. It is for the
+    version that was read: another one is a conflict. Raises ``ValueError`` for an object that
+    cannot be read.
+    """
+    document: Json = msgspec.json.decode(msgspec.json.encode(found))
+    kind = KINDS.get((group, plural))
+    if kind is None or is_suspended(kind, document) or not is_suspendable(group, plural, document):
+        return {}
+    meta = found.metadata
+    patch: Json = {
+        "metadata": {
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+            "annotations": {names.SUSPENDED_BY: names.MUSTER, names.RESUMED_AT: None},
+        }
+    }
+    holder = patch
+    for step in kind.at[:-1]:
+        holder = holder.setdefault(str(step), {})
+    holder[str(kind.at[-1])] = True
+    return patch
 
 
 def pointer(path: Path) -> str:

@@ -22,6 +22,7 @@ from muster.workloads.suspendedjobs import (
     read,
     resumption,
     suspension,
+    suspension_again,
     value_at,
 )
 
@@ -246,3 +247,44 @@ def test_every_kind_is_watched_and_its_suspension_decoded() -> None:
         holder["suspend"] = True
         found = msgspec.convert(document, WATCHED[at].type)
         assert value_at(json.loads(msgspec.json.encode(found)), kind.at) is True, at
+
+
+@pytest.mark.parametrize("kind", SUSPENDABLE)
+def test_a_running_job_is_suspended_again_and_is_to_muster_what_it_was_at_first(kind: str) -> None:
+    at = _at(_of(kind))
+    suspended = _suspended(_of(kind))
+    first = _read(suspended)
+    assert first is not None
+    running = jsonpatch.apply_patch(suspended, resumption(first, None, NOW))
+    running["metadata"]["resourceVersion"] = "7"
+
+    patch = suspension_again(*at, msgspec.convert(running, WATCHED[at].type))
+    again = _merged(running, patch)
+
+    assert patch["metadata"]["resourceVersion"] == "7"
+    assert _read(again) == first
+    assert not suspension_again(*at, msgspec.convert(again, WATCHED[at].type)), "it is suspended"
+    assert _without(again, KINDS[at].at) == _without(suspended, KINDS[at].at)
+
+
+def _merged(document: JSON, patch: JSON) -> JSON:
+    """RFC 7386."""
+    found = copy.deepcopy(document)
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            found[key] = _merged(found.get(key, {}), value)
+        elif value is None:
+            found.pop(key, None)
+        else:
+            found[key] = value
+    return found
+
+
+def _without(document: JSON, path: tuple[str | int, ...]) -> JSON:
+    found = copy.deepcopy(document)
+    found["metadata"].pop("resourceVersion", None)
+    holder: Any = found
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return found

@@ -1,0 +1,344 @@
+"""Carries out orders of eviction: each gang ends whole, whatever happens in between.
+
+::
+
+    ordered ─┬─ a job that can be suspended: one PATCH ───────────────────────┐
+             │                                                                ▼
+             └─ a member is marked ─► one is evicted ─► others ─► marked ─► leaving ─► gone
+                                          │ refused until ``budgetSeconds`` are over
+                                          └─► the mark is removed: nothing has begun
+
+Once the first member is evicted nothing stops it: what is refused is sent again each second. If
+the extender ends in between, the next leader lists the marked pods and goes on. A suspension is one
+write, so nothing is left of it to complete.
+
+The planner leaves a gang alone while it leaves. The room that it frees is kept by the promise of
+the gang that it gives way to (``extender.planning.promises``).
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+
+from extender.config.makingroom import MakingRoomConfig
+from extender.engine import Engine
+from extender.evictions import marks
+from extender.evictions.hangingpods import hanging
+from extender.evictions.orders import EvictionOrder, Victim
+from extender.evictions.rates import EvictionRates
+from extender.evictions.reports import EvictionReports
+from extender.evictions.suspension import JobSuspender
+from extender.planning.worklist import WorkList
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.tables.gangview import GangView
+from muster.kube.client import MERGE, KubeClient
+from muster.kube.errors import KubeError, TooManyRequests
+from muster.kube.names import EVICTION
+from muster.kube.resources import PODS
+from muster.kube.translation.translate import pod_uid
+from muster.kube.wire import Pod
+from muster.kube.writing.podwrites import PodRef, evict_pod
+
+log = logging.getLogger(__name__)
+
+PERIOD_S: Final = 1.0
+EVICTIONS_AT_ONCE: Final = 8
+DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is leaving
+MOST_NAMED: Final = 5  # hanging members in an Event
+_ENDED: Final = frozenset(("Succeeded", "Failed"))  # core/v1, PodPhase
+
+
+class Stage(Enum):
+    """How far a gang is."""
+
+    ORDERED = auto()
+    EVICTING = auto()
+    LEAVING = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Departure:
+    """A gang on its way out."""
+
+    victim: Victim
+    preemptor: GangKey
+    #: epoch seconds: when it was ordered, and when it began to leave
+    since: float
+    stage: Stage = Stage.ORDERED
+    #: UID of the member that carries the mark, "" for none
+    marked: str = ""
+    #: whether a member was evicted
+    has_begun: bool = False
+    #: why the last eviction failed, "" if it did not
+    refusal: str = ""
+    #: whether its hanging members were named
+    is_named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvictorParts:
+    """What the evictor works with."""
+
+    engine: Engine
+    client: KubeClient
+    worklist: WorkList
+    suspender: JobSuspender
+    reports: EvictionReports
+
+
+class Evictor:
+    """All gangs that give way now."""
+
+    def __init__(self, parts: EvictorParts, settings: MakingRoomConfig) -> None:
+        self._parts, self._engine, self._settings = parts, parts.engine, settings
+        self._rates = EvictionRates(settings.gangs_per_minute)
+        self._leaving: dict[GangKey, Departure] = {}
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return the number of gangs that give way now."""
+        return len(self._leaving)
+
+    def __contains__(self, gang: GangKey) -> bool:
+        """Return whether a gang gives way now."""
+        return gang in self._leaving
+
+    def for_whom(self, gang: GangKey) -> GangKey | None:
+        """Return the gang that gets a gang's room, ``None``: the gang does not give way."""
+        one = self._leaving.get(gang)
+        return None if one is None else one.preemptor
+
+    def is_served(self, preemptor: GangKey) -> bool:
+        """Return whether gangs give way to a gang now."""
+        return any(one.preemptor == preemptor for one in self._leaving.values())
+
+    def order(self, order: EvictionOrder) -> bool:
+        """Have gangs give way, all or none; returns whether they will.
+
+        None where one gives way already, has a plan that is not sent yet, is gone, or where too
+        many of its queue gave way within a minute.
+        """
+        now, asked = self._engine.clock(), dict[str, int]()
+        for victim in order.victims:
+            view = self._engine.state.gang(victim.gang)
+            if view is None or victim.gang in self._leaving or len(view.assumed):
+                return False
+            asked[view.queue] = asked.get(view.queue, 0) + 1
+        if any(self._rates.left(queue, now) < count for queue, count in asked.items()):
+            log.warning("too many gangs gave way", extra={"for": order.preemptor})
+            return False
+        for queue, count in asked.items():
+            for _ in range(count):
+                self._rates.note(queue, now)
+        for victim in order.victims:
+            self._leaving[victim.gang] = Departure(victim, order.preemptor, now)
+            self._parts.worklist.defer(victim.gang, DEFER_S)
+        self._wake.set()
+        return True
+
+    async def run(self) -> None:
+        """Go on with what an earlier leader began, then carry out orders, forever."""
+        await self.take_over()
+        while True:
+            try:
+                async with asyncio.timeout(PERIOD_S if self._leaving else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            await self.look()
+
+    async def take_over(self) -> None:
+        """Find the gangs that an earlier leader began to evict."""
+        while True:
+            try:
+                pods = await self._parts.client.list(PODS, labelSelector=EVICTION)
+            except KubeError as error:
+                log.warning("marked pods not listed", extra={"error": str(error)})
+                await asyncio.sleep(PERIOD_S)
+                continue
+            break
+        for pod in pods:
+            self._adopt(pod)
+
+    def _adopt(self, pod: Pod) -> None:
+        mark = marks.read(pod.metadata.annotations)
+        try:
+            victim = None if mark is None else mark.victim
+        except ValueError:
+            victim = None
+        if mark is None or victim is None:
+            log.warning("mark not read", extra={"pod": pod.metadata.name})
+            return
+        if victim.gang in self._leaving or not _is_there(pod):
+            return
+        now = self._engine.clock()
+        one = Departure(victim, GangKey(mark.preemptor), now, Stage.EVICTING, pod.metadata.uid)
+        one.has_begun = True  # nobody knows: so it is completed
+        self._leaving[victim.gang] = one
+        self._parts.worklist.defer(victim.gang, DEFER_S)
+
+    async def look(self) -> None:
+        """Take the next step with each gang; what fails is tried again at the next look."""
+        for gang, one in list(self._leaving.items()):
+            self._parts.worklist.defer(gang, DEFER_S)
+            try:
+                await self._advance(one)
+            except KubeError as error:
+                one.refusal = str(error)
+                log.warning("eviction failed", extra={"gang": gang, "error": str(error)})
+
+    async def _advance(self, one: Departure) -> None:
+        view = self._engine.state.gang(one.victim.gang)
+        match one.stage:
+            case Stage.ORDERED if view is not None and self._members(one, view):
+                await self._begin(one, view)
+            case Stage.ORDERED:
+                self._end(one)
+            case Stage.EVICTING:
+                await self._evict(one, view)
+            case Stage.LEAVING:
+                await self._wait(one, view)
+
+    def _members(self, one: Departure, view: GangView) -> set[PodUid]:
+        """Return the members that end and hold room now."""
+        state = self._engine.state
+        rows = np.concatenate([view.released, view.bound, view.leaving]).tolist()
+        there = {state.pod_uid(int(row)) for row in rows}
+        return there if one.victim.is_whole else there & set(one.victim.members)
+
+    # -- ending ----------------------------------------------------------------------------------
+
+    async def _begin(self, one: Departure, view: GangView) -> None:
+        """Suspend the job, or evict the members."""
+        if one.victim.is_whole and view.spec is not None:
+            job = await self._parts.suspender.suspend(view.spec)
+            if job is not None:
+                self._parts.reports.suspended(one.victim, one.preemptor, job)
+                self._leave(one)
+                return
+        one.stage = Stage.EVICTING
+        await self._evict(one, view)
+
+    async def _mark(self, one: Departure, pod: Pod) -> None:
+        meta = pod.metadata
+        mark = marks.mark_of(one.victim, one.preemptor)
+        await self._patch(meta.namespace, meta.name, marks.marking(meta.uid, mark))
+        one.marked = meta.uid
+
+    async def _patch(self, namespace: str, name: str, body: Mapping[str, object]) -> None:
+        client = self._parts.client
+        await client.patch(PODS, name, body, namespace=namespace, content_type=MERGE)
+
+    async def _evict(self, one: Departure, view: GangView | None) -> None:
+        """Mark a member and evict them, one to begin with, the marked one last."""
+        pods = [] if view is None else await self._read(one, view)
+        if not pods:
+            self._leave(one)
+            return
+        marked = next((pod for pod in pods if pod.metadata.uid == one.marked), None)
+        if marked is None:
+            marked = pods[0]
+            await self._mark(one, marked)
+        others = [pod for pod in pods if pod is not marked]
+        if not one.has_begun:
+            first = others.pop(0) if others else marked
+            if not await self._evicts_first(one, first, pods):
+                return
+        if not await self._evict_all(one, others):
+            return
+        if await self._evict_all(one, [marked]):
+            self._leave(one)
+
+    async def _evicts_first(self, one: Departure, pod: Pod, pods: Sequence[Pod]) -> bool:
+        """Evict the first member; where that is refused for too long, let the gang alone."""
+        if await self._evict_all(one, [pod]):
+            one.has_begun = True
+            self._parts.reports.evicted(one.victim, one.preemptor, pods)
+            return True
+        if self._engine.clock() - one.since >= self._settings.budget_seconds:
+            await self._spare(one, pods)
+        return False
+
+    async def _spare(self, one: Departure, pods: Sequence[Pod]) -> None:
+        """Remove the mark: nothing has begun."""
+        for pod in pods:
+            meta = pod.metadata
+            if meta.uid == one.marked:
+                await self._patch(meta.namespace, meta.name, marks.unmarking(meta.uid))
+        self._parts.reports.stays(one.victim, one.preemptor, pods, one.refusal)
+        self._end(one)
+
+    async def _evict_all(self, one: Departure, pods: Sequence[Pod]) -> bool:
+        """Evict pods, some at once; returns whether all of them go."""
+        outcomes: list[bool] = []
+        for start in range(0, len(pods), EVICTIONS_AT_ONCE):
+            some = pods[start : start + EVICTIONS_AT_ONCE]
+            outcomes += await asyncio.gather(*(self._evict_one(one, pod) for pod in some))
+        return all(outcomes)
+
+    async def _evict_one(self, one: Departure, pod: Pod) -> bool:
+        meta, engine = pod.metadata, self._engine
+        try:
+            await evict_pod(self._parts.client, PodRef(meta.namespace, meta.name, meta.uid))
+        except TooManyRequests as error:
+            one.refusal = f"a disruption budget protects it: {error}"
+            self._parts.reports.pod("refused")
+            return False
+        except KubeError as error:
+            one.refusal = str(error)
+            self._parts.reports.pod("failed")
+            return False
+        self._parts.reports.pod("evicted")
+        why = f"its gang gives way to gang {one.preemptor}"
+        engine.story.evicted(pod_uid(meta.uid), one.victim.gang, why, engine.clock())
+        return True
+
+    async def _read(self, one: Departure, view: GangView) -> list[Pod]:
+        """Read the members that are still to be evicted; the model has no names of bound pods."""
+        members = self._members(one, view)
+        namespace = "" if view.spec is None else view.spec.namespace
+        pods = await self._parts.client.list(PODS, namespace=namespace)
+        found = [pod for pod in pods if pod_uid(pod.metadata.uid) in members and _is_there(pod)]
+        return sorted(found, key=lambda pod: pod.metadata.name)
+
+    # -- leaving ---------------------------------------------------------------------------------
+
+    def _leave(self, one: Departure) -> None:
+        one.stage, one.since = Stage.LEAVING, self._engine.clock()
+
+    async def _wait(self, one: Departure, view: GangView | None) -> None:
+        """End it once nothing holds room; name what hangs."""
+        if view is None or not self._members(one, view):
+            self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
+            self._end(one)
+            return
+        late = self._engine.clock() - one.since
+        if late < self._settings.hangs_after_seconds or one.is_named:
+            return
+        namespace = "" if view.spec is None else view.spec.namespace
+        members = self._members(one, view)
+        pods = await self._parts.client.list(PODS, namespace=namespace)
+        late_pods = [pod for pod in pods if pod_uid(pod.metadata.uid) in members]
+        named = [
+            (await hanging(self._parts.client, namespace, pod.metadata.name)).text
+            for pod in late_pods[:MOST_NAMED]
+        ]
+        if named:
+            one.is_named = True
+            self._parts.reports.hangs(one.victim, late_pods, ", ".join(named), late)
+
+    def _end(self, one: Departure) -> None:
+        self._leaving.pop(one.victim.gang, None)
+        self._parts.worklist.defer(one.victim.gang, 0.0)
+        self._parts.worklist.look_again(one.preemptor)
+
+
+def _is_there(pod: Pod) -> bool:
+    """Return whether a pod is not ended and not being deleted."""
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED

@@ -1,0 +1,33 @@
+"""Who gives way to whom, and why."""
+
+from dataclasses import dataclass
+
+from muster.cluster.ids import GangKey, PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A gang that ends, or members that it can spare."""
+
+    gang: GangKey
+    #: Why it may be made to give way: "its queue uses 8 GPUs more than its own".
+    why: str
+    #: The members that end, empty: all of them.
+    members: tuple[PodUid, ...] = ()
+    #: Seconds of work of all its devices that are lost.
+    lost_seconds: float = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole gang ends."""
+        return not self.members
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionOrder:
+    """A set of gangs that end together, so that another one gets their room."""
+
+    #: The gang that gets the room.
+    preemptor: GangKey
+    #: Those that give way, the first one first.
+    victims: tuple[Victim, ...]
