@@ -4,14 +4,14 @@
 
     gang that runs  ├──── its run time ────┤ end
     overrun         ├──── its run time ────┤····· as long again as it is late, a minute at least
-    deleted         ends now
+    deleted         ends now, and so does a gang that gives way to another
     unknown run time, or a pod of no gang: never
 
 A gang that overruns is not given up at once: the longer it is late, the longer it is expected to
 go on. So what waits for it is moved a few times, not every second.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,15 +44,19 @@ class ExpectedEnd:
     is_overrun: bool = False
 
 
-def expected_ends(snapshot: Snapshot, now: float, run_time: RunTime) -> Steps[list[ExpectedEnd]]:
+def expected_ends(
+    snapshot: Snapshot, now: float, run_time: RunTime, leaving: Container[GangKey] = ()
+) -> Steps[list[ExpectedEnd]]:
     """Return what is expected to end at all, the first end first, in slices.
 
-    ``now``: seconds since the epoch.
+    ``now``: seconds since the epoch. ``leaving``: gangs that give way to others now.
     """
     found = list(_deleted(snapshot, now))
     for number, row in enumerate(_gangs_on_nodes(snapshot)):
         view = snapshot.gang(snapshot.gang_at(row))
         end = None if view is None else end_of(view, now, run_time)
+        if view is not None and view.key in leaving:
+            end = ExpectedEnd(now, _holding(view), view.key)
         if end is not None:
             found.append(end)
         if number % GANGS_PER_STEP == 0:
@@ -62,8 +66,7 @@ def expected_ends(snapshot: Snapshot, now: float, run_time: RunTime) -> Steps[li
 
 def end_of(view: GangView, now: float, run_time: RunTime) -> ExpectedEnd | None:
     """Return when a gang ends, ``None``: nobody knows, or it holds nothing."""
-    parts = [view.bound, view.released, view.assumed, view.standby]
-    rows = np.concatenate(parts).astype(np.int32)
+    rows = _holding(view)
     seconds = run_time(view)
     if seconds is None or not len(rows):
         return None
@@ -71,6 +74,12 @@ def end_of(view: GangView, now: float, run_time: RunTime) -> ExpectedEnd | None:
     if at > now:
         return ExpectedEnd(at, rows, view.key)
     return ExpectedEnd(now + max(now - at, LEAST_OVERRUN_S), rows, view.key, is_overrun=True)
+
+
+def _holding(view: GangView) -> Rows:
+    """Return the rows of a gang that hold room and are not being deleted."""
+    parts = [view.bound, view.released, view.assumed, view.standby]
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _gangs_on_nodes(snapshot: Snapshot) -> list[int]:
