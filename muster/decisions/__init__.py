@@ -11,6 +11,9 @@ carries the time.
 ``recording``     the file with states, questions and answers
 ``replay``        a recording read, and its questions asked again
 ``earlieststart`` when and where a gang that waits fits, after what runs has ended
+``roomplan``      which gangs end so that a waiting gang gets a place
+``tenancy``       the gangs of a snapshot as the rules of preemption see them
+``quotaconsent``  the queues' consent to a set of victims
 ``suppositions``  the cluster or the gang as it might be, and the answer then
 ``recordtext``    an answer in sentences
 """

@@ -54,4 +54,5 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``ranks/``      the order of ranks through the domains; ranks of lost members
 ``reasons/``    why a gang waits, in words and numbers
 ``moves/``      which running pods would have to move so that a waiting gang fits
+``victims/``    which gangs end so that a waiting gang fits
 """

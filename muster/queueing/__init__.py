@@ -11,5 +11,6 @@ Without queues the planner's order is priority, then arrival (``order``). With q
 ``gangsurvival``  which evictions of single pods a gang survives
 ``admission/``    who is next among gangs that wait for quota
 ``backfill/``     who goes before a gang that waits for room, and when that gang starts
+``preemption/``   who may make whom give way
 ``shares/``       how much of what a queue uses is more than its due
 """

@@ -147,8 +147,8 @@ class _Case:
             return Unhelpful(key, snapshot.generation, NoHelp.NOT_READY)
         prices, may = MovePrices(snapshot), movable(snapshot, view)
         yield
-        arenas = yield from self._arenas(request)
-        trial = Trial(snapshot, self.question, prices, _is_plain(snapshot, request, arenas))
+        arenas = yield from question_arenas(snapshot, self.question, request)
+        trial = Trial(snapshot, self.question, prices, is_plain(snapshot, request, arenas))
         found = FoundMoves(None, None, certain=False)
         helps, complete = True, True
         if len(request.groups) == 1 and not request.wish.slice_size:
@@ -162,25 +162,6 @@ class _Case:
             certain = found.certain or (complete and not helps)
             return self._nothing(arenas, may, helps=helps, certain=certain)
         return self._proposal(found, prices)
-
-    def _arenas(self, request: GangRequest) -> Steps[list[Arena]]:
-        topology = yield from self.snapshot.topology_steps()
-        refused = named(self.snapshot, self.question.refused)
-        closed = closed_nodes(
-            self.snapshot,
-            refused,
-            self.question.kept,
-            self.question.promised,
-            self.question.flavors,
-        )
-        board = SearchBoard(topology, tree_of(topology), closed, self.question.scoring)
-        yield
-        arenas = yield from arenas_of(World(self.snapshot), board, request.groups, request.wish)
-        placed = placed_members(self.snapshot, board, request)
-        if not placed.amounts.any():
-            return arenas
-        region = region_of(board.tree, request.wish.required, placed.amounts)
-        return [arena.within(region) for arena in arenas]
 
     def _proposal(self, found: FoundMoves, prices: MovePrices) -> Answer:
         settled = found.settled
@@ -233,7 +214,24 @@ class _Case:
         )
 
 
-def _is_plain(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> bool:
+def question_arenas(
+    snapshot: Snapshot, question: Question, request: GangRequest
+) -> Steps[list[Arena]]:
+    """Evaluate every group of a gang as the planner would, beside members that have a place."""
+    topology = yield from snapshot.topology_steps()
+    refused = named(snapshot, question.refused)
+    closed = closed_nodes(snapshot, refused, question.kept, question.promised, question.flavors)
+    board = SearchBoard(topology, tree_of(topology), closed, question.scoring)
+    yield
+    arenas = yield from arenas_of(World(snapshot), board, request.groups, request.wish)
+    placed = placed_members(snapshot, board, request)
+    if not placed.amounts.any():
+        return arenas
+    region = region_of(board.tree, request.wish.required, placed.amounts)
+    return [arena.within(region) for arena in arenas]
+
+
+def is_plain(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> bool:
     """Return whether room is all that counts: one kind of member, and no rule between pods."""
     pod_class = request.groups[0].pod_class
     between = [r for arena in arenas for r in arena.feasibility.rules if r.rule in BETWEEN_PODS]

@@ -1,0 +1,56 @@
+"""The queues' consent to a set of victims."""
+
+from dataclasses import dataclass, field
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.cells import Amounts, Cell
+from muster.decisions.tenancy import Tenancy
+from muster.placement.victims.units import GivingUnit
+from muster.queueing.preemption.settlement import Settlement
+from muster.queueing.preemption.tenant import Tenant
+
+
+@dataclass(slots=True, eq=False)
+class QuotaConsent:
+    """Keeps the account of a set while units come and go."""
+
+    settlement: Settlement
+    tenancy: Tenancy
+    #: The gangs of the units.
+    tenants: dict[GangKey, Tenant]
+    _short: frozenset[Cell] = field(init=False)
+    _amounts: dict[GivingUnit, Amounts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find out what the queue is short of before anybody goes."""
+        rules = self.settlement.rules
+        short = rules.usage.short_cells(rules.wants.queue, rules.wants.amounts)
+        self._short = frozenset(short)
+
+    def add(self, unit: GivingUnit) -> bool:
+        """Add a unit; returns whether the queues may spare the set."""
+        return self.settlement.add(self.tenants[unit.gang], self.amounts(unit))
+
+    def drop(self, unit: GivingUnit) -> None:
+        """Take a unit out again."""
+        self.settlement.drop(self.tenants[unit.gang], self.amounts(unit))
+
+    def suffices(self) -> bool:
+        """Return whether the gang's queue admits it once the set has gone."""
+        return self.settlement.suffices()
+
+    def helps(self, unit: GivingUnit) -> bool:
+        """Return whether a unit gives back quota of which the queue is short."""
+        if not self._short or self.tenants[unit.gang].queue is None:
+            return False
+        amounts = self.amounts(unit)
+        return any(amounts.get(cell) for cell in self._short)
+
+    def amounts(self, unit: GivingUnit) -> Amounts:
+        """Return what a unit gives back to its queue."""
+        tenant = self.tenants[unit.gang]
+        if unit.is_whole:
+            return tenant.amounts
+        if unit not in self._amounts:
+            self._amounts[unit] = self.tenancy.amounts(tenant.queue, unit.rows)
+        return self._amounts[unit]

@@ -1,0 +1,398 @@
+"""Which gangs end so that a waiting gang gets a place: preemption and reclaim as one question.
+
+::
+
+    what is leaving is gone already ─► it fits ─► NoRoom(FITS_NOW, FREEING)
+      ─► who may give way, rule by rule (muster.queueing.preemption) ─► nobody ─► NoRoom(NOBODY)
+      ─► the cheapest set of them (muster.placement.victims) ─► none ─► NoRoom(NOT_ENOUGH)
+      ─► would one of them come back by the same rules? without it once more ─► NoRoom(UNSTABLE)
+      ─► RoomPlan: who ends, why, at what cost; the gang's plan without them
+
+A pure function of its arguments, in slices. Nothing is done: whoever carries the plan out looks at
+the cluster once more.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.quota.availability import never_fits
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.flavors import Choice
+from muster.cluster.quota.tree import QuotaTree
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.pods import PodFlag
+from muster.decisions.quotaconsent import QuotaConsent
+from muster.decisions.tenancy import GangTerms, Tenancy
+from muster.placement.decision import Plan, Reject
+from muster.placement.moves.movablepods import MovePrices
+from muster.placement.moves.trial import decided
+from muster.placement.question import Question
+from muster.placement.request import GangRequest, read
+from muster.placement.victims.costs import CostOrder, VictimCost
+from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
+from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, units_of
+from muster.queueing.admission.memberrequests import requests_of
+from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.queueing.preemption.rules import Keeps, PreemptionRules
+from muster.queueing.preemption.settlement import Settlement
+from muster.queueing.preemption.stability import is_evener, returning
+from muster.queueing.preemption.tenant import Tenant
+from muster.queueing.preemption.usagetrial import UsageTrial
+from muster.queueing.totals import FreeTotals
+
+ROUNDS: Final = 4
+"""Sets that are looked for, each without those who would have come back."""
+
+GANGS_PER_STEP: Final = 16
+_NO_DEVICES: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+
+
+class WhyNoRoom(StrEnum):
+    """Why nobody ends for a gang."""
+
+    FITS_NOW = "it fits as it is"
+    FREEING = "it fits once what is leaving has gone"
+    NEVER = "it can never be placed as written"
+    NOT_READY = "it is not complete"
+    OVER_LIMIT = "its queue can never have so much"
+    PREEMPTS_NEVER = "it makes nobody give way (preemptionPolicy Never)"
+    NOBODY = "nobody may give way"
+    NOT_ENOUGH = "not even all who may give way would be enough"
+    UNSTABLE = "those who would give way would come back by the same rules"
+
+
+class RoomRight(StrEnum):
+    """With what right a gang is made to give way."""
+
+    PRIORITY = "a higher priority in its queue"
+    RECLAIM = "the queue takes back what it is entitled to"
+    FOREIGN = "a higher priority"
+
+
+@dataclass(frozen=True, slots=True)
+class RoomQuestion:
+    """One gang that waits, and the circumstances."""
+
+    question: Question
+    policies: PreemptionPolicies = field(default_factory=PreemptionPolicies)
+    order: CostOrder = field(default_factory=CostOrder)
+    #: What the model does not know of gangs.
+    terms: Mapping[GangKey, GangTerms] = field(default_factory=dict)
+    #: The flavors that the gang takes; ``None``: the first of its queue.
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A gang that ends, or members of it above its minimum."""
+
+    gang: GangKey
+    #: Rows of the pods.
+    rows: tuple[int, ...]
+    #: Whether the gang ends.
+    is_whole: bool
+    priority: int
+    right: RoomRight
+    cost: VictimCost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoomPlan:
+    """Who ends, and where the gang goes then."""
+
+    gang: GangKey
+    generation: int
+    #: By gang.
+    victims: tuple[Victim, ...]
+    cost: VictimCost
+    #: Made on the cluster without the victims.
+    plan: Plan
+    #: No set of victims costs less.
+    proven: bool
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows of all pods that end, ascending."""
+        return tuple(sorted(row for victim in self.victims for row in victim.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """Nobody ends for the gang."""
+
+    gang: GangKey
+    generation: int
+    reason: WhyNoRoom
+    detail: str = ""
+    #: It is known that there is no set.
+    certain: bool = True
+    #: How many gangs do not give way, by the rule that keeps them.
+    keeps: tuple[tuple[Keeps, int], ...] = ()
+
+
+RoomAnswer = RoomPlan | NoRoom
+
+
+def room_for(
+    snapshot: Snapshot, charges: QueueCharges | None, asked: RoomQuestion
+) -> Steps[RoomAnswer]:
+    """Return who ends for a gang. Raises ``KeyError`` for an unknown one.
+
+    ``charges``: the queues with what they use now, ``None``: there are none.
+    """
+    gang = asked.question.gang
+    later = _without_leaving(snapshot)
+    yield
+    question = replace(asked.question, spare_count=0, quota="")
+    request = read(later, question)
+    view = later.gang(gang)
+    if isinstance(request, Reject):
+        return NoRoom(gang, snapshot.generation, WhyNoRoom.NEVER, request.message)
+    if not isinstance(request, GangRequest) or view is None:
+        detail = "" if isinstance(request, GangRequest) else request.explanation.remedy
+        return NoRoom(gang, snapshot.generation, WhyNoRoom.NOT_READY, detail)
+    case = _Case(snapshot, later, charges, replace(asked, question=question), request, view)
+    return (yield from case.run())
+
+
+def _leaving(snapshot: Snapshot) -> list[int]:
+    pods = snapshot.pods
+    leaves = (pods.flags.array() & np.uint8(PodFlag.TERMINATING)) != 0
+    return [int(row) for row in np.flatnonzero(leaves & (pods.node.array() != NO_ROW))]
+
+
+def _without_leaving(snapshot: Snapshot) -> Snapshot:
+    """Return the cluster as it is once all pods that are being deleted have gone."""
+    rows = _leaving(snapshot)
+    return snapshot.overlay(without_pods=rows) if rows else snapshot
+
+
+@dataclass(slots=True)
+class _Case:
+    """One gang that waits."""
+
+    snapshot: Snapshot
+    #: The snapshot without what is leaving.
+    later: Snapshot
+    charges: QueueCharges | None
+    asked: RoomQuestion
+    request: GangRequest
+    view: GangView
+    _tenants: dict[GangKey, Tenant] = field(default_factory=dict)
+    _keeps: Counter[Keeps] = field(default_factory=Counter)
+
+    def run(self) -> Steps[RoomAnswer]:
+        """Return what the search came to."""
+        tenancy = Tenancy(self.later, self.charges, self.asked.terms)
+        usage, wants = self._usage(tenancy), self._wants(tenancy)
+        never = self._never(usage, wants)
+        if never is not None:
+            return never
+        short = usage.short_cells(wants.queue, wants.amounts)
+        fits = yield from self._fits(self.later)
+        if fits and not short:
+            is_now = self.later is self.snapshot or (yield from self._fits(self.snapshot))
+            return self._no(WhyNoRoom.FITS_NOW if is_now else WhyNoRoom.FREEING)
+        if not wants.preempts:
+            return self._no(WhyNoRoom.PREEMPTS_NEVER)
+        contested = self._contested(wants, short, fits=fits)
+        views = yield from self._views(tenancy)
+        rules = PreemptionRules(
+            wants=wants,
+            usage=usage,
+            policies=self.asked.policies,
+            now=self.asked.question.now,
+            own=self._own(usage, wants, contested),
+            contested=contested,
+        )
+        units = yield from self._units(rules, views)
+        if not units:
+            return self._no(WhyNoRoom.NOBODY)
+        return (yield from self._stable(rules, tenancy, units))
+
+    # --- who is there -----------------------------------------------------------------------
+
+    def _usage(self, tenancy: Tenancy) -> UsageTrial:
+        """Return what queues use, without what is leaving."""
+        usage = UsageTrial(QuotaTree() if self.charges is None else self.charges.tree)
+        if self.later is self.snapshot:
+            return usage
+        before = Tenancy(self.snapshot, self.charges, tenancy.terms)
+        gangs: dict[int, list[int]] = {}
+        for row in _leaving(self.snapshot):
+            gangs.setdefault(int(self.snapshot.pods.gang[row]), []).append(row)
+        for gang, rows in gangs.items():
+            view = None if gang == NO_ROW else self.snapshot.gang(self.snapshot.gang_at(gang))
+            queue = None if view is None else before.queue_of(view)
+            usage.give_back(queue, before.amounts(queue, rows))
+        return usage
+
+    def _wants(self, tenancy: Tenancy) -> Tenant:
+        asked = requests_of(self.view, self.later)
+        amounts = asked.of_first(max(asked.minimum, 1))
+        queue, terms = tenancy.queue_of(self.view), tenancy.terms_of(self.view.key)
+        cells = {Cell("", name): amount for name, amount in amounts.items()}
+        if self.charges is not None and queue is not None:
+            cells = self.charges.request(queue, amounts, self.asked.choice)
+        return Tenant(
+            gang=self.view.key,
+            queue=queue,
+            priority=self.view.priority,
+            amounts=cells,
+            submitted_at=self.view.submitted_at,
+            is_preemptable=terms.is_preemptable,
+            preempts=terms.preempts,
+        )
+
+    def _never(self, usage: UsageTrial, wants: Tenant) -> NoRoom | None:
+        node = usage.find(wants.queue)
+        cell = None if node is None else never_fits(node, wants.amounts)
+        return None if cell is None else self._no(WhyNoRoom.OVER_LIMIT, cell.resource)
+
+    def _fits(self, snapshot: Snapshot) -> Steps[bool]:
+        view = snapshot.gang(self.view.key)
+        if view is None or not FreeTotals(snapshot).may_fit(view):
+            return False
+        return isinstance((yield from decided(snapshot, self.asked.question)), Plan)
+
+    def _contested(self, wants: Tenant, short: Sequence[Cell], *, fits: bool) -> frozenset[Cell]:
+        """Return the cells of which there is too little: quota, or room on nodes.
+
+        If nodes have enough in all and the gang does not fit, its devices are contested; if it asks
+        for none, all that it asks for.
+        """
+        if fits:
+            return frozenset(short)
+        totals = FreeTotals(self.later)
+        cells = [cell for cell, amount in wants.amounts.items() if amount]
+        lacking = {cell for cell in cells if wants.amounts[cell] > totals.total(cell.resource)}
+        devices = {cell for cell in cells if cell.resource not in _NO_DEVICES}
+        return frozenset({*short, *lacking} | devices) or frozenset(cells)
+
+    def _views(self, tenancy: Tenancy) -> Steps[list[GangView]]:
+        """Return the gangs that hold room, and make tenants of them."""
+        found = []
+        for number, row in enumerate(holding_gangs(self.later)):
+            view = self.later.gang(self.later.gang_at(row))
+            if view is not None:
+                parts = [view.bound, view.released, view.assumed, view.standby]
+                self._tenants[view.key] = tenancy.tenant(view, np.concatenate(parts).tolist())
+                found.append(view)
+            if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
+                yield
+        return found
+
+    def _own(self, usage: UsageTrial, wants: Tenant, contested: frozenset[Cell]) -> dict[Cell, int]:
+        """Return what gangs of the same queue that may give way hold in all."""
+        if wants.queue is None:
+            return {}
+        now, policies = self.asked.question.now, self.asked.policies
+        rules = PreemptionRules(wants, usage, policies, now, {}, contested)
+        total: Counter[Cell] = Counter()
+        for other in self._tenants.values():
+            if rules.is_own(other) and rules.keeps(other) is None:
+                total.update(other.amounts)
+        return dict(total)
+
+    def _units(self, rules: PreemptionRules, views: Sequence[GangView]) -> Steps[list[GivingUnit]]:
+        """Return what may end; the others are counted by the rule that keeps them."""
+        prices, found = MovePrices(self.later), list[GivingUnit]()
+        for number, view in enumerate(views):
+            keeps = rules.keeps(self._tenants[view.key])
+            units = [] if keeps not in _PARTLY else units_of(prices, view, self._at_risk(view))
+            if keeps is Keeps.WOULD_FALL:  # its surplus may go without that
+                units = [unit for unit in units if not unit.is_whole]
+            if not units:
+                self._keeps[keeps or Keeps.HOLDS_NOTHING] += 1
+            found += units
+            if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
+                yield
+        return found
+
+    def _at_risk(self, view: GangView) -> float:
+        """Return seconds of work that end with a gang."""
+        terms, now = self.asked.terms.get(view.key), self.asked.question.now
+        since = view.first_bound_at if terms is None else terms.checkpointed_at
+        since = view.first_bound_at if since is None else since
+        return 0.0 if since is None or not math.isfinite(now) else max(now - since, 0.0)
+
+    # --- the set ----------------------------------------------------------------------------
+
+    def _stable(
+        self, rules: PreemptionRules, tenancy: Tenancy, units: list[GivingUnit]
+    ) -> Steps[RoomAnswer]:
+        """Return the cheapest set of which nobody comes back."""
+        is_first = True
+        for _ in range(ROUNDS):
+            consent = QuotaConsent(Settlement(rules), tenancy, self._tenants)
+            found = yield from self._search(consent, units)
+            if found.plan is None:
+                reason = WhyNoRoom.NOT_ENOUGH if is_first else WhyNoRoom.UNSTABLE
+                return self._no(reason, certain=found.certain)
+            gone = [(self._tenants[unit.gang], consent.amounts(unit)) for unit in found.units]
+            back = {tenant.gang for tenant in returning(rules, gone)}
+            if not back and is_evener(rules, gone):
+                return self._plan(rules, found, found.plan, is_first=is_first)
+            back = back or {tenant.gang for tenant, _ in gone if not rules.is_own(tenant)}
+            units, is_first = [unit for unit in units if unit.gang not in back], False
+        return self._no(WhyNoRoom.UNSTABLE, certain=False)
+
+    def _search(self, consent: QuotaConsent, units: Sequence[GivingUnit]) -> Steps[FoundVictims]:
+        search = RoomSearch(
+            self.later,
+            self.asked.question,
+            self.request,
+            consent,
+            self.asked.order,
+            MovePrices(self.later),
+        )
+        return (yield from search.run(units))
+
+    def _plan(
+        self, rules: PreemptionRules, found: FoundVictims, plan: Plan, *, is_first: bool
+    ) -> RoomPlan:
+        parts: dict[GangKey, list[GivingUnit]] = {}
+        for unit in found.units:
+            parts.setdefault(unit.gang, []).append(unit)
+        prices = MovePrices(self.later)
+        victims = tuple(
+            Victim(
+                gang=gang,
+                rows=tuple(sorted(row for unit in mine for row in unit.rows)),
+                is_whole=mine[0].is_whole,
+                priority=self._tenants[gang].priority,
+                right=_right(rules, self._tenants[gang]),
+                cost=UnitSet(prices, mine).cost,
+            )
+            for gang, mine in sorted(parts.items())
+        )
+        cost = UnitSet(prices, list(found.units)).cost
+        generation = self.snapshot.generation
+        return RoomPlan(self.view.key, generation, victims, cost, plan, found.proven and is_first)
+
+    def _no(self, reason: WhyNoRoom, detail: str = "", *, certain: bool = True) -> NoRoom:
+        keeps = tuple(sorted(self._keeps.items(), key=lambda item: (-item[1], item[0])))
+        return NoRoom(self.view.key, self.snapshot.generation, reason, detail, certain, keeps)
+
+
+_PARTLY: Final = frozenset({None, Keeps.WOULD_FALL})
+"""Those of whom all, or at least the surplus, may go."""
+
+
+def _right(rules: PreemptionRules, other: Tenant) -> RoomRight:
+    if rules.is_own(other):
+        return RoomRight.PRIORITY
+    here, there = rules.usage.find(rules.wants.queue), rules.usage.find(other.queue)
+    if here is not None and there is not None and here.root is there.root:
+        return RoomRight.RECLAIM
+    return RoomRight.FOREIGN

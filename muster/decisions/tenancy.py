@@ -1,0 +1,121 @@
+"""The gangs of a snapshot as the rules of preemption see them.
+
+What the model does not know of a gang (its last checkpoint, the budgets that protect it, what its
+priority class forbids) comes in as *terms*.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from muster.cluster.handlers.quotaevents import SYSTEM_NAMESPACE, SYSTEM_PRIORITY
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.charges import QueueCharges, Use
+from muster.cluster.quota.flavors import flavors_of
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.pods import PodFlag
+from muster.queueing.preemption.tenant import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class GangTerms:
+    """What the model does not know of a gang."""
+
+    #: When it last wrote a checkpoint, seconds since the epoch; ``None``: never, or not known.
+    checkpointed_at: float | None = None
+    #: Whether a disruption budget, or an administrator, protects it now.
+    is_protected: bool = False
+    #: See ``Tenant``.
+    is_preemptable: bool = True
+    #: See ``Tenant``.
+    preempts: bool = True
+
+
+NO_TERMS: Final = GangTerms()
+
+
+@dataclass(slots=True)
+class Tenancy:
+    """Makes tenants of the gangs of one snapshot."""
+
+    snapshot: Snapshot
+    #: The queues, ``None``: there are none.
+    charges: QueueCharges | None
+    terms: Mapping[GangKey, GangTerms]
+    _flavors: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def terms_of(self, gang: GangKey) -> GangTerms:
+        """Return what the model does not know of a gang."""
+        return self.terms.get(gang, NO_TERMS)
+
+    def queue_of(self, view: GangView) -> QueueName | None:
+        """Return the queue that a gang means."""
+        if self.charges is None or view.spec is None:
+            return None
+        user = QueueUser(view.key.split("/", 1)[0], view.spec.namespace, view.queue)
+        return self.charges.queue_of(user)
+
+    def tenant(self, view: GangView, rows: Sequence[int]) -> Tenant:
+        """Return a gang that holds room with ``rows``."""
+        queue, terms, pods = self.queue_of(view), self.terms_of(view.key), self.snapshot.pods
+        flags = pods.flags[np.array(rows, dtype=np.int64)]
+        may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
+        return Tenant(
+            gang=view.key,
+            queue=queue,
+            priority=view.priority,
+            amounts=self.amounts(queue, rows),
+            submitted_at=view.submitted_at,
+            started_at=view.first_bound_at,
+            is_system=self._is_system(view),
+            is_protected=terms.is_protected,
+            is_preemptable=terms.is_preemptable and may_go,
+            preempts=terms.preempts,
+        )
+
+    def amounts(self, queue: QueueName | None, rows: Sequence[int]) -> dict[Cell, int]:
+        """Return what a queue is charged for some pods; without a queue: by resource."""
+        uses: Counter[Use] = Counter()
+        pods = self.snapshot.pods
+        at = np.array(rows, dtype=np.int64)
+        kinds = Counter(zip(pods.pod_class[at].tolist(), pods.node[at].tolist(), strict=True))
+        merged: Counter[tuple[int, tuple[str, ...]]] = Counter()
+        for (number, node), count in kinds.items():
+            merged[number, self._flavors_on(node)] += count
+        for (number, flavors), count in merged.items():
+            for name, amount in self.snapshot.classes[number].requests:
+                uses[Use(flavors, name)] += amount * count
+        if self.charges is None or queue is None:
+            found: Counter[Cell] = Counter()
+            for (_, name), amount in uses.items():
+                found[Cell("", name)] += amount
+            return dict(found)
+        return self.charges.cells(queue, uses)
+
+    def _flavors_on(self, node: int) -> tuple[str, ...]:
+        known = () if self.charges is None else self.charges.flavors
+        if not known:
+            return ()
+        if node not in self._flavors:
+            keys = {key for flavor in known for key, _ in flavor.labels}
+            columns = {key: self.snapshot.nodes.labels(key) for key in keys}
+            labels = {
+                key: None
+                if column is None or column.codes[node] < 0
+                else column.values[int(column.codes[node])]
+                for key, column in columns.items()
+            }
+            self._flavors[node] = flavors_of(known, labels)
+        return self._flavors[node]
+
+    @staticmethod
+    def _is_system(view: GangView) -> bool:
+        namespace = "" if view.spec is None else view.spec.namespace
+        return view.priority >= SYSTEM_PRIORITY or namespace == SYSTEM_NAMESPACE

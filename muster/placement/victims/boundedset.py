@@ -1,0 +1,183 @@
+"""A small set of victims, quickly: cheapest first, then whoever can be spared stays.
+
+::
+
+    by unit   the least cost for each device that counts in the domain, until the gang fits
+    by node   the node that takes another member at the least cost, until it fits: where several
+              units share a node, one of them alone gains nothing
+              ─► whoever can be spared, the dearest first ─► the better of the two
+
+No unit of the result can be spared, by amounts and quota. It need not be the cheapest set.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from muster.cluster.resumable import Steps
+from muster.placement.victims.consent import Consent
+from muster.placement.victims.costs import CostKind, CostOrder
+from muster.placement.victims.domaintrial import DomainTrial
+from muster.placement.victims.units import GivingUnit, UnitSet
+
+MOST_BY_NODE: Final = 1024
+"""Positions of a domain up to which sets are looked for node by node."""
+
+_UNITS_PER_STEP: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class VictimDraft:
+    """A set of victims in one domain, while it is made."""
+
+    trial: DomainTrial
+    consent: Consent
+    units: UnitSet
+    order: CostOrder
+
+    def enough(self) -> bool:
+        """Return whether the gang fits by amounts, and its quota suffices."""
+        return self.trial.is_enough and self.consent.suffices()
+
+    def try_add(self, unit: GivingUnit) -> bool:
+        """Add a unit if the set may go then."""
+        if not self.units.allows(unit):
+            return False
+        if not self.consent.add(unit):
+            self.consent.drop(unit)
+            return False
+        self.units.add(unit)
+        self.trial.add(unit)
+        return True
+
+    def drop(self, unit: GivingUnit) -> None:
+        """Take a unit out again."""
+        self.consent.drop(unit)
+        self.units.drop(unit)
+        self.trial.drop(unit)
+
+    def clear(self) -> None:
+        """Take all units out again."""
+        for unit in list(self.units.chosen):
+            self.drop(unit)
+
+    def is_useful(self, unit: GivingUnit) -> bool:
+        """Return whether a unit frees any of what is lacking still."""
+        if not self.trial.is_enough and self.trial.gain(unit) > 0:
+            return True
+        return not self.consent.suffices() and self.consent.helps(unit)
+
+    def spare(self) -> None:
+        """Take out whoever can be spared, the dearest first."""
+        for unit in sorted(self.units.chosen, key=self._dearness, reverse=True):
+            self.drop(unit)
+            if not self.enough():
+                self.try_add(unit)
+
+    def _dearness(self, unit: GivingUnit) -> tuple[object, ...]:
+        return (*self.order.key(unit.cost), unit.name)
+
+    def by_worth(self, units: Iterable[GivingUnit]) -> list[GivingUnit]:
+        """Return units, those of the least cost for what they free first."""
+        return sorted(units, key=self.worth)
+
+    def worth(self, unit: GivingUnit) -> tuple[object, ...]:
+        """Return a unit's cost for each piece that it frees; quota alone counts as one piece."""
+        gain = max(self.trial.gain(unit), 1)
+        sums = [
+            float(getattr(unit.cost, kind)) / (1 if kind is CostKind.PRIORITY else gain)
+            for kind in self.order.kinds
+        ]
+        return (*sums, unit.name)
+
+
+@dataclass(slots=True, eq=False)
+class BoundedSet:
+    """Looks for a set in one domain."""
+
+    draft: VictimDraft
+    #: Units that free something there, or quota.
+    units: Sequence[GivingUnit]
+    _at: dict[int, list[GivingUnit]] = field(default_factory=dict)
+
+    def run(self) -> Steps[tuple[GivingUnit, ...] | None]:
+        """Return a set after which the gang fits by amounts and quota, ``None``: none was found."""
+        ordered = self.draft.by_worth(self.units)
+        yield
+        found = [(yield from self._by_unit(ordered))]
+        if self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
+            found.append((yield from self._by_node(ordered)))
+        sets = [each for each in found if each is not None]
+        return min(sets, key=self._cost) if sets else None
+
+    def _cost(self, units: Sequence[GivingUnit]) -> tuple[object, ...]:
+        total = UnitSet(self.draft.units.prices, list(units)).cost
+        return (*self.draft.order.key(total), sorted(unit.name for unit in units))
+
+    def _by_unit(self, ordered: Sequence[GivingUnit]) -> Steps[tuple[GivingUnit, ...] | None]:
+        for number, unit in enumerate(ordered):
+            if self.draft.enough():
+                break
+            if self.draft.is_useful(unit):
+                self.draft.try_add(unit)
+            if number % _UNITS_PER_STEP == _UNITS_PER_STEP - 1:
+                yield
+        return self._result()
+
+    def _by_node(self, ordered: Sequence[GivingUnit]) -> Steps[tuple[GivingUnit, ...] | None]:
+        """Add the units of a node until it takes one member more, the cheapest node first."""
+        trial = self.draft.trial
+        for unit in ordered:
+            for at, _ in trial.ground.freed(unit):
+                if trial.low <= at < trial.high:
+                    self._at.setdefault(at, []).append(unit)
+        yield
+        costs = {at: self._bundle_cost(here) for at, here in self._at.items()}
+        nodes = sorted((cost, at) for at, cost in costs.items() if cost is not None)
+        yield
+        progress = True
+        while progress and not self.draft.enough():
+            progress = False
+            for _, at in nodes:
+                if self.draft.enough():
+                    break
+                progress |= self._add_bundle(self._at[at])
+                yield
+        for unit in ordered:  # quota alone is short
+            if self.draft.enough():
+                break
+            if self.draft.is_useful(unit):
+                self.draft.try_add(unit)
+        return self._result()
+
+    def _bundle_cost(self, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
+        """Return what it costs to have a node take one member more; ``None``: it never does."""
+        added = list(self._adding(here))
+        cost = self.draft.order.key(UnitSet(self.draft.units.prices, added).cost)
+        is_more = bool(added)
+        for unit in added:
+            self.draft.drop(unit)
+        return cost if is_more else None
+
+    def _add_bundle(self, here: Sequence[GivingUnit]) -> bool:
+        return bool(list(self._adding(here)))
+
+    def _adding(self, here: Sequence[GivingUnit]) -> Iterator[GivingUnit]:
+        """Add units until one member more fits, and yield them; none are left if none fits."""
+        before, added = sum(self.draft.trial.fits), list[GivingUnit]()
+        for unit in here:
+            if self.draft.try_add(unit):
+                added.append(unit)
+            if sum(self.draft.trial.fits) > before:
+                yield from added
+                return
+        for unit in added:
+            self.draft.drop(unit)
+
+    def _result(self) -> tuple[GivingUnit, ...] | None:
+        found = None
+        if self.draft.enough():
+            self.draft.spare()
+            found = tuple(sorted(self.draft.units.chosen, key=lambda unit: unit.name))
+        self.draft.clear()
+        return found

@@ -1,0 +1,196 @@
+"""The cheapest set of victims over all domains, each verified by a plan.
+
+::
+
+    domains that would do if every unit went, by amounts ─► none: not even all are enough
+      ─► a bounded set in each, the cheapest domains first ─► verified: planned without it
+      ─► few units: the exact search, from the best of those on ─► proven
+      ─► whoever the planner can spare stays
+
+A domain that is full of units is looked at like any other (KAI-Scheduler#1591). The planner has the
+last word: where a set that fits by amounts has no plan, further units of the domain are added.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.placement.decision import Plan
+from muster.placement.moves.movablepods import MovePrices
+from muster.placement.moves.proposals import is_plain, question_arenas
+from muster.placement.moves.trial import decided
+from muster.placement.question import Question
+from muster.placement.request import GangRequest
+from muster.placement.victims.boundedset import BoundedSet, VictimDraft
+from muster.placement.victims.consent import Consent
+from muster.placement.victims.costs import CostOrder
+from muster.placement.victims.domaintrial import DomainTrial
+from muster.placement.victims.exactset import BestSet, ExactSet
+from muster.placement.victims.ground import Ground, ground_of
+from muster.placement.victims.units import GivingUnit, UnitSet, rows_of
+
+MOST_EXACT: Final = 64
+"""Units of a domain up to which the exact search looks for the cheapest set."""
+
+MOST_DOMAINS: Final = 24
+"""Domains in which a bounded set is looked for, those of the least bound first."""
+
+MOST_PLANS: Final = 200
+"""Plans made for one gang while sets are verified."""
+
+MOST_SPARED: Final = 48
+"""Victims that the planner tries to do without, the dearest first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundVictims:
+    """What the search came to."""
+
+    #: ``None``: no set was found.
+    plan: Plan | None = None
+    #: The victims; none where the gang fits as it is.
+    units: tuple[GivingUnit, ...] = ()
+    #: No set costs less.
+    proven: bool = False
+    #: Where no set was found: it is known that there is none.
+    certain: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class RoomSearch:
+    """Looks for victims in one snapshot for one gang that does not fit."""
+
+    snapshot: Snapshot
+    question: Question
+    request: GangRequest
+    consent: Consent
+    order: CostOrder
+    prices: MovePrices
+    plans: int = MOST_PLANS
+    _known: dict[tuple[int, ...], Plan | None] = field(default_factory=dict)
+    _is_plain: bool = False
+
+    def run(self, units: Sequence[GivingUnit]) -> Steps[FoundVictims]:
+        """Return the cheapest set of units that was found."""
+        arenas = yield from question_arenas(self.snapshot, self.question, self.request)
+        self._is_plain = is_plain(self.snapshot, self.request, arenas)
+        ground = ground_of(self.snapshot, self.request, arenas)
+        suiting = np.flatnonzero(ground.suiting(ground.free + ground.freed_by(units)))
+        yield
+        if not len(suiting):
+            return FoundVictims(certain=True)
+        drafts = yield from self._drafts(ground, suiting.tolist(), units)
+        best = BestSet()
+        for draft, here in drafts[:MOST_DOMAINS]:
+            yield from self._bounded(draft, here, best)
+        proven = len(drafts) <= MOST_DOMAINS
+        if len({unit.gang for unit in units}) <= MOST_EXACT:
+            proven = yield from self._exact(drafts, best)
+        if best.plan is None:
+            return FoundVictims(certain=proven and self._is_plain)
+        if not proven:
+            yield from self._spare(best)
+        return FoundVictims(best.plan, best.units, proven and self._is_plain)
+
+    def _drafts(
+        self, ground: Ground, domains: Sequence[int], units: Sequence[GivingUnit]
+    ) -> Steps[list[tuple[VictimDraft, list[GivingUnit]]]]:
+        """Return the domains with the units of use there, those with least to free first."""
+        at: dict[int, list[GivingUnit]] = {domain: [] for domain in domains}
+        for number, unit in enumerate(units):
+            places = np.array([place for place, _ in ground.freed(unit)], dtype=np.int64)
+            if self.consent.helps(unit):
+                here = set(domains)
+            else:
+                here = set(ground.tree.at(ground.level, places).tolist())
+            for domain in sorted(here & at.keys()):
+                at[domain].append(unit)
+            if number % 64 == 0:
+                yield
+        drafts = []
+        for domain, mine in at.items():
+            chosen = UnitSet(self.prices)
+            draft = VictimDraft(DomainTrial.of(ground, domain), self.consent, chosen, self.order)
+            drafts.append((draft, mine))
+            yield
+        return sorted(drafts, key=lambda each: (each[0].trial.lack(), each[0].trial.low))
+
+    def _bounded(
+        self, draft: VictimDraft, units: Sequence[GivingUnit], best: BestSet
+    ) -> Steps[None]:
+        found = yield from BoundedSet(draft, units).run()
+        while found is not None:
+            key = self.order.key(UnitSet(self.prices, list(found)).cost)
+            if not best.is_beaten_by(key):
+                return
+            plan = yield from self.verify(found)
+            if plan is not None:
+                best.key, best.units, best.plan = key, found, plan
+                return
+            if self._is_plain or self.plans <= 0:
+                return
+            found = self._larger(draft, units, found)
+
+    def _larger(
+        self, draft: VictimDraft, units: Sequence[GivingUnit], found: Sequence[GivingUnit]
+    ) -> tuple[GivingUnit, ...] | None:
+        """Return a set with twice as many units, the cheapest of those that are left."""
+        for unit in found:
+            draft.try_add(unit)
+        more = max(len(found), 1)
+        for unit in draft.by_worth(units):
+            if more and unit not in found and draft.try_add(unit):
+                more -= 1
+        grown = tuple(sorted(draft.units.chosen, key=lambda unit: unit.name))
+        draft.clear()
+        return grown if len(grown) > len(found) else None
+
+    def _exact(
+        self, drafts: Sequence[tuple[VictimDraft, list[GivingUnit]]], best: BestSet
+    ) -> Steps[bool]:
+        whole = True
+        for draft, units in drafts:
+            if len(units) > MOST_EXACT:
+                whole = False
+                continue
+            whole &= yield from ExactSet(draft, units, best, self.verify).run()
+        return whole and self.plans > 0
+
+    def _spare(self, best: BestSet) -> Steps[None]:
+        """Do without every victim that the planner does not need, the dearest first."""
+        if self._is_plain:
+            return  # by amounts nobody can be spared, and amounts are all that counts
+        for unit in sorted(best.units, key=lambda u: self.order.key(u.cost), reverse=True)[
+            :MOST_SPARED
+        ]:
+            left = tuple(each for each in best.units if each is not unit)
+            plan = (yield from self.verify(left)) if self._may_do(left) else None
+            if plan is not None:
+                key = self.order.key(UnitSet(self.prices, list(left)).cost)
+                best.key, best.units, best.plan = key, left, plan
+
+    def _may_do(self, units: Sequence[GivingUnit]) -> bool:
+        """Return whether the quota suffices without some units."""
+        for unit in units:
+            self.consent.add(unit)
+        enough = self.consent.suffices()
+        for unit in units:
+            self.consent.drop(unit)
+        return enough
+
+    def verify(self, units: Sequence[GivingUnit]) -> Steps[Plan | None]:
+        """Return the plan of the gang without the pods of some units, ``None``: it has none."""
+        rows = tuple(rows_of(tuple(units)))
+        if rows not in self._known:
+            if self.plans <= 0:
+                return None
+            self.plans -= 1
+            later = self.snapshot.overlay(without_pods=rows)
+            yield
+            found = yield from decided(later, replace(self.question, quota=""))
+            self._known[rows] = found if isinstance(found, Plan) else None
+        return self._known[rows]

@@ -1,0 +1,34 @@
+"""A gang as the rules see it: one that wants room, or one that has it."""
+
+from dataclasses import dataclass, field
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.cells import Amounts
+from muster.cluster.quota.queuespec import QueueName
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A gang with all that decides whether it gives way, or makes others do so."""
+
+    #: Its key.
+    gang: GangKey
+    #: Its queue, ``None``: it names none that exists.
+    queue: QueueName | None = None
+    #: Its members' highest priority.
+    priority: int = 0
+    #: What its queue is charged for it; for one that waits: what it would be.
+    amounts: Amounts = field(default_factory=dict)
+    #: Seconds since the epoch.
+    submitted_at: float = 0.0
+    #: When it started, seconds since the epoch; ``None``: it holds room and has not started.
+    started_at: float | None = None
+    #: Whether it belongs to the system: it never gives way.
+    is_system: bool = False
+    #: Whether a disruption budget, or an administrator, protects it now.
+    is_protected: bool = False
+    #: Whether it gives way at all. Volcano's ``volcano.sh/preemptable``; those of KAI's priority
+    #: classes from 100 on do not, and run only within what their queue is entitled to.
+    is_preemptable: bool = True
+    #: Whether it makes others give way (``preemptionPolicy`` is not Never).
+    preempts: bool = True

@@ -1,0 +1,98 @@
+"""What queues would use if some gangs ended and others ran; the tree stays as it is.
+
+The arithmetic is that of ``muster.cluster.quota.tree``: a change at one queue is carried up as far
+as it exceeds what the queue keeps. Entitlements and limits do not depend on what is used.
+"""
+
+from collections.abc import Iterator
+
+from muster.cluster.quota.availability import own_room
+from muster.cluster.quota.cells import Amounts, Cell, less, plus
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import QuotaTree
+
+
+class UsageTrial:
+    """A tree of queues with usage of its own, which begins as the tree's."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        """Begin with what the queues use now."""
+        self._tree = tree
+        self._changes: dict[tuple[QueueName, Cell], int] = {}
+
+    def copy(self) -> "UsageTrial":
+        """Return another trial that begins with what is used in this one."""
+        other = UsageTrial(self._tree)
+        other._changes = dict(self._changes)
+        return other
+
+    def find(self, queue: QueueName | None) -> QueueNode | None:
+        """Return a queue, ``None`` where there is none."""
+        return None if queue is None else self._tree.find(queue)
+
+    def used(self, node: QueueNode, cell: Cell) -> int:
+        """Return what the subtree uses, as ``QueueNode.used`` counts it."""
+        return node.used(cell) + self._changes.get((node.spec.name, cell), 0)
+
+    def charge(self, queue: QueueName | None, amounts: Amounts) -> None:
+        """Let a gang of a queue take so much; nothing where there is no such queue."""
+        self._change(queue, amounts, 1)
+
+    def give_back(self, queue: QueueName | None, amounts: Amounts) -> None:
+        """Let a gang of a queue give back so much."""
+        self._change(queue, amounts, -1)
+
+    def _change(self, queue: QueueName | None, amounts: Amounts, sign: int) -> None:
+        node = self.find(queue)
+        if node is None:
+            return
+        for cell, amount in amounts.items():
+            self._carry(node, cell, sign * amount)
+
+    def _carry(self, node: QueueNode | None, cell: Cell, amount: int) -> None:
+        while node is not None and amount:
+            before, kept = self.used(node, cell), node.kept(cell)
+            key = (node.spec.name, cell)
+            self._changes[key] = self._changes.get(key, 0) + amount
+            amount = max(0, less(before + amount, kept)) - max(0, less(before, kept))
+            node = node.parent
+
+    def borrows(self, node: QueueNode, cell: Cell) -> bool:
+        """Return whether the subtree uses more than it is entitled to."""
+        return self.used(node, cell) > node.entitled(cell)
+
+    def short_cells(self, queue: QueueName | None, request: Amounts) -> list[Cell]:
+        """Return the cells of a request of which a queue cannot grant enough."""
+        node = self.find(queue)
+        if node is None:
+            return []
+        return [cell for cell, amount in request.items() if self._is_short(node, cell, amount)]
+
+    def _is_short(self, node: QueueNode, cell: Cell, amount: int) -> bool:
+        for at in path(node):
+            limit = plus(own_room(at, cell), at.used(cell))
+            used = self.used(at, cell)
+            if amount > less(limit, used):
+                return True
+            amount -= max(0, less(at.kept(cell), used))
+        return False
+
+
+def path(node: QueueNode | None) -> Iterator[QueueNode]:
+    """Yield a queue and those above it, up to the root."""
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def below_common(node: QueueNode, other: QueueNode | None) -> list[QueueNode]:
+    """Return a queue and those above it, as far as ``other`` is not below them too.
+
+    Of queues in different trees: up to the root, without it where it is above others.
+    """
+    above = {each.spec.name for each in path(other)}
+    found = [each for each in path(node) if each.spec.name not in above]
+    if other is None or other.root is not node.root:
+        return [each for each in found if each.parent is not None or each is node]
+    return found
