@@ -20,6 +20,7 @@ from muster.kube.writing.podbodies import POD_SCHEDULED
 from muster.kube.writing.podwrites import PodRef
 from muster.workloads.managedpods import has_gate
 
+_NEVER: Final = "Never"  # core/v1 PreemptionPolicy
 MOST_CONTROLLERS: Final = 10_000  # that are shared between pods; then the table starts again empty
 
 
@@ -53,6 +54,8 @@ class PendingPod:
     controller: OwnerReference | None = None
     #: its annotation for Multus as it was read
     networks: str = ""
+    #: whether it may make others give way (``preemptionPolicy`` is not Never)
+    preempts: bool = True
 
     def pin(self, configured: PinSetting) -> podwrites.PinKind:
         """Return how to tie this pod to its plan.
@@ -98,6 +101,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
         condition_digest=_condition_digest(pod) if gated else 0,
         controller=controller,
         networks=meta.annotations.get(multus.ANNOTATION, ""),
+        preempts=pod.spec.preemption_policy != _NEVER,
     )
 
 

@@ -1,8 +1,8 @@
 """Gangs that give way to another: ended whole, whatever happens in between.
 
-``orders``      who gives way to whom, and why
 ``marks``       what a pod carries while its gang is evicted, so that the next leader goes on
 ``suspension``  the PATCH that suspends a running job: its pods end, and it counts no failure
+``budgets``     whether disruption budgets allow that all members of a gang end
 ``rates``       how many gangs of a queue give way within a minute
 ``hangingpods`` pods that do not go, with what keeps them
 ``reports``     Events, metrics and log lines

@@ -18,7 +18,7 @@ the gang that it gives way to (``extender.planning.promises``).
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -28,11 +28,12 @@ import numpy as np
 from extender.config.makingroom import MakingRoomConfig
 from extender.engine import Engine
 from extender.evictions import marks
+from extender.evictions.budgets import why_kept
 from extender.evictions.hangingpods import hanging
-from extender.evictions.orders import EvictionOrder, Victim
 from extender.evictions.rates import EvictionRates
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
+from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from extender.planning.worklist import WorkList
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
@@ -49,6 +50,7 @@ log = logging.getLogger(__name__)
 PERIOD_S: Final = 1.0
 EVICTIONS_AT_ONCE: Final = 8
 DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is leaving
+SPARED_S: Final = 600.0  # how long a gang that a budget protects is not tried again
 MOST_NAMED: Final = 5  # hanging members in an Event
 _ENDED: Final = frozenset(("Succeeded", "Failed"))  # core/v1, PodPhase
 
@@ -65,7 +67,7 @@ class Stage(Enum):
 class Departure:
     """A gang on its way out."""
 
-    victim: Victim
+    victim: EvictedGang
     preemptor: GangKey
     #: epoch seconds: when it was ordered, and when it began to leave
     since: float
@@ -98,13 +100,15 @@ class Evictor:
         self._parts, self._engine, self._settings = parts, parts.engine, settings
         self._rates = EvictionRates(settings.gangs_per_minute)
         self._leaving: dict[GangKey, Departure] = {}
+        #: gangs that were let alone, until when (epoch seconds)
+        self._refused: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
 
     def __len__(self) -> int:
         """Return the number of gangs that give way now."""
         return len(self._leaving)
 
-    def __contains__(self, gang: GangKey) -> bool:
+    def __contains__(self, gang: object) -> bool:
         """Return whether a gang gives way now."""
         return gang in self._leaving
 
@@ -116,6 +120,12 @@ class Evictor:
     def is_served(self, preemptor: GangKey) -> bool:
         """Return whether gangs give way to a gang now."""
         return any(one.preemptor == preemptor for one in self._leaving.values())
+
+    def protected(self) -> Iterator[GangKey]:
+        """Yield the gangs that were let alone lately."""
+        now = self._engine.clock()
+        self._refused = {gang: until for gang, until in self._refused.items() if until > now}
+        yield from self._refused
 
     def order(self, order: EvictionOrder) -> bool:
         """Have gangs give way, all or none; returns whether they will.
@@ -215,13 +225,20 @@ class Evictor:
     # -- ending ----------------------------------------------------------------------------------
 
     async def _begin(self, one: Departure, view: GangView) -> None:
-        """Suspend the job, or evict the members."""
-        if one.victim.is_whole and view.spec is not None:
-            job = await self._parts.suspender.suspend(view.spec)
-            if job is not None:
-                self._parts.reports.suspended(one.victim, one.preemptor, job)
-                self._leave(one)
-                return
+        """Suspend the job, or evict the members, unless a budget forbids it."""
+        pods = await self._read(one, view)
+        spec = view.spec
+        if not pods or spec is None:
+            return  # the watch shows soon that they are gone
+        one.refusal = await why_kept(self._parts.client, spec.namespace, pods)
+        if one.refusal:
+            await self._spare_if_late(one, pods)
+            return
+        job = await self._parts.suspender.suspend(spec) if one.victim.is_whole else None
+        if job is not None:
+            self._parts.reports.suspended(one.victim, one.preemptor, job)
+            self._leave(one)
+            return
         one.stage = Stage.EVICTING
         await self._evict(one, view)
 
@@ -261,16 +278,18 @@ class Evictor:
             one.has_begun = True
             self._parts.reports.evicted(one.victim, one.preemptor, pods)
             return True
-        if self._engine.clock() - one.since >= self._settings.budget_seconds:
-            await self._spare(one, pods)
+        await self._spare_if_late(one, pods)
         return False
 
-    async def _spare(self, one: Departure, pods: Sequence[Pod]) -> None:
-        """Remove the mark: nothing has begun."""
+    async def _spare_if_late(self, one: Departure, pods: Sequence[Pod]) -> None:
+        """Let a gang alone that was refused for too long: remove the mark, nothing has begun."""
+        if self._engine.clock() - one.since < self._settings.budget_seconds:
+            return
         for pod in pods:
             meta = pod.metadata
             if meta.uid == one.marked:
                 await self._patch(meta.namespace, meta.name, marks.unmarking(meta.uid))
+        self._refused[one.victim.gang] = self._engine.clock() + SPARED_S
         self._parts.reports.stays(one.victim, one.preemptor, pods, one.refusal)
         self._end(one)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from extender.evictions.orders import Victim
+from extender.planning.evictionorders import EvictedGang
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube.names import EVICTION
 
@@ -34,16 +34,16 @@ class EvictionMark(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
 
     @property
-    def victim(self) -> Victim:
+    def victim(self) -> EvictedGang:
         """Return what ends. Raises ``ValueError`` for members that are no UIDs."""
         members = tuple(PodUid(bytes.fromhex(text)) for text in self.members)
-        return Victim(GangKey(self.gang), self.why, members)
+        return EvictedGang(GangKey(self.gang), self.why, members)
 
 
 _DECODER = msgspec.json.Decoder(EvictionMark)
 
 
-def mark_of(victim: Victim, preemptor: GangKey) -> EvictionMark:
+def mark_of(victim: EvictedGang, preemptor: GangKey) -> EvictionMark:
     """Return the mark of a gang that gives way."""
     return EvictionMark(
         victim.gang, preemptor, victim.why, tuple(uid.hex() for uid in victim.members)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from extender.evictions.orders import Victim
 from extender.metrics import ExtenderMetrics
+from extender.planning.evictionorders import EvictedGang
 from extender.reporting.boundgangs import EventText
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey
@@ -29,13 +29,13 @@ class EvictionReports:
     recorder: EventRecorder
     metrics: ExtenderMetrics
 
-    def suspended(self, victim: Victim, preemptor: GangKey, job: Regarding) -> None:
+    def suspended(self, victim: EvictedGang, preemptor: GangKey, job: Regarding) -> None:
         """Report that a job is suspended."""
         self._begun(victim, preemptor, "suspended")
         text = f"suspended, {_text(victim, preemptor)}"
         self.recorder.record(job, GIVES_WAY, text, action=_ACTION, warning=True)
 
-    def evicted(self, victim: Victim, preemptor: GangKey, pods: Sequence[Pod]) -> None:
+    def evicted(self, victim: EvictedGang, preemptor: GangKey, pods: Sequence[Pod]) -> None:
         """Report that the members of a gang are evicted, on one of them and on its controller."""
         self._begun(victim, preemptor, "evicted")
         text = f"gang {victim.gang} is evicted, {_text(victim, preemptor)}"
@@ -45,14 +45,14 @@ class EvictionReports:
         """Count an eviction of one pod."""
         self.metrics.evictions.labels(outcome).inc()
 
-    def stays(self, victim: Victim, preemptor: GangKey, pods: Sequence[Pod], why: str) -> None:
+    def stays(self, victim: EvictedGang, preemptor: GangKey, pods: Sequence[Pod], why: str) -> None:
         """Report that a gang is let alone: its eviction is refused."""
         self.metrics.given_way.labels("refused").inc()
         log.warning("gang stays", extra={"gang": victim.gang, "for": preemptor, "error": why})
         text = f"gang {victim.gang} should give way to gang {preemptor} and stays: {why}"
         self._on(pods, victim, STAYS, text)
 
-    def hangs(self, victim: Victim, pods: Sequence[Pod], names: str, seconds: float) -> None:
+    def hangs(self, victim: EvictedGang, pods: Sequence[Pod], names: str, seconds: float) -> None:
         """Report members that do not end; ``names``: with what keeps them."""
         log.warning("eviction hangs", extra={"gang": victim.gang, "pods": names})
         text = (
@@ -61,11 +61,11 @@ class EvictionReports:
         )
         self._on(pods, victim, HANGS, text)
 
-    def ended(self, victim: Victim, seconds: float) -> None:
+    def ended(self, victim: EvictedGang, seconds: float) -> None:
         """Report that the room of a gang is free."""
         log.info("gang gave way", extra={"gang": victim.gang, "seconds": round(seconds, 3)})
 
-    def _begun(self, victim: Victim, preemptor: GangKey, outcome: str) -> None:
+    def _begun(self, victim: EvictedGang, preemptor: GangKey, outcome: str) -> None:
         self.metrics.given_way.labels(outcome).inc()
         self.metrics.lost_seconds.inc(victim.lost_seconds)
         log.warning(
@@ -79,12 +79,12 @@ class EvictionReports:
             },
         )
 
-    def _on(self, pods: Sequence[Pod], victim: Victim, reason: str, text: str) -> None:
+    def _on(self, pods: Sequence[Pod], victim: EvictedGang, reason: str, text: str) -> None:
         for pod in pods[:1]:
             self.reporter.record_bound(pod, EventText(victim.gang, reason, text, warning=True))
 
 
-def _text(victim: Victim, preemptor: GangKey) -> str:
+def _text(victim: EvictedGang, preemptor: GangKey) -> str:
     parts = [f"so that gang {preemptor} gets its room: {victim.why}"]
     if victim.lost_seconds:
         parts.append(f"{victim.lost_seconds:.0f} device-seconds of work are lost")

@@ -6,6 +6,8 @@
 ``orderguard``    the order by queues; without queues for a while after an error
 ``promises``      starts promised to gangs that wait, and what others may do beside them
 ``promisereports`` what follows from a promise: second looks, Events and metrics
+``roommaker``     makes room for the first gang of a tree that waits: others give way to it
+``evictionorders`` who gives way to whom, and why
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
 ``vacancies``     nodes of lost members, kept for their successors for a short while

@@ -31,6 +31,7 @@ from extender.planning.promisereports import PromiseReports
 from extender.planning.promises import Beside, Promises, nodes_of
 from extender.planning.queueturns import Allowance, QueueTurns
 from extender.planning.requeue import again_at
+from extender.planning.roommaker import RoomMaker
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
@@ -124,8 +125,9 @@ class Planner:
         reporter: DecisionReporter,
         metrics: ExtenderMetrics,
         pace: Pace,
+        rooms: RoomMaker | None = None,
     ) -> None:
-        """``release`` is called with the pods of each held plan."""
+        """``release`` gets the pods of each held plan; without ``rooms`` nobody gives way."""
         self._engine = engine
         self._config = config
         self._scoring = config.scoring.as_scoring()
@@ -144,6 +146,10 @@ class Planner:
         #: the starts that gangs were promised
         self.promises = Promises(engine, self._queues, config.backfill)
         self._promised = PromiseReports(engine, self.promises, worklist, reporter, metrics)
+        #: has others give way to gangs that wait, if anybody may be made to
+        self.rooms = rooms
+        if rooms is not None:
+            self.promises.leaving = rooms.evictions
         self._charges = engine.state.charges
         #: whether starts are promised where there are no queues, too
         self._always_promises = config.backfill.without_queues
@@ -493,9 +499,14 @@ class Planner:
         if claim is None:
             if self.promises.is_void(view):
                 self._promised.void(key)
+            self._promised.look_later(key)
             return False
         questions, before = self.questions(key), self.promises.of(key)
         snapshot = self._engine.state.snapshot()
+        if self.rooms is not None:
+            await self.rooms.make(view, questions[0], snapshot)
+            again = self._engine.clock() + self._config.backfill.refresh_seconds
+            self._list.not_before[key] = again
         after = await self.promises.give(claim, questions, snapshot, self._pace)
         self._promised.changed(view, before, after)
         return before is None and after is not None

@@ -19,6 +19,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.backfill.promise import Promise
 
+AGAIN_S: Final = 1.0  # at least until the next look
 CHECK_S: Final = 60.0  # until a promise is looked at again though nothing ended
 
 
@@ -41,11 +42,18 @@ class PromiseReports:
 
     def changed(self, view: GangView, before: Promise | None, after: Promise | None) -> None:
         """Report a promise that was given, moved or taken back."""
-        if after is not None:
-            self._list.not_before[view.key] = min(after.start, self._engine.clock() + CHECK_S)
+        self.look_later(view.key)
         if is_wider(before, after):
             self._list.freed()
         self._reporter.promised(view, before, after)
+
+    def look_later(self, key: GangKey) -> None:
+        """Have a gang with a promise looked at again at its start: no event may come."""
+        promise = self._promises.of(key)
+        if promise is not None:
+            now = self._engine.clock()
+            later = max(min(promise.start, now + CHECK_S), now + AGAIN_S)
+            self._list.not_before[key] = min(later, self._list.not_before.get(key, later))
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:
         """Take note that a gang got its room, and that others' promises moved for it."""

@@ -14,7 +14,7 @@ waits, when one of its nodes went, and every ``refresh_seconds`` to find an earl
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -28,6 +28,7 @@ from muster.cluster.quota.availability import borrows, lack, never_fits
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at
+from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import decide
@@ -75,6 +76,10 @@ class Promises:
         self._tried: dict[QueueName | None, tuple[float, int]] = {}
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
+        #: gangs that give way to others now
+        self.leaving: Container[GangKey] = ()
+        #: by gang with a promise, those that it waits for and that gave way then
+        self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
         self._running: dict[GangKey, tuple[GangView, float]] = {}
 
@@ -106,6 +111,7 @@ class Promises:
     def drop(self, key: GangKey) -> Promise | None:
         """Forget a gang's promise; returns it."""
         self._asked.pop(key, None)
+        self._counted_on.pop(key, None)
         promise = self.of(key)
         return None if promise is None else self._by_root.pop(promise.claim.root)
 
@@ -210,7 +216,7 @@ class Promises:
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
         """Return promises as they are after a plan, ``None``: one of them would be broken."""
-        ends = await pace.drive(expected_ends(snapshot, self._engine.clock(), self.run_times.of))
+        ends = await pace.drive(self._ends(snapshot))
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
@@ -291,7 +297,15 @@ class Promises:
     def _is_due(self, promise: Promise) -> bool:
         now = self._engine.clock()
         is_old = now - promise.computed_at >= self._settings.refresh_seconds
-        return is_old or now >= promise.start or self._has_lost_nodes(promise)
+        is_over = is_old or now >= promise.start
+        return is_over or self._has_lost_nodes(promise) or self._stays(promise)
+
+    def _stays(self, promise: Promise) -> bool:
+        """Return whether a gang stays that gave way when a promise was computed."""
+        return any(
+            gang not in self.leaving and self._engine.state.holds_room(gang)
+            for gang in self._counted_on.get(promise.gang, ())
+        )
 
     def _has_lost_nodes(self, promise: Promise) -> bool:
         nodes = self._engine.state.snapshot().nodes
@@ -303,7 +317,7 @@ class Promises:
     ) -> Promise | None:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
-        ends = await pace.drive(expected_ends(snapshot, now, self.run_times.of))
+        ends = await pace.drive(self._ends(snapshot))
         freed = [self._freed(end) for end in ends]
         first = self._first_admitted(claim, freed)
         found: tuple[EarliestStart, Question] | None = None
@@ -316,6 +330,7 @@ class Promises:
             self.drop(claim.gang)
             return None
         start, self._asked[claim.gang] = found
+        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self.leaving)
         returned = _by(start.at, ends, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
@@ -350,6 +365,9 @@ class Promises:
             return replace(claim, is_entitled=True)
         with self._given_back(returned):
             return replace(claim, is_entitled=not borrows(node, claim.request))
+
+    def _ends(self, snapshot: Snapshot) -> Steps[list[ExpectedEnd]]:
+        return expected_ends(snapshot, self._engine.clock(), self.run_times.of, self.leaving)
 
     def _freed(self, end: ExpectedEnd) -> list[Freed]:
         """Return what an end gives back to queues; pods that are being deleted count as there."""

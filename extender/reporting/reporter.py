@@ -114,6 +114,17 @@ class DecisionReporter:
         log.info("start promised", extra={"gang": view.key, "outcome": outcome, "text": text})
         self._on_first(view, reason, text, warning=False)
 
+    def makes_room(self, view: GangView, text: str) -> None:
+        """Report that others give way to a gang."""
+        log.info("room made", extra={"gang": view.key, "text": text})
+        self._on_first(view, "MakesRoom", f"gang {view.key}: {text}", warning=False)
+
+    def makes_no_room(self, view: GangView, text: str, *, is_new: bool) -> None:
+        """Report that nobody gives way to a gang; on the gang only where the reason is new."""
+        log.info("no room made", extra={"gang": view.key, "text": text})
+        if is_new:
+            self._on_first(view, "NobodyGivesWay", f"gang {view.key}: {text}", warning=False)
+
     def faulty(self, decision: Wait | Reject) -> None:
         """Tell of a fault of the planner itself; the decision holds nevertheless."""
         if isinstance(decision, Reject):

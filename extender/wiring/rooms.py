@@ -31,6 +31,7 @@ from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.queues.queueevents import QueueEvents
@@ -354,9 +355,14 @@ def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) 
 
 
 def planner_of(
-    it: Common, holding: PlanHolder, restrictions: Restrictions, release: Release
+    it: Common,
+    holding: PlanHolder,
+    restrictions: Restrictions,
+    release: Release,
+    evictor: Evictor,
 ) -> Planner:
     """Build the planner, the start of the chain."""
+    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace)
     return Planner(
         it.engine,
         it.config,
@@ -368,6 +374,7 @@ def planner_of(
         reporter=it.reporter,
         metrics=it.metrics,
         pace=it.pace,
+        rooms=rooms if it.config.making_room.enabled else None,
     )
 
 

@@ -12,6 +12,7 @@ carries the time.
 ``replay``        a recording read, and its questions asked again
 ``earlieststart`` when and where a gang that waits fits, after what runs has ended
 ``roomplan``      which gangs end so that a waiting gang gets a place
+``roomtext``     who gives way, or why nobody does, in sentences
 ``tenancy``       the gangs of a snapshot as the rules of preemption see them
 ``quotaconsent``  the queues' consent to a set of victims
 ``suppositions``  the cluster or the gang as it might be, and the answer then

@@ -65,7 +65,10 @@ def never_fits(node: QueueNode, request: Amounts) -> Cell | None:
 
 def borrows(node: QueueNode, request: Amounts) -> bool:
     """Return whether the queue would use more than it is entitled to, of a cell of the request."""
-    return any(node.used(cell) + amount > node.entitled(cell) for cell, amount in request.items())
+    return any(
+        node.used(cell) + amount > node.entitled(cell) and node.is_shared(cell)
+        for cell, amount in request.items()
+    )
 
 
 def _lack_of(node: QueueNode, cell: Cell, amount: int) -> Lack | None:

@@ -124,6 +124,17 @@ class QueueNode:
         """Return what is used above what the subtree is entitled to."""
         return max(0, self.used(cell) - self.entitled(cell))
 
+    def is_shared(self, cell: Cell) -> bool:
+        """Return whether any queue of the tree is entitled to some of a cell.
+
+        Where nobody is, nobody's is borrowed: quotas of GPUs alone say nothing about CPU.
+        """
+        root = self.root
+        below = (root.lent_by_children.get(cell), root.kept_below.get(cell))
+        if any(each is not None and each.total > 0 for each in below):
+            return True
+        return not root.spec.is_cluster and root.quota(cell).entitled > 0
+
     def cells(self) -> set[Cell]:
         """Return the cells of which anything is written, lent or used."""
         return {*self.spec.quotas, *self.usage, *self.lent_by_children, *self.kept_below}

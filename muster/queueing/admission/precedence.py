@@ -56,7 +56,7 @@ def _borrows(players: Players) -> Key:
     """Return whether a queue uses more than it is entitled to, of what its gang requests."""
     queues, rows, requests = players.queues, players.rows, players.requests
     entitled = queues.entitled[rows]
-    above = (queues.used[rows] + requests > entitled) & (entitled < PLENTY)
+    above = (queues.used[rows] + requests > entitled) & (entitled < PLENTY) & queues.shared(rows)
     found: NDArray[np.bool_] = np.logical_or.reduce(above & (requests > 0), axis=1)
     return found
 
@@ -66,7 +66,7 @@ def _share(players: Players) -> list[Key]:
     queues, rows = players.queues, players.rows
     entitled = queues.entitled[rows]
     above = np.maximum(queues.used[rows] + players.requests - entitled, 0)
-    above[entitled >= PLENTY] = 0
+    above[(entitled >= PLENTY) | ~queues.shared(rows)] = 0
     borrowed = _by_resource(queues, above)
     parents = queues.parent[rows]
     whole = _by_resource(queues, players.potential[parents])

@@ -57,6 +57,9 @@ class QuotaColumns:
         parents = [-1 if n.parent is None else self.row[n.parent.spec.name] for n in self._nodes]
         self.parent: Rows = np.array(parents, dtype=np.int64)
         self.levels = list(_levels(self.parent))
+        self._root = np.arange(len(parents))
+        for level in self.levels[1:]:
+            self._root[level] = self._root[self.parent[level]]
         named = {cell for node in self._nodes for cell in node.cells()}
         self.cells = sorted(named | self._asked)
         shape = (len(self._nodes), len(self.cells))
@@ -64,6 +67,7 @@ class QuotaColumns:
             np.zeros(shape, np.int64) for _ in range(4)
         )
         self.weight, self.priority = (np.zeros(shape[0], np.int64) for _ in range(2))
+        self._shared = np.zeros(shape, np.bool_)
         self.is_strict, self._is_open = (np.zeros(shape[0], np.bool_) for _ in range(2))
         self._is_stopped = np.array([self._tree.is_stopped(node) for node in self._nodes], np.bool_)
         for row in range(shape[0]):
@@ -86,10 +90,16 @@ class QuotaColumns:
         self.entitled[row] = [min(node.entitled(cell), PLENTY) for cell in self.cells]
         self.kept[row] = [min(node.kept(cell), PLENTY) for cell in self.cells]
         self.own[row] = [_within(own_room(node, cell)) for cell in self.cells]
+        if node.parent is None:
+            self._shared[row] = [node.is_shared(cell) for cell in self.cells]
         self.weight[row], self.priority[row] = node.spec.weight, node.spec.priority
         self.is_strict[row], self._is_open[row] = node.spec.is_strict, node.spec.is_open
 
     # --- looking ----------------------------------------------------------------------------
+
+    def shared(self, rows: Rows) -> Flags:
+        """Return bool[rows, cells]: some queue of the tree is entitled to some of a cell."""
+        return self._shared[self._root[rows]]
 
     def available(self) -> Amounts:
         """Return what each queue may take now; see ``muster.cluster.quota.availability``."""

@@ -4,7 +4,8 @@
 
     gang that runs  ├──── its run time ────┤ end
     overrun         ├──── its run time ────┤····· as long again as it is late, a minute at least
-    deleted         ends now, and so does a gang that gives way to another
+    deleted         ends now
+    gives way       ends in 30 s: a pod has so long to end where it does not say otherwise
     unknown run time, or a pod of no gang: never
 
 A gang that overruns is not given up at once: the longer it is late, the longer it is expected to
@@ -25,6 +26,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 from muster.cluster.tables.pods import PodFlag
 
 LEAST_OVERRUN_S: Final = 60.0
+LEAVING_S: Final = 30.0  # core/v1, PodSpec.terminationGracePeriodSeconds
 GANGS_PER_STEP: Final = 16
 RunTime = Callable[[GangView], float | None]
 """Returns for how many seconds a gang runs at most, ``None``: unknown."""
@@ -56,7 +58,7 @@ def expected_ends(
         view = snapshot.gang(snapshot.gang_at(row))
         end = None if view is None else end_of(view, now, run_time)
         if view is not None and view.key in leaving:
-            end = ExpectedEnd(now, _holding(view), view.key)
+            end = ExpectedEnd(now + LEAVING_S, _holding(view), view.key)
         if end is not None:
             found.append(end)
         if number % GANGS_PER_STEP == 0:

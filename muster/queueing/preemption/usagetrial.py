@@ -60,7 +60,7 @@ class UsageTrial:
 
     def borrows(self, node: QueueNode, cell: Cell) -> bool:
         """Return whether the subtree uses more than it is entitled to."""
-        return self.used(node, cell) > node.entitled(cell)
+        return self.used(node, cell) > node.entitled(cell) and node.is_shared(cell)
 
     def short_cells(self, queue: QueueName | None, request: Amounts) -> list[Cell]:
         """Return the cells of a request of which a queue cannot grant enough."""

@@ -23,7 +23,9 @@ class Site(Bench):
     def __init__(self, nodes: int, entitled: int = 64, racks: int = 1, **backfill: object) -> None:
         """Begin with idle nodes; ``backfill``: settings that differ from the defaults."""
         settings = BackfillConfig(**({"slack_seconds": 0.0} | backfill))  # type: ignore[arg-type]
-        super().__init__(ExtenderConfig(spare_count=0, backfill=settings), now=NOW)
+        # As in most clusters, pods ask for CPU, and no queue says anything about it.
+        config = ExtenderConfig(spare_count=0, backfill=settings)
+        super().__init__(config, now=NOW, milli_cpu=1000)
         for number in range(nodes):
             self.node(f"n{number}", rack=f"r{number % racks}")
         self.engine.apply(QueueUpserted(QueueSpec(ROOT, is_whole=True, is_cluster=True)))

@@ -26,6 +26,8 @@ class Bench:
     now: float = 1_000.0
     steps: float = 0.0
     released: list[PodUid] = field(default_factory=list)
+    #: what each member asks for beside GPUs
+    milli_cpu: int = 0
 
     def __post_init__(self) -> None:
         self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
@@ -86,7 +88,8 @@ class Bench:
     ) -> PodUid:
         """Add one gated member."""
         uid = PodUid(f"{key}:{rank}".encode()[-16:].rjust(16, b"."))
-        pod_class = PodClass(requests=(("nvidia.com/gpu", gpus), ("pods", 1)))
+        own = (("cpu", self.milli_cpu),) if self.milli_cpu else ()
+        pod_class = PodClass(requests=(*own, ("nvidia.com/gpu", gpus), ("pods", 1)))
         self.engine.apply(
             PodUpserted(
                 uid,

@@ -15,9 +15,9 @@ from support.extenders.extenders import PODS, eventually
 
 from extender.config.makingroom import MakingRoomConfig
 from extender.evictions.evictor import Evictor, EvictorParts
-from extender.evictions.orders import EvictionOrder, Victim
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
+from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members
 from muster.cluster.ids import GangKey, PodUid
@@ -139,9 +139,11 @@ class Site(Clocked):
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": "keep"},
-            "spec": {"minAvailable": 3, "selector": {"matchLabels": {names.GANG: "g"}}},
+            "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
         }
         await self.cluster.api.create(BUDGETS, budget)
+        status = {"status": {"disruptionsAllowed": 1}}
+        await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
 
     async def event(self, reason: str) -> JSON:
         async def reported() -> bool:
@@ -158,7 +160,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def _order(members: Sequence[PodUid] = (), gang: GangKey = KEY) -> EvictionOrder:
-    return EvictionOrder(PREEMPTOR, (Victim(gang, WHY, tuple(members), 240.0),))
+    return EvictionOrder(PREEMPTOR, (EvictedGang(gang, WHY, tuple(members), 240.0),))
 
 
 async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> None:
@@ -205,14 +207,39 @@ async def test_a_gang_that_a_budget_protects_is_let_alone_and_nothing_has_begun(
     assert evictor.order(_order())
 
     await site.look(evictor)
-    assert len(await site.marked()) == 1
+    assert KEY in evictor, "the budget may allow it soon"
     await site.look(evictor, after=SETTINGS.budget_seconds)
 
     assert len(await site.there()) == 3
     assert not await site.marked()
     assert KEY not in evictor
+    assert list(evictor.protected()) == [KEY]
     text = (await site.event("EvictionRefused"))["note"]
-    assert f"should give way to gang {PREEMPTOR} and stays: a disruption budget protects it" in text
+    assert f"should give way to gang {PREEMPTOR} and stays: disruption budget keep" in text
+    assert "allows 1 disruptions, 3 are needed" in text, "one would leave half a gang"
+    site.now += 600
+    assert not list(evictor.protected())
+
+
+async def test_a_budget_that_muster_may_not_read_is_found_at_the_first_eviction(
+    site: Site,
+) -> None:
+    await site.run()
+    site.cluster.server.faults += [
+        Fault("GET", "/poddisruptionbudgets", 403, left=1000),
+        Fault("POST", "/eviction", 429, left=1000),
+    ]
+    evictor = site.evictor()
+    assert evictor.order(_order())
+
+    await site.look(evictor)
+    assert len(await site.marked()) == 1
+    await site.look(evictor, after=SETTINGS.budget_seconds)
+
+    assert len(await site.there()) == 3
+    assert not await site.marked()
+    text = (await site.event("EvictionRefused"))["note"]
+    assert "stays: a disruption budget protects it" in text
 
 
 async def test_what_a_budget_refuses_after_the_first_member_is_tried_until_the_gang_is_gone(
@@ -260,7 +287,7 @@ async def test_too_many_gangs_of_a_queue_do_not_give_way_within_a_minute(site: S
         await site.run(gang)
     keys = [GangKey(f"muster/default/{gang.name}") for gang in gangs]
     evictor = site.evictor()
-    victims = tuple(Victim(key, WHY) for key in keys)
+    victims = tuple(EvictedGang(key, WHY) for key in keys)
 
     assert not evictor.order(EvictionOrder(PREEMPTOR, victims)), "all or none"
     assert not len(evictor)

@@ -9,6 +9,7 @@
     └── service        entitled to 8
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +26,11 @@ from muster.queueing.admission.precedence import (
 )
 from muster.queueing.admission.turn import Turns
 
-GPU = Cell("", "gpu")
+GPU, CPU = Cell("", "gpu"), Cell("", "cpu")
 WHOLE, RESEARCH, VISION, SPEECH, SERVICE = map(
     QueueName, ("whole", "research", "vision", "speech", "service")
 )
+CLUSTER = QueueSpec(WHOLE, None, {GPU: Quota(16)}, is_whole=True, is_cluster=True)
 
 
 class Queues:
@@ -56,14 +58,17 @@ class Queues:
         assert node is not None
         return node.spec
 
-    def wait(self, name: str, queue: QueueName, gpus: int, **more: Any) -> None:
-        applicant = Applicant(
-            GangKey(name),
-            queue,
-            {GPU: gpus},
-            since=float(len(self.requests)),
-            **more,
-        )
+    def wait(
+        self,
+        name: str,
+        queue: QueueName,
+        gpus: int,
+        more: Mapping[Cell, int] | None = None,
+        **fields: Any,
+    ) -> None:
+        request = {GPU: gpus, **(more or {})}
+        since = float(len(self.requests))
+        applicant = Applicant(GangKey(name), queue, request, since=since, **fields)
         self.requests[name] = applicant
         self.turns.waiting.add(applicant)
 
@@ -211,3 +216,27 @@ def test_more_quota_lets_those_go_who_waited_for_it() -> None:
     assert queues.admit() == []
     queues.put(QueueSpec(SERVICE, WHOLE, {GPU: Quota(12)}))
     assert queues.admit() == ["large"]
+
+
+def test_what_nobody_is_entitled_to_is_borrowed_from_nobody() -> None:
+    """Quotas of GPUs say nothing about CPU: who uses much of it is not behind the others."""
+    queues = Queues()
+    queues.put(CLUSTER)
+    queues.tree.charge(VISION, {GPU: 4, CPU: 64_000})
+    queues.turns.changed({VISION})
+    queues.wait("borrows", VISION, 4)
+    for name in ("within-1", "within-2"):
+        queues.wait(name, SPEECH, 2, more={CPU: 100_000})
+
+    assert queues.admit() == ["within-1", "within-2", "borrows"]
+
+
+def test_what_another_queue_is_entitled_to_is_borrowed() -> None:
+    queues = Queues()
+    queues.put(CLUSTER)
+    service = replace(queues.spec(SERVICE), quotas={GPU: Quota(8), CPU: Quota(64_000)})
+    queues.put(service)
+    queues.wait("borrows", VISION, 2, more={CPU: 1000})
+    queues.wait("within", SERVICE, 2, more={CPU: 1000})
+
+    assert queues.admit() == ["within", "borrows"]

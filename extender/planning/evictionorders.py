@@ -6,7 +6,7 @@ from muster.cluster.ids import GangKey, PodUid
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
+class EvictedGang:
     """A gang that ends, or members that it can spare."""
 
     gang: GangKey
@@ -30,4 +30,4 @@ class EvictionOrder:
     #: The gang that gets the room.
     preemptor: GangKey
     #: Those that give way, the first one first.
-    victims: tuple[Victim, ...]
+    victims: tuple[EvictedGang, ...]

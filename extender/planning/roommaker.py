@@ -1,0 +1,106 @@
+"""Makes room for the first gang of a tree that waits: others give way to it.
+
+::
+
+    gang waits for room ──► first of its tree? ──► who gives way? (muster.decisions.roomplan)
+                                                       │ somebody           │ nobody
+                                                       ▼                    ▼
+                              ordered, the room is promised to it      why, for explain
+
+The gangs that give way count as ended from the order on. So the promise that follows is on their
+nodes, and keeps others off them until the gang has started or its promise ends.
+"""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from extender.engine import Engine
+from extender.pendingpods import PendingPods
+from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.reporting.reporter import DecisionReporter
+from extender.timeslice import Pace
+from muster.cluster.ids import GangKey
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.decisions import roomtext
+from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomQuestion, Victim, room_for
+from muster.decisions.tenancy import GangTerms
+from muster.placement.question import Question
+
+
+class Evictions(Container[GangKey], Protocol):
+    """Carries orders out; contains the gangs that give way now."""
+
+    def order(self, order: EvictionOrder) -> bool:
+        """Have gangs give way, all or none; returns whether they will."""
+
+    def is_served(self, preemptor: GangKey) -> bool:
+        """Return whether gangs give way to a gang now."""
+
+    def protected(self) -> Iterator[GangKey]:
+        """Yield gangs whose eviction was refused lately."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomMaker:
+    """Asks who gives way, and orders it."""
+
+    engine: Engine
+    pods: PendingPods
+    evictions: Evictions
+    reporter: DecisionReporter
+    pace: Pace
+    #: The last answer about each gang that waits.
+    answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
+
+    async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> RoomPlan | None:
+        """Have others give way to a gang; returns who does, ``None``: nobody."""
+        if self.evictions.is_served(view.key):
+            return None
+        charges = self.engine.state.charges
+        asked = RoomQuestion(replace(question, quota=""), terms=self._terms(view))
+        answer = await self.pace.drive(
+            room_for(snapshot, charges if charges.is_used else None, asked)
+        )
+        before = self.answers.get(view.key)
+        self._note(answer)
+        if isinstance(answer, NoRoom):
+            self.reporter.makes_no_room(
+                view, roomtext.why_nobody(answer), is_new=_differ(answer, before)
+            )
+            return None
+        order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
+        if not self.evictions.order(order):
+            return None
+        self.reporter.makes_room(view, roomtext.makes_room(answer))
+        return answer
+
+    def _note(self, answer: RoomAnswer) -> None:
+        """Keep the answer for explain, and forget those about gangs that wait no more."""
+        for key in [key for key in self.answers if not self._waits(key)]:
+            del self.answers[key]
+        self.answers[answer.gang] = answer
+
+    def _waits(self, key: GangKey) -> bool:
+        view = self.engine.state.gang(key)
+        return view is not None and len(view.waiting) > 0
+
+    def _terms(self, view: GangView) -> dict[GangKey, GangTerms]:
+        found = {key: GangTerms(is_protected=True) for key in self.evictions.protected()}
+        found[view.key] = GangTerms(preempts=self._preempts(view))
+        return found
+
+    def _preempts(self, view: GangView) -> bool:
+        """Return whether no member forbids it (``preemptionPolicy: Never``)."""
+        uids = (self.engine.state.pod_uid(int(row)) for row in view.waiting[:1])
+        return all((pod := self.pods.get(uid)) is None or pod.preempts for uid in uids)
+
+
+def _differ(answer: NoRoom, before: RoomAnswer | None) -> bool:
+    return not isinstance(before, NoRoom) or before.reason is not answer.reason
+
+
+def _evicted(victim: Victim, snapshot: Snapshot) -> EvictedGang:
+    members = () if victim.is_whole else tuple(snapshot.pods.uid(row) for row in victim.rows)
+    return EvictedGang(victim.gang, victim.right.value, members, float(victim.cost.lost))

@@ -1,0 +1,238 @@
+"""Gangs that give way to an entitled one, on a real control plane with the real Job controller.
+
+::
+
+    cluster (32 GPUs on 4 hosts) ─┬─ vision   entitled 16
+                                  └─ speech   entitled 16
+
+Vision borrows what speech leaves idle, until speech wants it back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.apiservers.apiproxy import Keeps, StoppingProxy
+from support.extenders.realcluster import (
+    EVENTS,
+    PATIENCE_S,
+    PODS,
+    Cluster,
+    cluster,
+    is_bound,
+    until,
+)
+
+from loadtest.testbed.client import pods
+from loadtest.testbed.client.api import Api, ApiFailed
+from loadtest.testbed.controlplane.assets import Minor
+from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane, Options
+from loadtest.testbed.deployment.muster import RBAC
+from muster.kube import names
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+JSON = dict[str, Any]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+QUEUES = "/apis/muster.dev/v1alpha1/queues"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
+GPU = "nvidia.com/gpu"
+ROOM = {"enabled": True, "budgetSeconds": 1}
+
+
+def _queue(name: str) -> JSON:
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"quotas": [{"resource": GPU, "entitled": 16}]},
+    }
+
+
+def _job(name: str, queue: str) -> JSON:
+    """Two pods that fill a host each."""
+    container = {"name": "main", "image": "example.com/a", "resources": {"limits": {GPU: "8"}}}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": 2,
+            "completions": 2,
+            "backoffLimit": 0,
+            "template": {"metadata": {"labels": {names.QUEUE: queue}}, "spec": pod},
+        },
+    }
+
+
+def _gang(name: str, queue: str) -> pods.Gang:
+    return pods.Gang(name, 2, labels={names.QUEUE: queue, "team": queue})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
+    """A control plane that serves Muster's queues."""
+    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
+        async with it.api() as api:
+            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
+            await until(lambda: _serves(api))
+        yield it
+
+
+async def _serves(api: Api) -> bool:
+    try:
+        await api.get(QUEUES)
+    except ApiFailed:
+        return False
+    return True
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def proxy(plane: ControlPlane) -> AsyncIterator[StoppingProxy]:
+    """Between Muster and the API server."""
+    async with StoppingProxy(plane) as it:
+        yield it
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Cluster]:
+    """Four hosts of eight GPUs, the two teams' queues, and the real Job controller."""
+    async with cluster(plane, proxy_port=proxy.port, makingRoom=ROOM) as it:
+        for queue in ("vision", "speech"):
+            await it.api.create(QUEUES, _queue(queue))
+        await it.add_racks([0], hosts=4)
+        await plane.start_controllers("job")
+        try:
+            yield it
+        finally:
+            for path in (JOBS, PODS, BUDGETS):
+                await it.api.delete(path)
+            await until(lambda: _is_empty(it))
+            await plane.stop(CONTROLLERS)
+            await it.api.delete(QUEUES)
+
+
+async def _is_empty(fleet: Cluster) -> bool:
+    return not await fleet.list_pods()
+
+
+async def _bound(fleet: Cluster, name: str) -> int:
+    found = await fleet.list_pods()
+    return sum(is_bound(p) and p["metadata"]["name"].startswith(f"{name}-") for p in found)
+
+
+async def _runs(fleet: Cluster, name: str, count: int = 2) -> None:
+    async def all_bound() -> bool:
+        return await _bound(fleet, name) == count
+
+    await until(all_bound)
+
+
+async def _event(fleet: Cluster, kind: str, reason: str, is_it: Callable[[str], bool]) -> None:
+    async def said() -> bool:
+        events = (await fleet.api.get(EVENTS))["items"]
+        return any(
+            event["regarding"]["kind"] == kind
+            and event["reason"] == reason
+            and is_it(event.get("note", ""))
+            for event in events
+        )
+
+    await until(said)
+
+
+async def test_a_borrowers_job_is_suspended_for_the_entitled_and_comes_back_without_a_failure(
+    fleet: Cluster,
+) -> None:
+    """A Job with backoffLimit 0 fails with the first pod that is evicted; this one does not."""
+    for name in ("first", "second"):
+        await fleet.api.create(JOBS, _job(name, "vision"))
+        await _runs(fleet, name)
+    await fleet.api.create(JOBS, _job("owner", "speech"))
+
+    await _runs(fleet, "owner")
+
+    jobs = {name: await fleet.api.get(f"{JOBS}/{name}") for name in ("first", "second")}
+    (gone,) = (name for name, job in jobs.items() if job["spec"]["suspend"])
+    assert jobs[gone]["metadata"]["annotations"][names.SUSPENDED_BY] == names.MUSTER
+    assert await _bound(fleet, gone) == 0
+    assert await _bound(fleet, "first") + await _bound(fleet, "second") == 2
+    why = "so that gang job/default/owner gets its room: the queue takes back what it is entitled"
+    await _event(
+        fleet, "Job", "GivesWay", lambda note: note.startswith("suspended, ") and why in note
+    )
+    await _event(fleet, "Job", "MakesRoom", lambda note: f"job/default/{gone}" in note)
+
+    await fleet.api.delete(f"{JOBS}/owner")
+    for pod in await fleet.list_pods():
+        if pod["metadata"]["name"].startswith("owner-"):
+            await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}")
+
+    await _runs(fleet, gone)
+    job = await fleet.api.get(f"{JOBS}/{gone}")
+    assert job["spec"]["suspend"] is False
+    assert not job["status"].get("failed")
+    assert not any(c["type"] == "Failed" for c in job["status"].get("conditions", ()))
+
+
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_a_gang_of_pods_is_evicted_whole_though_the_extender_is_killed_in_the_middle(
+    fleet: Cluster, proxy: StoppingProxy, keeps: Keeps
+) -> None:
+    gangs = [_gang("first", "vision"), _gang("second", "vision")]
+    for gang in gangs:
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+    stop = proxy.stop_at("POST", "/eviction", keeps=keeps)
+    owner = _gang("owner", "speech")
+    await fleet.submit(owner)
+    async with asyncio.timeout(PATIENCE_S):
+        await stop.reached.wait()
+    fleet.muster.extender.kill()
+    proxy.open()
+    await fleet.muster.start(fleet.muster.extender)
+
+    await fleet.bound(owner)
+
+    left = [await _bound(fleet, gang.name) for gang in gangs]
+    assert sorted(left) == [0, 2], "one is gone whole, the other is untouched"
+
+
+async def test_what_a_disruption_budget_protects_stays_and_the_next_gang_gives_way(
+    fleet: Cluster,
+) -> None:
+    """No disruption controller runs, so the budget allows no disruption."""
+    first, second, owner = (
+        _gang("first", "vision"),
+        _gang("second", "vision"),
+        _gang("owner", "speech"),
+    )
+    for gang in (first, second):
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+    for pod in await fleet.list_pods():
+        path = f"{PODS}/{pod['metadata']['name']}/status"
+        await fleet.api.patch(path, {"status": {"phase": "Running"}})
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "second"}}},
+    }
+    await fleet.api.create(BUDGETS, budget)
+    await fleet.submit(owner)
+
+    await fleet.bound(owner)
+
+    assert await _bound(fleet, "second") == 2
+    assert await _bound(fleet, "first") == 0
+    said = "and stays: disruption budget keep allows 0 disruptions, 2 are needed"
+    await _event(fleet, "Pod", "EvictionRefused", lambda note: said in note)
