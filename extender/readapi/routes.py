@@ -33,6 +33,7 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold
+from muster.decisions import roomtext
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError, NotFound
 from muster.kube.translation.translate import pod_uid
@@ -236,9 +237,11 @@ class ReadApi:
         )
 
     def _start(self, key: GangKey) -> tuple[str, ...]:
-        """Return when a gang starts, in a sentence; nothing where that is not promised."""
-        promise = self.planner.promises.of(key)
-        return () if promise is None else (promisetext.text_of(promise),)
+        """Return when a gang starts and who gives way to it, in sentences, as far as is known."""
+        promise, rooms = self.planner.promises.of(key), self.planner.rooms
+        answer = None if rooms is None else rooms.answers.get(key)
+        room = () if answer is None else (roomtext.text_of(answer),)
+        return room if promise is None else (promisetext.text_of(promise), *room)
 
     def _waiting(self, asked: Explanation, view: GangView) -> Explanation:
         """Explain a gang that has no plan."""

@@ -220,7 +220,7 @@ def test_more_quota_lets_those_go_who_waited_for_it() -> None:
 
 def test_what_nobody_is_entitled_to_is_borrowed_from_nobody() -> None:
     """Quotas of GPUs say nothing about CPU: who uses much of it is not behind the others."""
-    queues = Queues()
+    queues = Queues(by_priority)
     queues.put(CLUSTER)
     queues.tree.charge(VISION, {GPU: 4, CPU: 64_000})
     queues.turns.changed({VISION})
@@ -232,7 +232,7 @@ def test_what_nobody_is_entitled_to_is_borrowed_from_nobody() -> None:
 
 
 def test_what_another_queue_is_entitled_to_is_borrowed() -> None:
-    queues = Queues()
+    queues = Queues(by_priority)
     queues.put(CLUSTER)
     service = replace(queues.spec(SERVICE), quotas={GPU: Quota(8), CPU: Quota(64_000)})
     queues.put(service)
