@@ -28,7 +28,7 @@ DIFFERS: Final = MappingProxyType(
         "integration/kube/test_watches.py": "watches: bookmarks, WatchList, what is too old",
         "integration/kube/test_writes.py": "answers to patches, Bindings and evictions",
         "integration/queueing/test_suspended_jobs_real.py": "what may change of a suspended Job",
-        "integration/queueing/test_making_room_real.py": "a running Job that is suspended, evictions",
+        "integration/queueing/test_making_room_real.py": "a running Job is suspended",
         "integration/installation/test_manifests_real.py": "the schemas that manifests must meet",
         "integration/installation/test_helm_real.py": "what helm writes and waits for",
     }
