@@ -167,6 +167,18 @@ class PreemptionRules:
         trial.charge(self.wants.queue, self.wants.amounts)
         return not any(trial.borrows(at, cell) for cell in self.contested)
 
+    def overdrawn(self) -> frozenset[Cell]:
+        """Return the contested cells of which the queue would use more than it is entitled to.
+
+        Gangs of its own that give way bring it back within that.
+        """
+        here = self.usage.find(self.wants.queue)
+        if here is None:
+            return frozenset()
+        trial = self.usage.copy()
+        trial.charge(self.wants.queue, self.wants.amounts)
+        return frozenset(cell for cell in self.contested if trial.borrows(here, cell))
+
     def _is_young(self, other: Tenant, least: float) -> bool:
         if not least or not self.spares_young:
             return False
