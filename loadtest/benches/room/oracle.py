@@ -5,8 +5,8 @@ One integer program per case::
     end[j]        gang j ends            lost[j, h]   members of j on host h that end beside it
     here[d]       the domain taken       put[h]       members of the gang on host h
     subject to    one domain · every host's room · who may give way (re-stated below)
-    minimise      one after the other: the highest priority disturbed, device-seconds, gangs, pods
-                  or: victims alone
+    minimise      one after the other: the highest priority disturbed, device-seconds in powers of
+                  two, gangs that end, device-seconds, pods; or victims alone
 
 Who may give way: in its own queue a gang of a lower priority; in another one if that queue uses
 more than it is entitled to and does not fall below it, and the gang's queue stays within its own.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 SECONDS: Final = 10.0
+_POWERS: Final = 34  # 2³⁴ device-seconds are 500 years of a device
 
 
 class SolverMissingError(Exception):
@@ -35,7 +36,7 @@ class SolverMissingError(Exception):
 class LeastRoom:
     """What would do at least. All fields are 0 or more; ``None`` fields: nothing would do."""
 
-    #: (priority, device-seconds, gangs that end, pods that end).
+    #: (priority, waste, gangs that end, device-seconds, pods that end).
     cost: tuple[int, ...] | None
     #: Gangs disturbed, if nothing else counted.
     gangs: int = 0
@@ -175,7 +176,14 @@ class _RoomModel:
             job.lost() * self._end[job.name] + job.lost(1) * sum(self._parts(job))
             for job in self._jobs
         )
-        return [most, lost, sum(self._end.values()), self.ended()]
+        return [most, self._waste(lost), sum(self._end.values()), lost, self.ended()]
+
+    def _waste(self, lost: "cp_model.LinearExprT") -> "cp_model.LinearExprT":
+        """Return how many powers of two, from 2⁰ on, are no more than an amount."""
+        powers = [self._model.new_bool_var(f"waste {n}") for n in range(_POWERS)]
+        for number, reached in enumerate(powers):
+            self._model.add(lost <= (1 << number) - 1 + (1 << _POWERS) * reached)
+        return sum(powers)
 
     def minimise(self, terms: "Sequence[cp_model.LinearExprT]") -> tuple[int, ...] | None:
         """Minimise terms one after the other; empty: nothing would do, ``None``: not proven."""

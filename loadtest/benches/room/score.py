@@ -37,7 +37,7 @@ POLICIES: Final = PreemptionPolicies(
 class Made:
     """What the solver answered."""
 
-    #: (priority, device-seconds, gangs that end, pods that end); ``None``: it found nobody.
+    #: (priority, waste, gangs that end, device-seconds, pods that end); ``None``: nobody.
     cost: tuple[int, ...] | None
     #: Gangs that lose members, by name, with how many.
     gone: dict[str, int]
@@ -63,7 +63,7 @@ def answered(case: RoomCase, order: CostOrder | None = None) -> Made:
                     seconds=seconds)  # fmt: skip
     gone = _gone(snapshot, answer)
     return Made(
-        cost=tuple(answer.cost),
+        cost=CostOrder().key(answer.cost),
         gone=gone,
         proven=answer.proven,
         certain=True,

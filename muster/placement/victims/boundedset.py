@@ -105,7 +105,9 @@ class BoundedSet:
         ordered = self.draft.by_worth(self.units)
         yield
         found = [(yield from self._by_unit(ordered))]
-        if self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
+        shared = self._share_nodes(ordered)
+        yield
+        if shared and self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
             found.append((yield from self._by_node(ordered)))
         sets = [each for each in found if each is not None]
         return min(sets, key=self._cost) if sets else None
@@ -126,13 +128,7 @@ class BoundedSet:
 
     def _by_node(self, ordered: Sequence[GivingUnit]) -> Steps[tuple[GivingUnit, ...] | None]:
         """Add the units of a node until it takes one member more, the cheapest node first."""
-        trial = self.draft.trial
-        for unit in ordered:
-            for at, _ in trial.ground.freed(unit):
-                if trial.low <= at < trial.high:
-                    self._at.setdefault(at, []).append(unit)
-        yield
-        costs = {at: self._bundle_cost(here) for at, here in self._at.items()}
+        costs = {at: self._bundle_cost(at, here) for at, here in self._at.items()}
         nodes = sorted((cost, at) for at, cost in costs.items() if cost is not None)
         yield
         progress = True
@@ -150,14 +146,20 @@ class BoundedSet:
                 self.draft.try_add(unit)
         return self._result()
 
-    def _bundle_cost(self, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
+    def _share_nodes(self, ordered: Sequence[GivingUnit]) -> bool:
+        """Sort units by the nodes that they stand on; returns whether some share one."""
+        trial = self.draft.trial
+        for unit in ordered:
+            for at, _ in trial.freed(unit):
+                self._at.setdefault(at, []).append(unit)
+        return any(len(here) > 1 for here in self._at.values())
+
+    def _bundle_cost(self, at: int, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
         """Return what it costs to have a node take one member more; ``None``: it never does."""
-        added = list(self._adding(here))
-        cost = self.draft.order.key(UnitSet(self.draft.units.prices, added).cost)
-        is_more = bool(added)
-        for unit in added:
-            self.draft.drop(unit)
-        return cost if is_more else None
+        bundle = self.draft.trial.bundle(at, here)
+        if not bundle:
+            return None
+        return self.draft.order.key(UnitSet(self.draft.units.prices, bundle).cost)
 
     def _add_bundle(self, here: Sequence[GivingUnit]) -> bool:
         return bool(list(self._adding(here)))

@@ -5,7 +5,7 @@
     priority   the highest priority disturbed     kube-scheduler's first rule for victims
     waste      device-seconds of work thrown away, in powers of two: since the last checkpoint, else
                since the start
-    gangs      gangs disturbed
+    gangs      gangs that end; one that keeps its minimum does not
     lost       the device-seconds themselves
     pods       pods that end
 

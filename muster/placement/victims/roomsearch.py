@@ -33,8 +33,14 @@ from muster.placement.victims.exactset import BestSet, ExactSet
 from muster.placement.victims.ground import Ground, ground_of
 from muster.placement.victims.units import GivingUnit, UnitSet, rows_of
 
-MOST_EXACT: Final = 64
-"""Units of a domain up to which the exact search looks for the cheapest set."""
+MOST_EXACT: Final = 20
+"""Gangs with units in a domain up to which the exact search looks for the cheapest set."""
+
+MOST_UNITS: Final = 64
+"""Units likewise."""
+
+VISITS_OF_MANY: Final = 1_000
+"""Parts of sets looked at where more gangs may give way: the result is seldom proven then."""
 
 MOST_DOMAINS: Final = 24
 """Domains in which a bounded set is looked for, those of the least bound first."""
@@ -88,8 +94,9 @@ class RoomSearch:
         for draft, here in drafts[:MOST_DOMAINS]:
             yield from self._bounded(draft, here, best)
         proven = len(drafts) <= MOST_DOMAINS
-        if len({unit.gang for unit in units}) <= MOST_EXACT:
-            proven = yield from self._exact(drafts, best)
+        if not _is_small(units):
+            best.visits = VISITS_OF_MANY
+        proven &= yield from self._exact(drafts[:MOST_DOMAINS], best)
         if best.plan is None:
             return FoundVictims(certain=proven and self._is_plain)
         if not proven:
@@ -154,7 +161,7 @@ class RoomSearch:
     ) -> Steps[bool]:
         whole = True
         for draft, units in drafts:
-            if len(units) > MOST_EXACT:
+            if not _is_small(units):
                 whole = False
                 continue
             whole &= yield from ExactSet(draft, units, best, self.verify).run()
@@ -194,3 +201,7 @@ class RoomSearch:
             found = yield from decided(later, replace(self.question, quota=""))
             self._known[rows] = found if isinstance(found, Plan) else None
         return self._known[rows]
+
+
+def _is_small(units: Sequence[GivingUnit]) -> bool:
+    return len(units) <= MOST_UNITS and len({unit.gang for unit in units}) <= MOST_EXACT

@@ -187,5 +187,5 @@ class PreemptionRules:
 
 def falls(before: UsageTrial, after: UsageTrial, node: QueueNode, cell: Cell) -> bool:
     """Return whether a queue uses less than it is entitled to after a change, and not before."""
-    entitled = node.entitled(cell)
+    entitled = before.entitled(node, cell)
     return after.used(node, cell) < entitled <= before.used(node, cell)

@@ -72,7 +72,7 @@ def potential(usage: UsageTrial, queues: Iterable[QueueName], cells: Sequence[Ce
     return sum(
         (
             Fraction(
-                max(0, usage.used(node, cell) - node.entitled(cell)),
+                max(0, usage.used(node, cell) - usage.entitled(node, cell)),
                 max(node.spec.weight, 1) * _UNITS.get(cell.resource, 1),
             )
             for node in nodes
