@@ -16,7 +16,7 @@ from typing import Final
 
 from muster.cluster.resumable import Steps
 from muster.placement.victims.consent import Consent
-from muster.placement.victims.costs import CostKind, CostOrder
+from muster.placement.victims.costs import CostKind, CostOrder, VictimCost
 from muster.placement.victims.domaintrial import DomainTrial
 from muster.placement.victims.units import GivingUnit, UnitSet
 
@@ -77,6 +77,17 @@ class VictimDraft:
     def _dearness(self, unit: GivingUnit) -> tuple[object, ...]:
         return (*self.order.key(unit.cost), unit.name)
 
+    def least(self, units: Sequence[GivingUnit]) -> tuple[int, ...]:
+        """Return a bound: no set of these units that is enough costs less."""
+        lack, kind = self.trial.lack(), self.order.first_sum
+        offers = [(self.trial.gain(unit), unit.cost) for unit in units if self.trial.gain(unit)]
+        return self.order.key(
+            VictimCost(
+                priority=_least_priority(lack, offers),
+                **{str(kind): _least_sum(lack, offers, kind)},
+            )
+        )
+
     def by_worth(self, units: Iterable[GivingUnit]) -> list[GivingUnit]:
         """Return units, those of the least cost for what they free first."""
         return sorted(units, key=self.worth)
@@ -89,6 +100,28 @@ class VictimDraft:
             for kind in self.order.kinds
         ]
         return (*sums, unit.name)
+
+
+def _least_priority(lack: int, offers: Sequence[tuple[int, VictimCost]]) -> int:
+    """Return the least highest priority with which enough is freed."""
+    least = VictimCost().priority
+    for gain, cost in sorted(offers, key=lambda offer: offer[1].priority):
+        if lack <= 0:
+            break
+        lack, least = lack - gain, cost.priority
+    return least
+
+
+def _least_sum(lack: int, offers: Sequence[tuple[int, VictimCost]], kind: CostKind) -> int:
+    """Return the least of a cost for which enough is freed, parts of units allowed."""
+    spent = 0.0
+    rated = sorted((float(getattr(cost, kind)) / gain, gain) for gain, cost in offers)
+    for rate, gain in rated:
+        if lack <= 0:
+            break
+        spent += rate * min(gain, lack)
+        lack -= gain
+    return int(spent)
 
 
 @dataclass(slots=True, eq=False)

@@ -24,6 +24,8 @@ class DomainTrial:
     fits: list[int]
     _free: dict[int, list[int]] = field(default_factory=dict)
     _freed: dict[GivingUnit, Freed] = field(default_factory=dict)
+    _took: dict[int, list[int]] = field(default_factory=dict)
+    _gains: dict[GivingUnit, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ground: Ground, domain: int) -> "DomainTrial":
@@ -61,8 +63,11 @@ class DomainTrial:
 
     def gain(self, unit: GivingUnit) -> int:
         """Return what a unit frees of the scarce resource where members could go."""
-        scarce = self.ground.scarce
-        return sum(amounts[scarce] for _, amounts in self.freed(unit))
+        found = self._gains.get(unit)
+        if found is None:
+            scarce = self.ground.scarce
+            found = self._gains[unit] = sum(amounts[scarce] for _, amounts in self.freed(unit))
+        return found
 
     def bundle(self, at: int, here: Sequence[GivingUnit]) -> list[GivingUnit]:
         """Return the first units on a node after which it takes one member more; none: it never."""
@@ -90,18 +95,19 @@ class DomainTrial:
         found = self._free.get(at)
         if found is None:
             found = self._free[at] = self.ground.free[:, at].tolist()
+            self._took[at] = [_takes(kind, found, at) for kind in self.ground.kinds]
         return found
 
     def _change(self, unit: GivingUnit, sign: int) -> None:
         kinds, fits = self.ground.kinds, self.fits
         for at, amounts in self.freed(unit):
-            free = self._free_at(at)
-            for number, kind in enumerate(kinds):
-                fits[number] -= _takes(kind, free, at)
+            free, took = self._free_at(at), self._took[at]
             for resource, amount in enumerate(amounts):
                 free[resource] += sign * amount
             for number, kind in enumerate(kinds):
-                fits[number] += _takes(kind, free, at)
+                takes = _takes(kind, free, at)
+                fits[number] += takes - took[number]
+                took[number] = takes
 
 
 def _takes(kind: RoomKind, free: list[int], at: int) -> int:
