@@ -2,7 +2,7 @@
 
 ``bench``   who gives way on random clusters, beside the least that would do and other rules
 ``cases``   random full clusters: gangs of several queues that run, and one that waits
-``oracle``  the least cost and the fewest victims, from OR-tools CP-SAT, which knows nothing of Muster
+``oracle``  the least cost and the fewest victims, from OR-tools CP-SAT, which knows no Muster
 ``rules``   how others choose victims, re-stated from the descriptions of their rules
 ``score``   cases put to the solver, and its answers counted and checked from outside
 ``churn``   the same gangs in turn, each making room for itself: does anybody come back?

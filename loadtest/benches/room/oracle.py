@@ -6,7 +6,7 @@ One integer program per case::
     here[d]       the domain taken       put[h]       members of the gang on host h
     subject to    one domain · every host's room · who may give way (re-stated below)
     minimise      one after the other: the highest priority disturbed, device-seconds in powers of
-                  two, gangs that end, device-seconds, pods; or victims alone
+                  four, gangs that end, device-seconds, pods; or victims alone
 
 Who may give way: in its own queue a gang of a lower priority; in another one if that queue uses
 more than it is entitled to and does not fall below it, and the gang's queue stays within its own.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 SECONDS: Final = 10.0
-_POWERS: Final = 34  # 2³⁴ device-seconds are 500 years of a device
+_POWERS: Final = 17  # 4¹⁷ device-seconds are 500 years of a device
 
 
 class SolverMissingError(Exception):
@@ -38,6 +38,8 @@ class LeastRoom:
 
     #: (priority, waste, gangs that end, device-seconds, pods that end).
     cost: tuple[int, ...] | None
+    #: Gangs disturbed, if nothing counted but that no higher priority is disturbed.
+    gangs_at_priority: int = 0
     #: Gangs disturbed, if nothing else counted.
     gangs: int = 0
     #: Pods ended, if nothing else counted.
@@ -52,12 +54,14 @@ def least(case: RoomCase) -> LeastRoom | None:
         return None
     if not cost:
         return LeastRoom(None)
-    gangs = _RoomModel(case, _load())
-    pods = _RoomModel(case, _load())
-    fewest, least_pods = gangs.minimise([gangs.disturbed()]), pods.minimise([pods.ended()])
-    if not fewest or not least_pods:
-        return None
-    return LeastRoom(cost, fewest[0], least_pods[0])
+    found = []
+    for wish in ("gangs at priority", "gangs", "pods"):
+        other = _RoomModel(case, _load())
+        best = other.minimise(other.fewest_terms(wish))
+        if not best:
+            return None
+        found.append(best[-1])
+    return LeastRoom(cost, *found)
 
 
 def _load() -> ModuleType:
@@ -126,11 +130,12 @@ class _RoomModel:
                 model.add(members * asked.gpus <= free[host] + freed)
 
     def _gone(self, queue: str) -> "cp_model.LinearExprT":
-        return sum(
+        total: cp_model.LinearExprT = sum(
             job.gpus * (len(job.hosts) * self._end[job.name] + sum(self._parts(job)))
             for job in self._jobs
             if job.queue == queue
         )
+        return total
 
     def _quota(self) -> None:
         case, model = self._case, self._model
@@ -163,9 +168,16 @@ class _RoomModel:
 
     def ended(self) -> "cp_model.LinearExprT":
         """Return how many pods end."""
-        return sum(
+        total: cp_model.LinearExprT = sum(
             len(job.hosts) * self._end[job.name] + sum(self._parts(job)) for job in self._jobs
         )
+        return total
+
+    def fewest_terms(self, wish: str) -> "list[cp_model.LinearExprT]":
+        """Return what is minimised for the fewest victims of a kind."""
+        if wish == "pods":
+            return [self.ended()]
+        return [self.cost_terms()[0]] * (wish != "gangs") + [self.disturbed()]
 
     def cost_terms(self) -> "list[cp_model.LinearExprT]":
         """Return the costs, the most important first."""
@@ -179,11 +191,12 @@ class _RoomModel:
         return [most, self._waste(lost), sum(self._end.values()), lost, self.ended()]
 
     def _waste(self, lost: "cp_model.LinearExprT") -> "cp_model.LinearExprT":
-        """Return how many powers of two, from 2⁰ on, are no more than an amount."""
+        """Return how many powers of four, from 4⁰ on, are no more than an amount."""
         powers = [self._model.new_bool_var(f"waste {n}") for n in range(_POWERS)]
         for number, reached in enumerate(powers):
-            self._model.add(lost <= (1 << number) - 1 + (1 << _POWERS) * reached)
-        return sum(powers)
+            self._model.add(lost <= 4**number - 1 + 4**_POWERS * reached)
+        total: cp_model.LinearExprT = sum(powers)
+        return total
 
     def minimise(self, terms: "Sequence[cp_model.LinearExprT]") -> tuple[int, ...] | None:
         """Minimise terms one after the other; empty: nothing would do, ``None``: not proven."""

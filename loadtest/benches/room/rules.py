@@ -10,7 +10,8 @@
                         falls below its minimum is lost whole
     kai                 whole gangs, lowest priority and youngest first, until it fits (KAI's
                         preempt and reclaim actions add victims one by one)
-    most recent first   whole gangs, the last that started first, filled back
+    most recent first   whole gangs, of the lowest priority the last that started first, filled back
+    youngest first      the same whatever the priority: it disturbs higher ones to lose less work
 
 Each takes only gangs that may be asked, by the same rights as the solver, and stops where a queue
 would fall below what it is entitled to. All see the required rack when they look whether it fits.
@@ -70,9 +71,9 @@ def suffices(case: RoomCase, evicted: dict[str, int]) -> bool:
     after = case.used(queue) - taken[queue] + case.asked.gpus * case.asked.members
     if after > case.limits[queue]:
         return False
-    if any(amount for other, amount in taken.items() if other != queue):
-        if after > case.entitled[queue]:
-            return False
+    takes = any(amount for other, amount in taken.items() if other != queue)
+    if takes and after > case.entitled[queue]:
+        return False
     return case.fits(_free(case, evicted))
 
 
@@ -139,10 +140,17 @@ def kai(case: RoomCase) -> RuleChoice | None:
 
 
 def most_recent_first(case: RoomCase) -> RuleChoice | None:
-    """The last that started goes first."""
-    own = case.asked.queue
-    ordered = sorted(_candidates(case), key=lambda j: (-j.started, j.name))
-    inside = [job for job in ordered if job.queue == own]
+    """Take whole gangs, of the lowest priority the last that started first."""
+    return _filled_back(case, sorted(_candidates(case), key=lambda j: (j.priority, -j.started)))
+
+
+def youngest_first(case: RoomCase) -> RuleChoice | None:
+    """Take whole gangs, the last that started first."""
+    return _filled_back(case, sorted(_candidates(case), key=lambda j: (-j.started, j.name)))
+
+
+def _filled_back(case: RoomCase, ordered: Sequence[Job]) -> RuleChoice | None:
+    inside = [job for job in ordered if job.queue == case.asked.queue]
     return _whole(case, ordered, fills_back=True) or _whole(case, inside, fills_back=True)
 
 
@@ -202,4 +210,5 @@ RULES: Final[dict[str, Rule]] = {
     "volcano": volcano,
     "kai": kai,
     "most_recent_first": most_recent_first,
+    "youngest_first": youngest_first,
 }

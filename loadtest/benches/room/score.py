@@ -13,7 +13,6 @@ from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
-from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
@@ -61,7 +60,7 @@ def answered(case: RoomCase, order: CostOrder | None = None) -> Made:
     if isinstance(answer, NoRoom):
         return Made(None, {}, proven=False, certain=answer.certain, invalid=0, partial=0, below=0,
                     seconds=seconds)  # fmt: skip
-    gone = _gone(snapshot, answer)
+    gone = _gone(answer)
     return Made(
         cost=CostOrder().key(answer.cost),
         gone=gone,
@@ -83,7 +82,7 @@ def question_of(case: RoomCase, gang: GangKey, order: CostOrder | None = None) -
     return RoomQuestion(Question(gang, now=NOW), POLICIES, order or CostOrder(), terms)
 
 
-def _gone(snapshot: Snapshot, answer: RoomAnswer) -> dict[str, int]:
+def _gone(answer: RoomAnswer) -> dict[str, int]:
     if not isinstance(answer, RoomPlan):
         return {}
     return {victim.gang.rpartition("/")[2]: len(victim.rows) for victim in answer.victims}

@@ -2,7 +2,8 @@
 
 ::
 
-    by unit   the least cost for each device that counts in the domain, until the gang fits
+    by unit   the least lost work for each device that counts in the domain, until the gang fits;
+              the least lost work; the most devices
     by node   the node that takes another member at the least cost, until it fits: where several
               units share a node, one of them alone gains nothing
               ─► whoever can be spared, the dearest first ─► the better of the two
@@ -89,17 +90,21 @@ class VictimDraft:
         )
 
     def by_worth(self, units: Iterable[GivingUnit]) -> list[GivingUnit]:
-        """Return units, those of the least cost for what they free first."""
-        return sorted(units, key=self.worth)
+        """Return units, those of the least lost work for what they free first."""
+        return sorted(units, key=lambda unit: self.worths(unit)[0])
 
-    def worth(self, unit: GivingUnit) -> tuple[object, ...]:
-        """Return a unit's cost for each piece that it frees; quota alone counts as one piece."""
-        gain = max(self.trial.gain(unit), 1)
-        sums = [
-            float(getattr(unit.cost, kind)) / (1 if kind is CostKind.PRIORITY else gain)
-            for kind in self.order.kinds
-        ]
-        return (*sums, unit.name)
+    def worths(self, unit: GivingUnit) -> tuple[tuple[object, ...], ...]:
+        """Return what a unit is sorted by: lost work for each piece, lost work, pieces freed.
+
+        Quota alone counts as one piece.
+        """
+        gain, cost = max(self.trial.gain(unit), 1), unit.cost
+        priority = cost.priority if CostKind.PRIORITY in self.order.kinds else 0
+        return (
+            (priority, cost.lost / gain, cost.pods / gain, unit.name),
+            (priority, cost.lost, -gain, unit.name),
+            (priority, not unit.is_whole, -gain, cost.lost, unit.name),
+        )
 
 
 def _least_priority(lack: int, offers: Sequence[tuple[int, VictimCost]]) -> int:
@@ -135,9 +140,13 @@ class BoundedSet:
 
     def run(self) -> Steps[tuple[GivingUnit, ...] | None]:
         """Return a set after which the gang fits by amounts and quota, ``None``: none was found."""
-        ordered = self.draft.by_worth(self.units)
+        keys = {unit: self.draft.worths(unit) for unit in self.units}
         yield
-        found = [(yield from self._by_unit(ordered))]
+        found = []
+        for place in range(3):
+            order = sorted(self.units, key=lambda unit: keys[unit][place])  # noqa: B023  used here
+            found.append((yield from self._by_unit(order)))
+        ordered = self.draft.by_worth(self.units)
         shared = self._share_nodes(ordered)
         yield
         if shared and self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:

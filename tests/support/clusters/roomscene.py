@@ -153,7 +153,7 @@ def breaches(snapshot: Snapshot, answer: RoomPlan) -> list[str]:
         assert view.spec is not None
         standing = len(view.bound) + len(view.released) + len(view.assumed)
         left = standing - ended
-        if 0 < left and left + view.succeeded < view.spec.min_count:
+        if left > 0 and left + view.succeeded < view.spec.min_count:
             found.append(f"{view.key} is left with {left} of {view.spec.min_count}")
     without = snapshot.overlay(without_pods=sorted({*rows, *leaving_rows(snapshot)}))
     return found + verify(without, answer.plan)
