@@ -41,6 +41,10 @@ class QuotaConsent:
         """Return whether the gang's queue admits it once the set has gone."""
         return self.settlement.suffices()
 
+    def is_own(self, unit: GivingUnit) -> bool:
+        """Return whether a unit is of the same queue."""
+        return self.settlement.rules.is_own(self.tenants[unit.gang])
+
     def helps(self, unit: GivingUnit) -> bool:
         """Return whether a unit gives back quota of which the queue is short.
 

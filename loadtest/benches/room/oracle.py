@@ -6,7 +6,7 @@ One integer program per case::
     here[d]       the domain taken       put[h]       members of the gang on host h
     subject to    one domain · every host's room · who may give way (re-stated below)
     minimise      one after the other: the highest priority disturbed, device-seconds in powers of
-                  four, gangs that end, device-seconds, pods; or victims alone
+                  eight, gangs that end, device-seconds, pods; or victims alone
 
 Who may give way: in its own queue a gang of a lower priority; in another one if that queue uses
 more than it is entitled to and does not fall below it, and the gang's queue stays within its own.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 SECONDS: Final = 10.0
-_POWERS: Final = 17  # 4¹⁷ device-seconds are 500 years of a device
+_POWERS: Final = 12  # 8¹² device-seconds are 2,000 years of a device
 
 
 class SolverMissingError(Exception):
@@ -191,10 +191,10 @@ class _RoomModel:
         return [most, self._waste(lost), sum(self._end.values()), lost, self.ended()]
 
     def _waste(self, lost: "cp_model.LinearExprT") -> "cp_model.LinearExprT":
-        """Return how many powers of four, from 4⁰ on, are no more than an amount."""
+        """Return how many powers of eight, from 8⁰ on, are no more than an amount."""
         powers = [self._model.new_bool_var(f"waste {n}") for n in range(_POWERS)]
         for number, reached in enumerate(powers):
-            self._model.add(lost <= 4**number - 1 + 4**_POWERS * reached)
+            self._model.add(lost <= 8**number - 1 + 8**_POWERS * reached)
         total: cp_model.LinearExprT = sum(powers)
         return total
 

@@ -3,7 +3,7 @@
 ::
 
     by unit   the least lost work for each device that counts in the domain, until the gang fits;
-              the least lost work; the most devices
+              the least lost work; the most devices; units of its own queue, of others alone
     by node   the node that takes another member at the least cost, until it fits: where several
               units share a node, one of them alone gains nothing
               ─► whoever can be spared, the dearest first ─► the better of the two
@@ -25,6 +25,7 @@ MOST_BY_NODE: Final = 1024
 """Positions of a domain up to which sets are looked for node by node."""
 
 _UNITS_PER_STEP: Final = 64
+_ORDERS: Final = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -143,9 +144,14 @@ class BoundedSet:
         keys = {unit: self.draft.worths(unit) for unit in self.units}
         yield
         found = []
-        for place in range(3):
-            order = sorted(self.units, key=lambda unit: keys[unit][place])  # noqa: B023  used here
-            found.append((yield from self._by_unit(order)))
+        for place in range(_ORDERS):
+            ordered = sorted(self.units, key=lambda unit: keys[unit][place])
+            found.append((yield from self._by_unit(ordered)))
+        own = [unit for unit in self.units if self.draft.consent.is_own(unit)]
+        others = [unit for unit in self.units if not self.draft.consent.is_own(unit)]
+        for part in (own, others) if own and others else ():
+            ordered = sorted(part, key=lambda unit: keys[unit][0])
+            found.append((yield from self._by_unit(ordered)))
         ordered = self.draft.by_worth(self.units)
         shared = self._share_nodes(ordered)
         yield

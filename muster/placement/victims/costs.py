@@ -3,13 +3,13 @@
 ::
 
     priority   the highest priority disturbed     kube-scheduler's first rule for victims
-    waste      device-seconds of work thrown away, in powers of four: since the last checkpoint,
+    waste      device-seconds of work thrown away, in powers of eight: since the last checkpoint,
                else since the start
     gangs      gangs that end; one that keeps its minimum does not
     lost       the device-seconds themselves
     pods       pods that end
 
-The first difference decides. Powers of four, because nobody would disturb three gangs in place of
+The first difference decides. Powers of eight, because nobody would disturb three gangs in place of
 one to save a second. An administrator may put them into another order, or leave some out.
 """
 
@@ -41,8 +41,8 @@ class VictimCost(NamedTuple):
 
     @property
     def waste(self) -> int:
-        """The least n with 4ⁿ above ``lost``."""
-        return (self.lost.bit_length() + 1) // 2
+        """The least n with 8ⁿ above ``lost``."""
+        return (self.lost.bit_length() + 2) // 3
 
     def plus(self, other: "VictimCost") -> "VictimCost":
         """Return the cost of both."""
