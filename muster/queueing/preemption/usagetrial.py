@@ -1,7 +1,8 @@
 """What queues would use if some gangs ended and others ran; the tree stays as it is.
 
 The arithmetic is that of ``muster.cluster.quota.tree``: a change at one queue is carried up as far
-as it exceeds what the queue keeps. Entitlements and limits do not depend on what is used.
+as it exceeds what the queue keeps. Entitlements and limits do not depend on what is used. Numbers
+of the tree are those of the first look at each, so that sums stay right if it changes meanwhile.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ class UsageTrial:
         """Begin with what the queues use now."""
         self._tree = tree
         self._changes: dict[tuple[QueueName, Cell], int] = {}
+        self._used: dict[tuple[QueueName, Cell], int] = {}
         self._kept: dict[tuple[QueueName, Cell], int] = {}
         self._entitled: dict[tuple[QueueName, Cell], int] = {}
 
@@ -27,7 +29,7 @@ class UsageTrial:
         """Return another trial that begins with what is used in this one."""
         other = UsageTrial(self._tree)
         other._changes = dict(self._changes)
-        other._kept, other._entitled = self._kept, self._entitled
+        other._used, other._kept, other._entitled = self._used, self._kept, self._entitled
         return other
 
     def find(self, queue: QueueName | None) -> QueueNode | None:
@@ -36,7 +38,10 @@ class UsageTrial:
 
     def used(self, node: QueueNode, cell: Cell) -> int:
         """Return what the subtree uses, as ``QueueNode.used`` counts it."""
-        return node.used(cell) + self._changes.get((node.spec.name, cell), 0)
+        key = (node.spec.name, cell)
+        if key not in self._used:
+            self._used[key] = node.used(cell)
+        return self._used[key] + self._changes.get(key, 0)
 
     def kept(self, node: QueueNode, cell: Cell) -> int:
         """Return what nobody outside the subtree can use; as it was when first asked for."""

@@ -25,6 +25,8 @@ from muster.placement.gang import plan_now
 from muster.placement.question import Question
 
 CASES = st.integers(0, 1_000_000).map(lambda seed: generate(seed, 6, 2, 2))
+LARGER = st.integers(0, 1_000_000).map(lambda seed: generate(seed, 60, 4, 6))
+"""With more gangs than the exact search looks at."""
 
 
 def asked(case: RoomCase) -> RoomAnswer:
@@ -61,7 +63,7 @@ def fits(case: RoomCase, ended: dict[str, tuple[int, ...]]) -> bool:
 
 def _quota(case: RoomCase, counts: dict[str, int]) -> bool:
     """Return whether the queue's numbers allow it, on a cluster where room is no matter."""
-    wide = replace(case, racks=tuple(range(64)), asked=replace(case.asked, in_rack=False))
+    wide = replace(case, racks=tuple(range(256)), asked=replace(case.asked, in_rack=False))
     return suffices(wide, counts)
 
 
@@ -85,7 +87,7 @@ def test_no_set_of_victims_costs_less_than_the_one_that_is_proven(case: RoomCase
     assert made.proven or best is None
 
 
-@given(CASES)
+@given(CASES | LARGER)
 @settings(max_examples=150)
 def test_no_gang_is_partial_and_no_queue_below_its_entitlement(case: RoomCase) -> None:
     """Counted from the case, not by the solver; the gang's place is verified pod by pod."""
@@ -93,7 +95,7 @@ def test_no_gang_is_partial_and_no_queue_below_its_entitlement(case: RoomCase) -
     assert (made.partial, made.below, made.invalid) == (0, 0, 0)
 
 
-@given(CASES)
+@given(CASES | LARGER)
 @settings(max_examples=100)
 def test_no_victim_can_be_spared(case: RoomCase) -> None:
     """The gang does not fit, or its queue lacks the right, if any one victim stays."""

@@ -20,14 +20,14 @@ def test_one_member_of_an_elastic_gang_goes_and_not_ten() -> None:
     assert made.proven
 
 
-def test_the_first_member_in_rank_order_stays() -> None:
-    """Only rank 0 of an elastic gang stands on the wanted rack: the whole gang goes instead."""
-    scene = RoomScene(FOUR, a=32)
-    scene.runs("x", ["n1", "n3", "n4"], queue="a", minimum=1)
-    scene.runs("y", ["n2"], queue="a", priority=9)
-    made = scene.made(scene.wants("w", 2, queue="a", priority=5, required_level=RACK))
-    assert not made.victims[0].is_whole
-    assert sorted(scene.nodes_of(made.plan)) == ["n3", "n4"]
+def test_the_first_member_in_rank_order_stays_unless_all_go() -> None:
+    """n1 has 8 GPUs, n2 has 4: only the first member's end makes room for a pod of 8."""
+    scene = RoomScene("a/r1 n1 n2:4", a=12)
+    scene.runs("x", ["n1", "n2"], 4, queue="a", minimum=1)
+    made = scene.made(scene.wants("w", 1, 8, queue="a", priority=5))
+    assert (len(made.rows), made.victims[0].is_whole) == (2, True)
+    smaller = scene.made(scene.wants("v", 2, 4, queue="a", priority=5))
+    assert (len(smaller.rows), smaller.victims[0].is_whole) == (1, False)
 
 
 def test_members_go_down_to_the_minimum_and_no_further() -> None:

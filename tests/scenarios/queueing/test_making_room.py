@@ -182,6 +182,19 @@ def test_what_neighbours_below_lend_is_taken_back_from_outside() -> None:
     assert len(scene.made(scene.wants("w", 2, queue="a1")).victims) == 2
 
 
+def test_a_queue_gives_up_its_own_lower_priority_to_be_entitled_to_what_others_borrow() -> None:
+    """a (24) runs two nodes of r1, one of them of priority 9, and wants all of r2 from b (0)."""
+    scene = RoomScene(FOUR, a=24, b=0)
+    scene.runs("own", ["n1"], queue="a")
+    scene.runs("high", ["n2"], queue="a", priority=9)
+    scene.runs("x", ["n3"], queue="b")
+    scene.runs("y", ["n4"], queue="b")
+    made = scene.made(scene.wants("w", 2, queue="a", priority=5, required_level=RACK))
+    assert names_of(made) == ["own", "x", "y"]
+    scene.carry_out(made)
+    assert scene.used("a") == 24
+
+
 def test_a_gang_reclaims_before_its_queue_could_admit_it() -> None:
     """volcano#4817: the limit above both queues leaves nothing; reclaim works all the same."""
     scene = RoomScene(FOUR)
