@@ -19,5 +19,6 @@
 ``trace``             gangs of a trace on a fleet, by several rules
 ``webhook``           admission reviews over TLS, beside an echo of the same server library
 ``coldstart/``        a running cluster as its API server would list it
+``room/``             full clusters in which room is made, an exact oracle for them
 ``topology/``         small random topologies, an exact oracle for them
 """

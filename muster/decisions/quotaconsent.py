@@ -19,6 +19,7 @@ class QuotaConsent:
     #: The gangs of the units.
     tenants: dict[GangKey, Tenant]
     _short: frozenset[Cell] = field(init=False)
+    _own_short: frozenset[Cell] = field(init=False)
     _amounts: dict[GivingUnit, Amounts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -26,6 +27,7 @@ class QuotaConsent:
         rules = self.settlement.rules
         short = rules.usage.short_cells(rules.wants.queue, rules.wants.amounts)
         self._short = frozenset(short)
+        self._own_short = self._short | rules.overdrawn()
 
     def add(self, unit: GivingUnit) -> bool:
         """Add a unit; returns whether the queues may spare the set."""
@@ -39,12 +41,21 @@ class QuotaConsent:
         """Return whether the gang's queue admits it once the set has gone."""
         return self.settlement.suffices()
 
+    def is_own(self, unit: GivingUnit) -> bool:
+        """Return whether a unit is of the same queue."""
+        return self.settlement.rules.is_own(self.tenants[unit.gang])
+
     def helps(self, unit: GivingUnit) -> bool:
-        """Return whether a unit gives back quota of which the queue is short."""
-        if not self._short or self.tenants[unit.gang].queue is None:
+        """Return whether a unit gives back quota of which the queue is short.
+
+        Of the gang's own queue also what makes it more entitled to take from others.
+        """
+        other = self.tenants[unit.gang]
+        short = self._own_short if self.settlement.rules.is_own(other) else self._short
+        if not short or other.queue is None:
             return False
         amounts = self.amounts(unit)
-        return any(amounts.get(cell) for cell in self._short)
+        return any(amounts.get(cell) for cell in short)
 
     def amounts(self, unit: GivingUnit) -> Amounts:
         """Return what a unit gives back to its queue."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.cluster.handlers.quotaevents import SYSTEM_NAMESPACE, SYSTEM_PRIORITY
 from muster.cluster.ids import GangKey
@@ -83,13 +84,7 @@ class Tenancy:
     def amounts(self, queue: QueueName | None, rows: Sequence[int]) -> dict[Cell, int]:
         """Return what a queue is charged for some pods; without a queue: by resource."""
         uses: Counter[Use] = Counter()
-        pods = self.snapshot.pods
-        at = np.array(rows, dtype=np.int64)
-        kinds = Counter(zip(pods.pod_class[at].tolist(), pods.node[at].tolist(), strict=True))
-        merged: Counter[tuple[int, tuple[str, ...]]] = Counter()
-        for (number, node), count in kinds.items():
-            merged[number, self._flavors_on(node)] += count
-        for (number, flavors), count in merged.items():
+        for (number, flavors), count in self._kinds(np.array(rows, dtype=np.int64)).items():
             for name, amount in self.snapshot.classes[number].requests:
                 uses[Use(flavors, name)] += amount * count
         if self.charges is None or queue is None:
@@ -98,6 +93,19 @@ class Tenancy:
                 found[Cell("", name)] += amount
             return dict(found)
         return self.charges.cells(queue, uses)
+
+    def _kinds(self, rows: NDArray[np.int64]) -> dict[tuple[int, tuple[str, ...]], int]:
+        """Count pods by class and by the flavors of their nodes."""
+        pods = self.snapshot.pods
+        if self.charges is None or not self.charges.flavors:
+            numbers, counts = np.unique(pods.pod_class[rows], return_counts=True)
+            pairs = zip(numbers.tolist(), counts.tolist(), strict=True)
+            return {(number, ()): count for number, count in pairs}
+        found: Counter[tuple[int, tuple[str, ...]]] = Counter()
+        at = zip(pods.pod_class[rows].tolist(), pods.node[rows].tolist(), strict=True)
+        for number, node in at:
+            found[number, self._flavors_on(node)] += 1
+        return found
 
     def _flavors_on(self, node: int) -> tuple[str, ...]:
         known = () if self.charges is None else self.charges.flavors

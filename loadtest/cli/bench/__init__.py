@@ -7,6 +7,7 @@
 ``kubectlmuster``  `kubectl muster gangs`, from its start to its end
 ``order``          who is next among many queues and waiting gangs
 ``queues``         queues on the planner beside FIFO and EASY backfilling, in virtual time
+``room``           who gives way for a gang that waits, beside the least that would do
 ``sustained``      `muster bench sustained`
 ``trace``          the replay of a trace of gangs beside gang best-fit
 ``webhook``        admission reviews over TLS

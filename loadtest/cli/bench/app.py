@@ -17,6 +17,7 @@ from loadtest.cli.bench import (
     kubectlmuster,
     order,
     queues,
+    room,
     sustained,
     webhook,
 )
@@ -40,6 +41,7 @@ def register(commands: Subparsers) -> None:
     bench_trace.register(kinds)
     order.register(kinds)
     queues.register(kinds)
+    room.register(kinds)
     webhook.register(kinds)
     device_plugin.register(kinds)
     sustained.register(kinds)

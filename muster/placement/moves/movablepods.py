@@ -181,6 +181,15 @@ class MovePrices:
             devices=sum(moved.values()),
         )
 
+    def _devices_in_all(self, rows: NDArray[np.int32]) -> int:
+        """Return how many thousandths of devices pods have; equal pods are looked at once."""
+        numbers, first, counts = np.unique(
+            self.snapshot.pods.pod_class[rows], return_index=True, return_counts=True
+        )
+        del numbers
+        pairs = zip(rows[first].tolist(), counts.tolist(), strict=True)
+        return sum(self.devices(row) * count for row, count in pairs)
+
     def _look_at(self, gang: int) -> Crew:
         key = self.snapshot.gang_at(gang)
         view = self.snapshot.gang(key)
@@ -200,7 +209,7 @@ class MovePrices:
             priority=view.priority,
             standing=len(view.assumed) + len(view.released) + len(view.bound) + view.succeeded,
             needed=max(view.spec.min_count, 1),
-            devices=sum(map(self.devices, view.bound.tolist())),
+            devices=self._devices_in_all(view.bound),
             roles=tuple(roles),
         )
 

@@ -2,7 +2,8 @@
 
 ::
 
-    by unit   the least cost for each device that counts in the domain, until the gang fits
+    by unit   the least lost work for each device that counts in the domain, until the gang fits;
+              the least lost work; the most devices; units of its own queue, of others alone
     by node   the node that takes another member at the least cost, until it fits: where several
               units share a node, one of them alone gains nothing
               ─► whoever can be spared, the dearest first ─► the better of the two
@@ -16,7 +17,7 @@ from typing import Final
 
 from muster.cluster.resumable import Steps
 from muster.placement.victims.consent import Consent
-from muster.placement.victims.costs import CostKind, CostOrder
+from muster.placement.victims.costs import CostKind, CostOrder, VictimCost
 from muster.placement.victims.domaintrial import DomainTrial
 from muster.placement.victims.units import GivingUnit, UnitSet
 
@@ -24,6 +25,7 @@ MOST_BY_NODE: Final = 1024
 """Positions of a domain up to which sets are looked for node by node."""
 
 _UNITS_PER_STEP: Final = 64
+_ORDERS: Final = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -77,18 +79,55 @@ class VictimDraft:
     def _dearness(self, unit: GivingUnit) -> tuple[object, ...]:
         return (*self.order.key(unit.cost), unit.name)
 
-    def by_worth(self, units: Iterable[GivingUnit]) -> list[GivingUnit]:
-        """Return units, those of the least cost for what they free first."""
-        return sorted(units, key=self.worth)
+    def least(self, units: Sequence[GivingUnit]) -> tuple[int, ...]:
+        """Return a bound: no set of these units that is enough costs less."""
+        lack, kind = self.trial.lack(), self.order.first_sum
+        offers = [(self.trial.gain(unit), unit.cost) for unit in units if self.trial.gain(unit)]
+        return self.order.key(
+            VictimCost(
+                priority=_least_priority(lack, offers),
+                **{str(kind): _least_sum(lack, offers, kind)},
+            )
+        )
 
-    def worth(self, unit: GivingUnit) -> tuple[object, ...]:
-        """Return a unit's cost for each piece that it frees; quota alone counts as one piece."""
-        gain = max(self.trial.gain(unit), 1)
-        sums = [
-            float(getattr(unit.cost, kind)) / (1 if kind is CostKind.PRIORITY else gain)
-            for kind in self.order.kinds
-        ]
-        return (*sums, unit.name)
+    def by_worth(self, units: Iterable[GivingUnit]) -> list[GivingUnit]:
+        """Return units, those of the least lost work for what they free first."""
+        return sorted(units, key=lambda unit: self.worths(unit)[0])
+
+    def worths(self, unit: GivingUnit) -> tuple[tuple[object, ...], ...]:
+        """Return what a unit is sorted by: lost work for each piece, lost work, pieces freed.
+
+        Quota alone counts as one piece.
+        """
+        gain, cost = max(self.trial.gain(unit), 1), unit.cost
+        priority = cost.priority if CostKind.PRIORITY in self.order.kinds else 0
+        return (
+            (priority, cost.lost / gain, cost.pods / gain, unit.name),
+            (priority, cost.lost, -gain, unit.name),
+            (priority, not unit.is_whole, -gain, cost.lost, unit.name),
+        )
+
+
+def _least_priority(lack: int, offers: Sequence[tuple[int, VictimCost]]) -> int:
+    """Return the least highest priority with which enough is freed."""
+    least = VictimCost().priority
+    for gain, cost in sorted(offers, key=lambda offer: offer[1].priority):
+        if lack <= 0:
+            break
+        lack, least = lack - gain, cost.priority
+    return least
+
+
+def _least_sum(lack: int, offers: Sequence[tuple[int, VictimCost]], kind: CostKind) -> int:
+    """Return the least of a cost for which enough is freed, parts of units allowed."""
+    spent = 0.0
+    rated = sorted((float(getattr(cost, kind)) / gain, gain) for gain, cost in offers)
+    for rate, gain in rated:
+        if lack <= 0:
+            break
+        spent += rate * min(gain, lack)
+        lack -= gain
+    return int(spent)
 
 
 @dataclass(slots=True, eq=False)
@@ -102,10 +141,21 @@ class BoundedSet:
 
     def run(self) -> Steps[tuple[GivingUnit, ...] | None]:
         """Return a set after which the gang fits by amounts and quota, ``None``: none was found."""
-        ordered = self.draft.by_worth(self.units)
+        keys = {unit: self.draft.worths(unit) for unit in self.units}
         yield
-        found = [(yield from self._by_unit(ordered))]
-        if self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
+        found = []
+        for place in range(_ORDERS):
+            ordered = sorted(self.units, key=lambda unit: keys[unit][place])
+            found.append((yield from self._by_unit(ordered)))
+        own = [unit for unit in self.units if self.draft.consent.is_own(unit)]
+        others = [unit for unit in self.units if not self.draft.consent.is_own(unit)]
+        for part in (own, others) if own and others else ():
+            ordered = sorted(part, key=lambda unit: keys[unit][0])
+            found.append((yield from self._by_unit(ordered)))
+        ordered = self.draft.by_worth(self.units)
+        shared = self._share_nodes(ordered)
+        yield
+        if shared and self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
             found.append((yield from self._by_node(ordered)))
         sets = [each for each in found if each is not None]
         return min(sets, key=self._cost) if sets else None
@@ -126,13 +176,7 @@ class BoundedSet:
 
     def _by_node(self, ordered: Sequence[GivingUnit]) -> Steps[tuple[GivingUnit, ...] | None]:
         """Add the units of a node until it takes one member more, the cheapest node first."""
-        trial = self.draft.trial
-        for unit in ordered:
-            for at, _ in trial.ground.freed(unit):
-                if trial.low <= at < trial.high:
-                    self._at.setdefault(at, []).append(unit)
-        yield
-        costs = {at: self._bundle_cost(here) for at, here in self._at.items()}
+        costs = {at: self._bundle_cost(at, here) for at, here in self._at.items()}
         nodes = sorted((cost, at) for at, cost in costs.items() if cost is not None)
         yield
         progress = True
@@ -150,14 +194,20 @@ class BoundedSet:
                 self.draft.try_add(unit)
         return self._result()
 
-    def _bundle_cost(self, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
+    def _share_nodes(self, ordered: Sequence[GivingUnit]) -> bool:
+        """Sort units by the nodes that they stand on; returns whether some share one."""
+        trial = self.draft.trial
+        for unit in ordered:
+            for at, _ in trial.freed(unit):
+                self._at.setdefault(at, []).append(unit)
+        return any(len(here) > 1 for here in self._at.values())
+
+    def _bundle_cost(self, at: int, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
         """Return what it costs to have a node take one member more; ``None``: it never does."""
-        added = list(self._adding(here))
-        cost = self.draft.order.key(UnitSet(self.draft.units.prices, added).cost)
-        is_more = bool(added)
-        for unit in added:
-            self.draft.drop(unit)
-        return cost if is_more else None
+        bundle = self.draft.trial.bundle(at, here)
+        if not bundle:
+            return None
+        return self.draft.order.key(UnitSet(self.draft.units.prices, bundle).cost)
 
     def _add_bundle(self, here: Sequence[GivingUnit]) -> bool:
         return bool(list(self._adding(here)))

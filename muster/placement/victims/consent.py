@@ -20,6 +20,10 @@ class Consent(Protocol):
         """Return whether the gang has quota once the set has gone."""
         ...
 
+    def is_own(self, unit: GivingUnit) -> bool:
+        """Return whether a unit is of the queue of the gang that wants room."""
+        ...
+
     def helps(self, unit: GivingUnit) -> bool:
         """Return whether a unit gives back quota of which there is too little."""
         ...
@@ -39,6 +43,11 @@ class FullConsent:
     def suffices(self) -> bool:
         """There is no quota."""
         return True
+
+    def is_own(self, unit: GivingUnit) -> bool:
+        """There is no queue."""
+        del unit
+        return False
 
     def helps(self, unit: GivingUnit) -> bool:
         """There is no quota."""

@@ -3,11 +3,14 @@
 ::
 
     priority   the highest priority disturbed     kube-scheduler's first rule for victims
-    lost       device-seconds of work thrown away: since the last checkpoint, else since the start
+    waste      device-seconds of work thrown away, in powers of eight: since the last checkpoint,
+               else since the start
     gangs      gangs that end; one that keeps its minimum does not
+    lost       the device-seconds themselves
     pods       pods that end
 
-The first difference decides. An administrator may put them into another order, or leave some out.
+The first difference decides. Powers of eight, because nobody would disturb three gangs in place of
+one to save a second. An administrator may put them into another order, or leave some out.
 """
 
 from dataclasses import dataclass
@@ -21,8 +24,9 @@ class CostKind(StrEnum):
     """See the module's docstring."""
 
     PRIORITY = "priority"
-    LOST = "lost"
+    WASTE = "waste"
     GANGS = "gangs"
+    LOST = "lost"
     PODS = "pods"
 
 
@@ -34,6 +38,11 @@ class VictimCost(NamedTuple):
     lost: int = 0
     gangs: int = 0
     pods: int = 0
+
+    @property
+    def waste(self) -> int:
+        """The least n with 8ⁿ above ``lost``."""
+        return (self.lost.bit_length() + 2) // 3
 
     def plus(self, other: "VictimCost") -> "VictimCost":
         """Return the cost of both."""
@@ -51,8 +60,9 @@ class CostOrder:
 
     kinds: tuple[CostKind, ...] = (
         CostKind.PRIORITY,
-        CostKind.LOST,
+        CostKind.WASTE,
         CostKind.GANGS,
+        CostKind.LOST,
         CostKind.PODS,
     )
 
@@ -72,4 +82,6 @@ class CostOrder:
     @property
     def first_sum(self) -> CostKind:
         """The most important cost that adds up over units."""
-        return next((kind for kind in self.kinds if kind is not CostKind.PRIORITY), CostKind.PODS)
+        sums = (kind for kind in self.kinds if kind is not CostKind.PRIORITY)
+        first = next(sums, CostKind.PODS)
+        return CostKind.LOST if first is CostKind.WASTE else first

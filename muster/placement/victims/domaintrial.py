@@ -4,11 +4,12 @@ Only the nodes that a unit stands on are counted anew, so that a step costs its 
 domain.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from muster.placement.victims.ground import Ground, RoomKind
+from muster.placement.victims.ground import Freed, Ground, RoomKind
 from muster.placement.victims.units import GivingUnit
 
 
@@ -22,6 +23,9 @@ class DomainTrial:
     #: Members that fit, by kind.
     fits: list[int]
     _free: dict[int, list[int]] = field(default_factory=dict)
+    _freed: dict[GivingUnit, Freed] = field(default_factory=dict)
+    _took: dict[int, list[int]] = field(default_factory=dict)
+    _gains: dict[GivingUnit, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ground: Ground, domain: int) -> "DomainTrial":
@@ -45,40 +49,72 @@ class DomainTrial:
         """Let it stay."""
         self._change(unit, -1)
 
+    def freed(self, unit: GivingUnit) -> Freed:
+        """Return what a unit frees on nodes of the domain where members could go."""
+        found = self._freed.get(unit)
+        if found is None:
+            able = self.ground.able
+            found = self._freed[unit] = tuple(
+                (at, amounts)
+                for at, amounts in self.ground.freed(unit)
+                if self.low <= at < self.high and able[at]
+            )
+        return found
+
     def gain(self, unit: GivingUnit) -> int:
         """Return what a unit frees of the scarce resource where members could go."""
-        kinds, scarce = self.ground.kinds, self.ground.scarce
-        return sum(
-            amounts[scarce]
-            for at, amounts in self.ground.freed(unit)
-            if self.low <= at < self.high and any(kind.able[at] for kind in kinds)
-        )
+        found = self._gains.get(unit)
+        if found is None:
+            scarce = self.ground.scarce
+            found = self._gains[unit] = sum(amounts[scarce] for _, amounts in self.freed(unit))
+        return found
+
+    def bundle(self, at: int, here: Sequence[GivingUnit]) -> list[GivingUnit]:
+        """Return the first units on a node after which it takes one member more; none: it never."""
+        free = self._free_at(at)[:]
+        kinds = self.ground.kinds
+        before = sum(_takes(kind, free, at) for kind in kinds)
+        found = []
+        for unit in here:
+            found.append(unit)
+            amounts = next(amounts for place, amounts in self.freed(unit) if place == at)
+            for resource, amount in enumerate(amounts):
+                free[resource] += amount
+            if sum(_takes(kind, free, at) for kind in kinds) > before:
+                return found
+        return []
 
     def lack(self) -> int:
         """Return how much of the scarce resource is missing, if no fragment were in the way."""
         scarce, free = self.ground.scarce, self.ground.free
-        able = self.ground.kinds[0].able
-        for kind in self.ground.kinds[1:]:
-            able = able | kind.able
+        able = self.ground.able
         here = free[scarce, self.low : self.high][able[self.low : self.high]]
         return self.ground.demand - int(np.maximum(here, 0).sum())
 
+    def _free_at(self, at: int) -> list[int]:
+        found = self._free.get(at)
+        if found is None:
+            found = self._free[at] = self.ground.free[:, at].tolist()
+            self._took[at] = [_takes(kind, found, at) for kind in self.ground.kinds]
+        return found
+
     def _change(self, unit: GivingUnit, sign: int) -> None:
-        for at, amounts in self.ground.freed(unit):
-            if not self.low <= at < self.high:
-                continue
-            free = self._free.get(at)
-            if free is None:
-                free = self._free[at] = self.ground.free[:, at].tolist()
-            for number, kind in enumerate(self.ground.kinds):
-                self.fits[number] -= _takes(kind, free, at)
+        kinds, fits = self.ground.kinds, self.fits
+        for at, amounts in self.freed(unit):
+            free, took = self._free_at(at), self._took[at]
             for resource, amount in enumerate(amounts):
                 free[resource] += sign * amount
-            for number, kind in enumerate(self.ground.kinds):
-                self.fits[number] += _takes(kind, free, at)
+            for number, kind in enumerate(kinds):
+                takes = _takes(kind, free, at)
+                fits[number] += takes - took[number]
+                took[number] = takes
 
 
 def _takes(kind: RoomKind, free: list[int], at: int) -> int:
+    """Return how many members of a kind a node takes."""
     if not kind.able[at]:
         return 0
-    return max(min(kind.need, *(free[resource] // n for resource, n in kind.asks)), 0)
+    room = kind.need
+    for resource, amount in kind.asks:
+        room = min(room, free[resource] // amount)
+    return max(room, 0)

@@ -51,6 +51,8 @@ class Ground:
     kinds: tuple[RoomKind, ...]
     #: int64[resources, positions].
     free: Ints
+    #: bool[positions]: where members of any kind could go.
+    able: NDArray[np.bool_]
     #: int64[nodes]: the position of each node row, -1 for none.
     position: Ints
     #: The resource of which most is asked for beside what there is.
@@ -150,6 +152,7 @@ def ground_of(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena])
         resources=resources,
         kinds=kinds,
         free=free,
+        able=able,
         position=position,
         scarce=scarce,
         demand=demands[scarce],

@@ -33,8 +33,14 @@ from muster.placement.victims.exactset import BestSet, ExactSet
 from muster.placement.victims.ground import Ground, ground_of
 from muster.placement.victims.units import GivingUnit, UnitSet, rows_of
 
-MOST_EXACT: Final = 64
-"""Units of a domain up to which the exact search looks for the cheapest set."""
+MOST_EXACT: Final = 20
+"""Gangs with units in a domain up to which the exact search looks for the cheapest set."""
+
+MOST_UNITS: Final = 64
+"""Units likewise."""
+
+VISITS_OF_MANY: Final = 1_000
+"""Parts of sets looked at where more gangs may give way: the result is seldom proven then."""
 
 MOST_DOMAINS: Final = 24
 """Domains in which a bounded set is looked for, those of the least bound first."""
@@ -58,6 +64,17 @@ class FoundVictims:
     proven: bool = False
     #: Where no set was found: it is known that there is none.
     certain: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DomainDraft:
+    """A domain that would do if all went."""
+
+    draft: VictimDraft
+    #: Units that free something there, or quota.
+    units: list[GivingUnit]
+    #: No set of them costs less.
+    least: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -85,11 +102,11 @@ class RoomSearch:
             return FoundVictims(certain=True)
         drafts = yield from self._drafts(ground, suiting.tolist(), units)
         best = BestSet()
-        for draft, here in drafts[:MOST_DOMAINS]:
-            yield from self._bounded(draft, here, best)
+        yield from self._bounded(drafts[:MOST_DOMAINS], best)
         proven = len(drafts) <= MOST_DOMAINS
-        if len({unit.gang for unit in units}) <= MOST_EXACT:
-            proven = yield from self._exact(drafts, best)
+        if not _is_small(units):
+            best.visits = VISITS_OF_MANY
+        proven &= yield from self._exact(drafts[:MOST_DOMAINS], best)
         if best.plan is None:
             return FoundVictims(certain=proven and self._is_plain)
         if not proven:
@@ -98,8 +115,8 @@ class RoomSearch:
 
     def _drafts(
         self, ground: Ground, domains: Sequence[int], units: Sequence[GivingUnit]
-    ) -> Steps[list[tuple[VictimDraft, list[GivingUnit]]]]:
-        """Return the domains with the units of use there, those with least to free first."""
+    ) -> Steps[list[DomainDraft]]:
+        """Return the domains with the units of use there, those of the least bound first."""
         at: dict[int, list[GivingUnit]] = {domain: [] for domain in domains}
         for number, unit in enumerate(units):
             places = np.array([place for place, _ in ground.freed(unit)], dtype=np.int64)
@@ -111,29 +128,41 @@ class RoomSearch:
                 at[domain].append(unit)
             if number % 64 == 0:
                 yield
-        drafts = []
+        drafts = list[DomainDraft]()
         for domain, mine in at.items():
             chosen = UnitSet(self.prices)
             draft = VictimDraft(DomainTrial.of(ground, domain), self.consent, chosen, self.order)
-            drafts.append((draft, mine))
+            drafts.append(DomainDraft(draft, mine, draft.least(mine)))
             yield
-        return sorted(drafts, key=lambda each: (each[0].trial.lack(), each[0].trial.low))
+        return sorted(drafts, key=lambda each: (each.least, each.draft.trial.low))
 
-    def _bounded(
-        self, draft: VictimDraft, units: Sequence[GivingUnit], best: BestSet
+    def _bounded(self, drafts: Sequence[DomainDraft], best: BestSet) -> Steps[None]:
+        """Look for a bounded set in each domain; the cheapest that has a plan is the best."""
+        found: list[tuple[tuple[int, ...], int, tuple[GivingUnit, ...]]] = []
+        for number, each in enumerate(drafts):
+            if found and each.least >= min(found)[0]:
+                continue
+            units = yield from BoundedSet(each.draft, each.units).run()
+            if units is not None:
+                found.append((self._key(units), number, units))
+        for _, number, units in sorted(found, key=lambda one: one[:2]):
+            if best.plan is None:
+                yield from self._verified(drafts[number], units, best)
+
+    def _verified(
+        self, each: DomainDraft, found: tuple[GivingUnit, ...] | None, best: BestSet
     ) -> Steps[None]:
-        found = yield from BoundedSet(draft, units).run()
-        while found is not None:
-            key = self.order.key(UnitSet(self.prices, list(found)).cost)
-            if not best.is_beaten_by(key):
-                return
+        """Plan the gang without a set, or a larger one where amounts are not all that counts."""
+        while found is not None and self.plans > 0:
             plan = yield from self.verify(found)
             if plan is not None:
-                best.key, best.units, best.plan = key, found, plan
+                best.key, best.units, best.plan = self._key(found), found, plan
+            if plan is not None or self._is_plain:
                 return
-            if self._is_plain or self.plans <= 0:
-                return
-            found = self._larger(draft, units, found)
+            found = self._larger(each.draft, each.units, found)
+
+    def _key(self, units: Sequence[GivingUnit]) -> tuple[int, ...]:
+        return self.order.key(UnitSet(self.prices, list(units)).cost)
 
     def _larger(
         self, draft: VictimDraft, units: Sequence[GivingUnit], found: Sequence[GivingUnit]
@@ -149,15 +178,16 @@ class RoomSearch:
         draft.clear()
         return grown if len(grown) > len(found) else None
 
-    def _exact(
-        self, drafts: Sequence[tuple[VictimDraft, list[GivingUnit]]], best: BestSet
-    ) -> Steps[bool]:
+    def _exact(self, drafts: Sequence[DomainDraft], best: BestSet) -> Steps[bool]:
+        """Look for the cheapest set in each domain; returns whether nothing was left out."""
         whole = True
-        for draft, units in drafts:
-            if len(units) > MOST_EXACT:
+        for each in drafts:
+            if not best.is_beaten_by(each.least):
+                continue
+            if not _is_small(each.units):
                 whole = False
                 continue
-            whole &= yield from ExactSet(draft, units, best, self.verify).run()
+            whole &= yield from ExactSet(each.draft, each.units, best, self.verify).run()
         return whole and self.plans > 0
 
     def _spare(self, best: BestSet) -> Steps[None]:
@@ -170,8 +200,7 @@ class RoomSearch:
             left = tuple(each for each in best.units if each is not unit)
             plan = (yield from self.verify(left)) if self._may_do(left) else None
             if plan is not None:
-                key = self.order.key(UnitSet(self.prices, list(left)).cost)
-                best.key, best.units, best.plan = key, left, plan
+                best.key, best.units, best.plan = self._key(left), left, plan
 
     def _may_do(self, units: Sequence[GivingUnit]) -> bool:
         """Return whether the quota suffices without some units."""
@@ -194,3 +223,7 @@ class RoomSearch:
             found = yield from decided(later, replace(self.question, quota=""))
             self._known[rows] = found if isinstance(found, Plan) else None
         return self._known[rows]
+
+
+def _is_small(units: Sequence[GivingUnit]) -> bool:
+    return len(units) <= MOST_UNITS and len({unit.gang for unit in units}) <= MOST_EXACT

@@ -18,11 +18,12 @@ entitled to (kueue#10131).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.preemption.policies import (
     BorrowWithin,
     PreemptionPolicies,
@@ -71,6 +72,8 @@ class PreemptionRules:
     contested: frozenset[Cell]
     #: Whether gangs that started lately are spared.
     spares_young: bool = True
+    #: Whether the queue would stay entitled, beside each other queue.
+    _rights: dict[QueueName, bool] = field(init=False, default_factory=dict)
 
     def keeps(self, other: Tenant) -> Keeps | None:
         """Return why a gang does not give way, ``None``: it does."""
@@ -92,7 +95,7 @@ class PreemptionRules:
         if here is None or there is None or here.root is not there.root:
             foreign = None if other.priority < self.wants.priority else Keeps.NOT_LOWER
             return foreign or (None if there is None else self._above(other, there, here))
-        return self._between(other, here) or self._above(other, there, here)
+        return self._between(other, there, here) or self._above(other, there, here)
 
     def is_own(self, other: Tenant) -> bool:
         """Return whether a gang is of the same queue."""
@@ -111,12 +114,12 @@ class PreemptionRules:
         is_newer = other.submitted_at > self.wants.submitted_at
         return None if is_newer and other.priority == self.wants.priority else Keeps.NOT_NEWER
 
-    def _between(self, other: Tenant, here: QueueNode) -> Keeps | None:
+    def _between(self, other: Tenant, there: QueueNode, here: QueueNode) -> Keeps | None:
         policy = self.policies.of(self.wants.queue)
         if policy.reclaim is ReclaimWithin.NEVER:
             return Keeps.RECLAIM_NEVER
         is_lower = other.priority < self.wants.priority
-        if self._would_be_entitled(other, here):
+        if self._would_be_entitled(there, here):
             lower_only = policy.reclaim is ReclaimWithin.LOWER_PRIORITY
             return Keeps.NOT_LOWER if lower_only and not is_lower else None
         if policy.borrow is BorrowWithin.NEVER or not self.wants.is_preemptable:
@@ -126,13 +129,14 @@ class PreemptionRules:
             return Keeps.OVER_THRESHOLD
         return None if is_lower else Keeps.NOT_LOWER
 
-    def _would_be_entitled(self, other: Tenant, here: QueueNode) -> bool:
+    def _would_be_entitled(self, there: QueueNode, here: QueueNode) -> bool:
         """Return whether the queue stays entitled, if its own gangs give all that they may."""
-        trial = self.usage
-        if self.own:
+        known = self._rights.get(there.spec.name)
+        if known is None:
             trial = self.usage.copy()
             trial.give_back(self.wants.queue, self.own)
-        return self.stays_entitled(trial, here, self.usage.find(other.queue))
+            known = self._rights[there.spec.name] = self.stays_entitled(trial, here, there)
+        return known
 
     def _above(self, other: Tenant, there: QueueNode, here: QueueNode | None) -> Keeps | None:
         """Return whether the queues of a gang are entitled to what it holds."""
@@ -167,6 +171,18 @@ class PreemptionRules:
         trial.charge(self.wants.queue, self.wants.amounts)
         return not any(trial.borrows(at, cell) for cell in self.contested)
 
+    def overdrawn(self) -> frozenset[Cell]:
+        """Return the contested cells of which the queue would use more than it is entitled to.
+
+        Gangs of its own that give way bring it back within that.
+        """
+        here = self.usage.find(self.wants.queue)
+        if here is None:
+            return frozenset()
+        trial = self.usage.copy()
+        trial.charge(self.wants.queue, self.wants.amounts)
+        return frozenset(cell for cell in self.contested if trial.borrows(here, cell))
+
     def _is_young(self, other: Tenant, least: float) -> bool:
         if not least or not self.spares_young:
             return False
@@ -175,5 +191,5 @@ class PreemptionRules:
 
 def falls(before: UsageTrial, after: UsageTrial, node: QueueNode, cell: Cell) -> bool:
     """Return whether a queue uses less than it is entitled to after a change, and not before."""
-    entitled = node.entitled(cell)
+    entitled = before.entitled(node, cell)
     return after.used(node, cell) < entitled <= before.used(node, cell)

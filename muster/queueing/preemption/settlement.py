@@ -51,12 +51,6 @@ class Settlement:
             return False
         return not self._reclaimed or self._has_right()
 
-    def helps(self, other: Tenant, amounts: Amounts) -> bool:
-        """Return whether a gang gives back any of what the queue is short of before the set."""
-        wants = self.rules.wants
-        short = self.rules.usage.short_cells(wants.queue, wants.amounts)
-        return other.queue is not None and any(amounts.get(cell) for cell in short)
-
     def _falls(self, other: Tenant) -> bool:
         rules, there = self.rules, self.usage.find(other.queue)
         if there is None:

@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import Final
 
 from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.preemption.rules import PreemptionRules
 from muster.queueing.preemption.tenant import Tenant
-from muster.queueing.preemption.usagetrial import UsageTrial
+from muster.queueing.preemption.usagetrial import UsageTrial, below_common
 
 _UNITS: Final = {"cpu": 1000, "memory": 1 << 30, "ephemeral-storage": 1 << 30}
 """How much of a resource counts as one, so that bytes do not outweigh devices."""
@@ -55,24 +56,32 @@ def returning(rules: PreemptionRules, gone: Sequence[Gone]) -> list[Tenant]:
 def is_evener(rules: PreemptionRules, gone: Sequence[Gone]) -> bool:
     """Return whether a set that takes from other queues makes the potential less.
 
-    True for one that does not: inside a queue it is the priority that rises strictly.
+    Of each pair the queues are compared that are just below the one above both. True for a set that
+    takes from no other queue: inside a queue it is the priority that rises strictly.
     """
-    others = [other for other, _ in gone if other.queue and not rules.is_own(other)]
-    if not others or rules.usage.find(rules.wants.queue) is None:
-        return True
-    queues = {other.queue for other in others if other.queue} | {rules.wants.queue}
-    names = [queue for queue in queues if queue is not None]
+    here = rules.usage.find(rules.wants.queue)
+    nodes: dict[QueueName, QueueNode] = {}
+    for there in {other.queue for other, _ in gone if not rules.is_own(other)}:
+        found = rules.usage.find(there)
+        if here is not None and found is not None and found.root is here.root:
+            tops = (
+                (below_common(here, found) or [here])[-1],
+                (below_common(found, here) or [found])[-1],
+            )
+            nodes |= {node.spec.name: node for node in tops}
     cells, after = sorted(rules.contested), usage_after(rules, gone)
-    return potential(after, names, cells) < potential(rules.usage, names, cells)
+    if not nodes:
+        return True
+    before = potential(rules.usage, nodes.values(), cells)
+    return potential(after, nodes.values(), cells) < before
 
 
-def potential(usage: UsageTrial, queues: Iterable[QueueName], cells: Sequence[Cell]) -> Fraction:
+def potential(usage: UsageTrial, nodes: Iterable[QueueNode], cells: Sequence[Cell]) -> Fraction:
     """Return the sum of what queues use above their entitlement, by weight, cell by cell."""
-    nodes = [node for node in map(usage.find, queues) if node is not None]
     return sum(
         (
             Fraction(
-                max(0, usage.used(node, cell) - node.entitled(cell)),
+                max(0, usage.used(node, cell) - usage.entitled(node, cell)),
                 max(node.spec.weight, 1) * _UNITS.get(cell.resource, 1),
             )
             for node in nodes

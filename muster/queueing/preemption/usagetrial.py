@@ -1,7 +1,8 @@
 """What queues would use if some gangs ended and others ran; the tree stays as it is.
 
 The arithmetic is that of ``muster.cluster.quota.tree``: a change at one queue is carried up as far
-as it exceeds what the queue keeps. Entitlements and limits do not depend on what is used.
+as it exceeds what the queue keeps. Entitlements and limits do not depend on what is used. Numbers
+of the tree are those of the first look at each, so that sums stay right if it changes meanwhile.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,15 @@ class UsageTrial:
         """Begin with what the queues use now."""
         self._tree = tree
         self._changes: dict[tuple[QueueName, Cell], int] = {}
+        self._used: dict[tuple[QueueName, Cell], int] = {}
+        self._kept: dict[tuple[QueueName, Cell], int] = {}
+        self._entitled: dict[tuple[QueueName, Cell], int] = {}
 
     def copy(self) -> "UsageTrial":
         """Return another trial that begins with what is used in this one."""
         other = UsageTrial(self._tree)
         other._changes = dict(self._changes)
+        other._used, other._kept, other._entitled = self._used, self._kept, self._entitled
         return other
 
     def find(self, queue: QueueName | None) -> QueueNode | None:
@@ -33,7 +38,24 @@ class UsageTrial:
 
     def used(self, node: QueueNode, cell: Cell) -> int:
         """Return what the subtree uses, as ``QueueNode.used`` counts it."""
-        return node.used(cell) + self._changes.get((node.spec.name, cell), 0)
+        key = (node.spec.name, cell)
+        if key not in self._used:
+            self._used[key] = node.used(cell)
+        return self._used[key] + self._changes.get(key, 0)
+
+    def kept(self, node: QueueNode, cell: Cell) -> int:
+        """Return what nobody outside the subtree can use; as it was when first asked for."""
+        key = (node.spec.name, cell)
+        if key not in self._kept:
+            self._kept[key] = node.kept(cell)
+        return self._kept[key]
+
+    def entitled(self, node: QueueNode, cell: Cell) -> int:
+        """Return what the subtree is entitled to, as ``QueueNode.entitled`` counts it; likewise."""
+        key = (node.spec.name, cell)
+        if key not in self._entitled:
+            self._entitled[key] = node.entitled(cell)
+        return self._entitled[key]
 
     def charge(self, queue: QueueName | None, amounts: Amounts) -> None:
         """Let a gang of a queue take so much; nothing where there is no such queue."""
@@ -52,7 +74,7 @@ class UsageTrial:
 
     def _carry(self, node: QueueNode | None, cell: Cell, amount: int) -> None:
         while node is not None and amount:
-            before, kept = self.used(node, cell), node.kept(cell)
+            before, kept = self.used(node, cell), self.kept(node, cell)
             key = (node.spec.name, cell)
             self._changes[key] = self._changes.get(key, 0) + amount
             amount = max(0, less(before + amount, kept)) - max(0, less(before, kept))
@@ -60,7 +82,7 @@ class UsageTrial:
 
     def borrows(self, node: QueueNode, cell: Cell) -> bool:
         """Return whether the subtree uses more than it is entitled to."""
-        return self.used(node, cell) > node.entitled(cell) and node.is_shared(cell)
+        return self.used(node, cell) > self.entitled(node, cell) and node.is_shared(cell)
 
     def short_cells(self, queue: QueueName | None, request: Amounts) -> list[Cell]:
         """Return the cells of a request of which a queue cannot grant enough."""
@@ -75,7 +97,7 @@ class UsageTrial:
             used = self.used(at, cell)
             if amount > less(limit, used):
                 return True
-            amount -= max(0, less(at.kept(cell), used))
+            amount -= max(0, less(self.kept(at, cell), used))
         return False
 
 

@@ -12,13 +12,14 @@ import numpy as np
 from support.clusters.scene import GPU, Scene
 
 from loadtest.testbed.oracles.placement.plans import verify
-from muster.cluster.events import QueueUpserted
+from muster.cluster.events import PodUpserted, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.pods import PodFlag
 from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomQuestion, room_for
 from muster.placement.question import Question
@@ -66,12 +67,20 @@ class RoomScene(Scene):
         priority: int = 0,
         since: float = 0.0,
         minimum: int | None = None,
+        like: PodClass | None = None,
         **spec: object,
     ) -> GangKey:
         """Bind a gang that has been running for some time; ``since``: when it started."""
         fields = {"queue": queue, "min_count": minimum or len(nodes), "submitted_at": since + 1}
         return self.crew(
-            name, nodes, gpu, spec=fields | spec, priority=priority, started=since, created=since
+            name,
+            nodes,
+            gpu,
+            like=like,
+            spec=fields | spec,
+            priority=priority,
+            started=since,
+            created=since,
         )
 
     def wants(
@@ -109,6 +118,10 @@ class RoomScene(Scene):
         answer = self.room(key, **asked)
         assert isinstance(answer, NoRoom), answer
         return answer
+
+    def _apply(self, pod: PodUpserted) -> None:
+        self._pods[pod.uid] = pod
+        self.state.apply(pod, now=NOW)
 
     def used(self, queue: str) -> int:
         """Return the GPUs that a queue is charged."""
