@@ -15,10 +15,12 @@ import msgspec
 from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
 from extender.config import election, queuefiles
+from extender.config import queueing as queueingconfig
 from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
 from extender.config.queuefiles import YuniKornQueuesConfig
+from extender.config.queueing import QueueingConfig
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
@@ -240,6 +242,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: the ConfigMap with YuniKorn's queues (``extender.config.queuefiles``); null: none is watched
     yunikorn_queues: YuniKornQueuesConfig | None = None
+    #: dialects whose queues admit more than gangs (``extender.config.queueing``)
+    queueing: QueueingConfig = QueueingConfig()
     #: what the webhook adds to pods, so that pods which slipped past it are found
     admission: Admission = Admission()
     #: what SIGUSR2 writes
@@ -307,6 +311,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *election.problems(config.leader_election),
         *backfillconfig.problems(config.backfill),
         *queuefiles.problems(config.yunikorn_queues),
+        *queueingconfig.problems(config.queueing),
         *callersconfig.problems(
             config.callers,
             config.listen.host,

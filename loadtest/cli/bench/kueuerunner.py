@@ -20,9 +20,7 @@ def register(kinds: Subparsers) -> None:
     command.add_argument(
         "--scale", type=float, default=1.0, help="of the workloads in it, for a short run"
     )
-    command.add_argument(
-        "--side", choices=("kueue", "muster"), help="measure one of the two alone"
-    )
+    command.add_argument("--side", choices=("kueue", "muster"), help="measure one of the two alone")
     add_json_flag(command)
     command.set_defaults(run=_run)
 

@@ -12,10 +12,14 @@ object is older than what was decided: it is noted and not obeyed. So nothing is
 the ledger is at every time what objects say together with what is being written.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.claims import ClaimKey, QuotaClaim
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.claims.cycle import (
@@ -31,6 +35,15 @@ from muster.queueing.claims.ledger import ClaimLedger, Holding
 from muster.queueing.claims.lines import ClaimLine, RowKey
 
 _UNDER_WAY: Final = -1  # a version that no object has: the write has no answer yet
+
+
+@dataclass(slots=True)
+class ClaimSums:
+    """Some claims together."""
+
+    waiting: int = 0
+    holding: int = 0
+    cells: Counter[Cell] = field(default_factory=Counter)
 
 
 class ClaimBook:
@@ -255,6 +268,18 @@ class ClaimBook:
         """Return how many wait in a queue, those included who are promised room."""
         promised = sum(one.queue == queue for one in self.ledger.promises().values())
         return len(self._lines.get(queue, ())) + promised
+
+    def sums(self) -> dict[QueueUser, ClaimSums]:
+        """Return what is asked for and held by those who name a queue alike."""
+        found: defaultdict[QueueUser, ClaimSums] = defaultdict(ClaimSums)
+        for key, claim in self.claims.items():
+            one = self.ledger.holding(key)
+            if one is not None:
+                found[claim.user].holding += 1
+                found[claim.user].cells.update(one.cells)
+            elif key in self._waits_in:
+                found[claim.user].waiting += 1
+        return found
 
     def holding(self, queue: QueueName) -> int:
         """Return how many hold quota of a queue."""

@@ -50,6 +50,8 @@ class QueueTerms:
     problem: str = ""
     #: Whether those who hold quota are evicted: the reason, "": they are not.
     drains: str = ""
+    #: Whether another controller gives its quota: nothing is decided, and nothing written.
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class AdmissionCycle:
         """Decide about a head, and let the next of its queue take part."""
         queue, key = entry.queue, entry.head.key
         refusal = self._decide(queue, key)
+        if self._terms(queue).is_elsewhere:
+            return
         if refusal is None:
             following = self._in.lines[queue].head(entry.row)
             if following is not None:

@@ -1,6 +1,6 @@
 """Kueue's Workload (kueue.x-k8s.io/v1beta2) as a claim of quota.
 
-What it asks for is the sum over its pod sets of count × what one pod requests, as kube-scheduler
+What it asks for is the sum over its pod sets of their count times what one pod requests, as kube-scheduler
 counts it. Its queue is a LocalQueue of its namespace. One that is finished, that is not active or
 that is being deleted asks for nothing; it holds what ``status.admission`` says as long as
 ``QuotaReserved`` is true and it is not finished (pkg/workload/workload.go).

@@ -20,6 +20,7 @@ from muster.workloads.claims.kueueworkload import (
     KueueWorkloadStatus,
     condition,
 )
+from muster.kube.wire import Quantity
 from muster.workloads.queues.amounts import written
 from muster.workloads.queues.kueue import DIALECT
 
@@ -115,7 +116,9 @@ def _admission(admission: KueueAdmission | None) -> dict[str, Any]:
 
 
 def _assignment(part: PartGrant) -> KueuePodSetAssignment:
-    usage = {name: written(name, amount) for name, amount in sorted(part.amounts.items())}
+    usage: dict[str, Quantity] = {
+        name: written(name, amount) for name, amount in sorted(part.amounts.items())
+    }
     return KueuePodSetAssignment(
         name=part.name, flavors=dict(part.flavors), resource_usage=usage, count=part.count
     )
