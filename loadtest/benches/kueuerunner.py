@@ -78,6 +78,8 @@ class SideResult:
     usage: float
     #: mean time to admission by class of workloads, in seconds
     admission_s: Mapping[str, float]
+    #: mean time from admission to the end by class, in seconds
+    held_s: Mapping[str, float]
     #: evictions of all classes
     evictions: int
     #: CPU seconds by program
@@ -89,6 +91,7 @@ class SideResult:
             f"{side}_wall_s": self.wall_s,
             f"{side}_usage": self.usage,
             f"{side}_admission_s": dict(self.admission_s),
+            f"{side}_held_s": dict(self.held_s),
             f"{side}_evictions": self.evictions,
             f"{side}_cpu_s": dict(self.cpu_s),
         }
@@ -143,6 +146,10 @@ def read_summary(text: str, cpu_s: Mapping[str, float]) -> SideResult:
         admission_s={
             name: one["averageTimeToAdmissionMs"] / 1000 for name, one in sorted(classes.items())
         },
+        held_s={
+            name: (one["averageTimeToFinishMs"] - one["averageTimeToAdmissionMs"]) / 1000
+            for name, one in sorted(classes.items())
+        },
         evictions=sum(one["totalEvictions"] for one in classes.values()),
         cpu_s=cpu_s,
     )
@@ -154,14 +161,16 @@ def read_summary(text: str, cpu_s: Mapping[str, float]) -> SideResult:
 async def _measured(side: Side, assets: KueueAssets, generator: str) -> SideResult:
     async with ControlPlane(Options(rbac=RBAC)) as plane:
         async with plane.api("admin") as api:
-            await _install(api, assets)
+            await install_crds(api)
         if side == "kueue":
             return await _on_kueue(plane, assets, generator)
         return await _on_muster(plane, assets, generator)
 
 
-async def _install(api: Api, assets: KueueAssets) -> None:
-    for file in sorted(assets.crds.glob("*.yaml")):
+async def install_crds(api: Api) -> None:
+    """Install Kueue's CRDs and wait until clients find their kinds. Raises AssetError."""
+    directory = await asyncio.to_thread(kueueassets.ensure_crds)
+    for file in sorted(directory.glob("*.yaml")):
         crd = yaml.safe_load(await asyncio.to_thread(file.read_text, "utf-8"))
         if crd.get("kind") == "CustomResourceDefinition":
             await api.ensure(_CRDS, crd)

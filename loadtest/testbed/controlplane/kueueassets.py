@@ -6,11 +6,11 @@
 **Programs.** ``runner`` and ``minimalkueue`` stand in test/performance/scheduler of the module, and
 its own go.mod and go.sum pin what they import: there is no folder of ours in gomodules/.
 ``minimalkueue`` asks the API server for 50 things a second; the number is compiled in, and no
-flag changes it. ``raisedkueue`` is the same main with ``QPS`` in both numbers, written at build time
-from the module's; AssetError where the lines that are replaced are not there exactly once.
+flag changes it. ``raisedkueue`` is the same main with ``QPS`` in both numbers, written at build
+time from the module's; AssetError where the lines that are replaced are not there exactly once.
 
-**Beside them** lie ``configs/NAME/generator.yaml`` of the runner and the CRDs as they are in the
-module (config/components/crd/bases), of the same version.
+**Beside them** lies ``configs/NAME/generator.yaml`` of the runner. The CRDs of the same version
+(config/components/crd/bases) are to be had without a build.
 
 None of this is part of `make assets`: `muster bench kueue-runner` builds it when it is needed, in
 90 s on two cores once the modules are downloaded.
@@ -69,11 +69,6 @@ class KueueAssets:
         """Kueue's manager without webhooks, with ``QPS`` requests a second."""
         return self.home / "raisedkueue"
 
-    @property
-    def crds(self) -> Path:
-        """The directory of the CRDs, YAML files."""
-        return self.home / "crds"
-
     def generator(self, config: str) -> Path:
         """Return what the runner generates; AssetError for a configuration that it does not have.
 
@@ -96,6 +91,21 @@ def ensure(progress: Progress = lambda _line: None) -> KueueAssets:
     return KueueAssets(home)
 
 
+def ensure_crds(progress: Progress = lambda _line: None) -> Path:
+    """Return a directory with the CRDs as YAML files; raises AssetError as ``crds.ensure`` does."""
+    home = cache_directory() / f"kueue-crds-{VERSION}"
+    if not home.is_dir():
+        with locked(cache_directory(), progress):
+            if not home.is_dir():
+                module = fetch(toolchain(_GO, progress), MODULE, VERSION, SUM)
+                with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
+                    out = Path(scratch) / "crds"
+                    shutil.copytree(module / _CRDS, out, copy_function=shutil.copyfile)
+                    out.chmod(0o755)
+                    out.rename(home)
+    return home
+
+
 def _key() -> str:
     machine = f"{sys.platform}-{platform.machine()}".lower()
     digest = hashlib.sha256(repr((SUM, _RAISED, _PROGRAMS)).encode())
@@ -116,7 +126,6 @@ def _make(home: Path, progress: Progress) -> None:
         out.mkdir()
         _go_build(go, source, out)
         shutil.copytree(source / _PERFORMANCE / "configs", out / "configs")
-        shutil.copytree(source / _CRDS, out / "crds")
         out.rename(home)
     progress(f"built {MODULE} {VERSION} in {time.monotonic() - started:.0f} s")
 

@@ -193,6 +193,9 @@ class ClaimBook:
                 self.ledger.withdraw(key)
                 self._dirty.add(queue)
             self._lines[queue].discard(key)
+            node = self.ledger.held.find(queue)
+            if node is not None and node.spec.is_strict:
+                self._dirty.add(queue)  # it may have been before all others
 
     # --- decisions --------------------------------------------------------------------------
 
