@@ -16,11 +16,13 @@ from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
 from extender.config import election, queuefiles
 from extender.config import makingroom as makingroomconfig
+from extender.config import queueing as queueingconfig
 from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
 from extender.config.election import LeaderElection
 from extender.config.makingroom import MakingRoomConfig
 from extender.config.queuefiles import YuniKornQueuesConfig
+from extender.config.queueing import QueueingConfig
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
@@ -244,6 +246,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: the ConfigMap with YuniKorn's queues (``extender.config.queuefiles``); null: none is watched
     yunikorn_queues: YuniKornQueuesConfig | None = None
+    #: dialects whose queues admit more than gangs (``extender.config.queueing``)
+    queueing: QueueingConfig = QueueingConfig()
     #: what the webhook adds to pods, so that pods which slipped past it are found
     admission: Admission = Admission()
     #: what SIGUSR2 writes
@@ -312,6 +316,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *backfillconfig.problems(config.backfill),
         *makingroomconfig.problems(config.making_room),
         *queuefiles.problems(config.yunikorn_queues),
+        *queueingconfig.problems(config.queueing),
         *callersconfig.problems(
             config.callers,
             config.listen.host,

@@ -11,6 +11,8 @@ from extender.jobnetworks.pools import NetPools
 from extender.queues.queuefiles import WatchedQueueFile
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter
+from extender.queues.workloadadmission import WorkloadAdmission
+from extender.queues.workloadqueues import WorkloadQueues
 from extender.watchover.groupstatuses import GroupStatusWriter
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import resources, wire
@@ -18,8 +20,10 @@ from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.reviews import CONFIG_MAPS
 from muster.kube.watching.listwatch import ListWatch
+from muster.workloads.claims.kueueworkload import WORKLOADS
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
+from muster.workloads.queues.kueue import GROUP as KUEUE
 from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
 from muster.workloads.queues.registry import QueueKind, is_elsewhere
 from muster.workloads.registry import DIALECTS
@@ -117,9 +121,49 @@ def _gang_source(
     return source
 
 
-def queue_sources(objects: QueueObjects, statuses: QueueStatusWriter) -> list[WatchedKind[Any]]:
-    """Return the kinds that describe queues, in every dialect."""
-    return [_queue_source(objects, statuses, kind) for kind in QUEUE_KINDS]
+def queue_sources(
+    objects: QueueObjects, statuses: QueueStatusWriter, workloads: WorkloadQueues | None = None
+) -> list[WatchedKind[Any]]:
+    """Return the kinds that describe queues, in every dialect.
+
+    ``workloads``: what reads and writes Kueue's queues, where its Workloads are admitted here.
+    """
+    return [
+        _queue_source(objects, statuses, kind)
+        if workloads is None or kind.group != KUEUE
+        else _kueue_source(objects, statuses.program, workloads, kind)
+        for kind in QUEUE_KINDS
+    ]
+
+
+def workload_sources(admission: WorkloadAdmission | None) -> list[WatchedKind[Any]]:
+    """Return the kind of Kueue's Workloads; nothing where they are not admitted here."""
+    if admission is None:
+        return []
+    return [WatchedKind(WORKLOADS, admission.seen, admission.gone)]
+
+
+def _kueue_source(
+    objects: QueueObjects, program: str, workloads: WorkloadQueues, kind: QueueKind[Any]
+) -> WatchedKind[Any]:
+    """Return a kind of Kueue's: Workloads have its quotas, and gangs are only placed."""
+    resource, *others = (
+        Resource(kind.group, version, kind.plural, kind.type) for version in kind.versions
+    )
+
+    def upserted(found: Any) -> None:
+        reading = kind.read(found)
+        elsewhere = is_elsewhere(kind, found, program)
+        objects.seen(kind.name, found.metadata, reading, is_elsewhere=bool(reading.specs))
+        served = resource if source.watch is None else source.watch.resource
+        workloads.seen(kind, served, found, reading, is_elsewhere=elsewhere)
+
+    def gone(meta: wire.ObjectMeta) -> None:
+        objects.gone(kind.name, meta)
+        workloads.gone(kind, meta)
+
+    source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
+    return source
 
 
 def _queue_source(

@@ -5,6 +5,8 @@
 ``queuestatuses`` writes the statuses of these objects
 ``queueevents``   records what is wrong with them, and what is not obeyed
 ``queuegauges``   what each queue uses and has, for metrics
+``workloadadmission`` admits Kueue's Workloads, one write each
+``workloadqueues`` their queues: read into the ledger, and their statuses written
 ``gangtally``     the gangs of each queue, counted as they change
 ``summaries``     what each queue has and uses, and who waits in it
 """

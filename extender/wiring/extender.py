@@ -54,7 +54,7 @@ from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
 from extender.wiring import rooms
 from extender.wiring.jobs import Gates, JobGroups, Plans, Ticker
-from extender.wiring.rooms import Common, Shown, Surface
+from extender.wiring.rooms import Common, KueueClaims, Shown, Surface
 from muster.kube.client import KubeClient
 from muster.kube.writing.events import Regarding
 from muster.kube.writing.podwrites import PodRef
@@ -102,6 +102,7 @@ class Extender:
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
+    claims: KueueClaims = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
@@ -172,8 +173,17 @@ class Extender:
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
         self.evictor = rooms.evictor_of(it, self.suspended)
+        self.claims = rooms.claims_of(it, namespaces)
         self.sync = rooms.sync_of(
-            it, self.feed, self.statuses, records, expected, self.queues, self.suspended, keys
+            it,
+            self.feed,
+            self.statuses,
+            records,
+            expected,
+            self.queues,
+            self.suspended,
+            self.claims,
+            keys,
         )
         return lost, expected
 
@@ -252,6 +262,7 @@ class Extender:
             informed={
                 "statuses": self.statuses.run,
                 "queues": self.queues.run,
+                **self.claims.jobs(),
                 "suspended": self.suspended.run,
                 "evictor": self.evictor.run,
                 "networks": self.networks.run,

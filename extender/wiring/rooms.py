@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
+from extender.app import Job
 from extender.calls.binding import Binder
 from extender.calls.handlers import Handlers
 from extender.calls.namespacelabels import labels_of
@@ -20,7 +21,12 @@ from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
-from extender.intake.sources import network_sources, queue_file_sources, queue_sources
+from extender.intake.sources import (
+    network_sources,
+    queue_file_sources,
+    queue_sources,
+    workload_sources,
+)
 from extender.intake.sync import Sync, SyncParts
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
@@ -38,6 +44,8 @@ from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
 from extender.queues.summaries import QueueSummaries
+from extender.queues.workloadadmission import WorkloadAdmission, WorkloadParts
+from extender.queues.workloadqueues import WorkloadQueues
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.dumprequests import DumpRequests
 from extender.readapi.queues import QueueApi
@@ -61,6 +69,7 @@ from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
+from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.names import PLAN_GATE
@@ -70,6 +79,7 @@ from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
 from muster.workloads.managedpods import ManagedPolicy
+from muster.workloads.queues.describedqueues import DescribedQueues
 
 CONTROLLER: Final = "muster.dev/extender"  # ``reportingController`` of our Events
 
@@ -202,6 +212,46 @@ def queue_statuses_of(it: Common) -> QueueStatusWriter:
     return QueueStatusWriter(parts, it.config.queue_statuses)
 
 
+@dataclass(frozen=True, slots=True)
+class KueueClaims:
+    """What admits Kueue's Workloads; ``None``: nothing does."""
+
+    admission: WorkloadAdmission | None = None
+    queues: WorkloadQueues | None = None
+
+    def jobs(self) -> dict[str, Job]:
+        """Return the jobs by name."""
+        if self.admission is None or self.queues is None:
+            return {}
+        return {
+            "workloads": self.admission.run,
+            "workload-reasons": self.admission.run_reasons,
+            "workload-queues": self.queues.run,
+        }
+
+
+def claims_of(it: Common, namespaces: Namespaces) -> KueueClaims:
+    """Build the parts that admit Kueue's Workloads, where the configuration asks for that."""
+    config = it.config.queueing.kueue
+    if not config.workloads:
+        return KueueClaims()
+    described = DescribedQueues()
+
+    def taints(flavor: str) -> tuple[Taint, ...]:
+        reading = described.catalogue.flavor(flavor)
+        return () if reading is None else reading.taints
+
+    parts = WorkloadParts(
+        client=it.client,
+        clock=it.engine.clock,
+        labels=lambda namespace: namespaces.get(namespace, {}),
+        taints=taints,
+    )
+    admission = WorkloadAdmission(parts, config)
+    queues = WorkloadQueues(admission, it.client, it.engine.clock, config, described)
+    return KueueClaims(admission, queues)
+
+
 def census_of(
     it: Common, planner: Planner, partial_gangs: PartialGangs, conditions: Conditions
 ) -> Census:
@@ -256,6 +306,7 @@ def sync_of(
     expected: ExpectedRows,
     queues: QueueStatusWriter,
     suspended: SuspendedJobs,
+    claims: KueueClaims,
     prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
     """Build the watches and the writer. ``prepare``: called before anything is listed."""
@@ -272,7 +323,8 @@ def sync_of(
         listed_again=None if base.collector is None else base.collector.listed,
         more=[
             *network_sources(networks.pools),
-            *queue_sources(queues.objects, queues),
+            *queue_sources(queues.objects, queues, claims.queues),
+            *workload_sources(claims.admission),
             *queue_file_sources(queues.objects, it.config.yunikorn_queues),
         ],
     )

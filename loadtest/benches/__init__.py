@@ -7,6 +7,7 @@
 ``filterverb``        latency of a plan hit, beside an echo and a reference
 ``hostile``           the phase of `muster bench webhook` with slow and broken clients
 ``kubectlmuster``     `kubectl muster gangs`, from its start to its end
+``kueuerunner``       Kueue's own performance runner on Kueue, then on Muster
 ``model``             what the model of a cluster costs in memory and in time
 ``openb``             GPUs allocated on the openb trace by one rule, and how fast
 ``order``             who is next among many queues and gangs, and a queue that changes

@@ -48,6 +48,7 @@ Packed = Mapping[Resource[Any], PageDecoder[Any]]
 
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
+APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH: Final = "application/json-patch+json"
 _UNVALIDATED: Final = MappingProxyType({"fieldValidation": "Ignore"})
 METADATA_ONLY: Final = (
@@ -239,6 +240,32 @@ class KubeClient:
             _UNVALIDATED,
             body=_encoded(body),
             content_type=content_type,
+            accept=METADATA_ONLY,
+        )
+        return self.codec(resource).metadata(await self._writes.send(request))
+
+    async def apply(
+        self,
+        resource: Resource[T],
+        name: str,
+        body: Body,
+        *,
+        manager: str,
+        namespace: str | None = None,
+        subresource: str = "",
+    ) -> PartialObject:
+        """Apply an object or its subresource on the server's side; return its new metadata.
+
+        Fields that ``manager`` applied before and that ``body`` lacks are removed; those of others
+        that it names become its own. With a resourceVersion in ``body`` only if the object still
+        has that one. Unknown fields are not checked for, as in ``patch``.
+        """
+        request = HttpRequest(
+            "PATCH",
+            resource.path(name, namespace=namespace, subresource=subresource),
+            {**_UNVALIDATED, "fieldManager": manager, "force": "true"},
+            body=_encoded(body),
+            content_type=APPLY,
             accept=METADATA_ONLY,
         )
         return self.codec(resource).metadata(await self._writes.send(request))

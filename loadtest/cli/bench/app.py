@@ -15,6 +15,7 @@ from loadtest.cli.bench import (
     device_plugin,
     gate,
     kubectlmuster,
+    kueuerunner,
     order,
     queues,
     room,
@@ -47,6 +48,7 @@ def register(commands: Subparsers) -> None:
     sustained.register(kinds)
     coldstart.register(kinds)
     kubectlmuster.register(kinds)
+    kueuerunner.register(kinds)
     _register_chaos(kinds)
     gate.register(kinds)
 

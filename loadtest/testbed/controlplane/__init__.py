@@ -4,6 +4,7 @@
 ``controlplane``     a real control plane on loopback
 ``crds``             the CustomResourceDefinitions of the dialects, from published Go modules
 ``credentials``      certificates, tokens and kubeconfig files of one throw-away control plane
+``kueueassets``      builds Kueue's performance runner and its manager from its Go module
 ``nodeassets``       builds what a real node runs, kubelet to container
 ``parts``            a control plane made of programs in one temporary directory
 ``process``          being a well-behaved child process, and having some

@@ -110,7 +110,7 @@ def _make(progress: Progress) -> None:
         for source in SOURCES:
             version, wanted = pinned[source.module]
             progress(f"fetching the CRDs of {source.module} {version}")
-            _copy(source, _fetch(go, source.module, version, wanted), out)
+            _copy(source, fetch(go, source.module, version, wanted), out)
         out.rename(cache_directory() / _key())
 
 
@@ -121,7 +121,7 @@ def _pinned() -> Iterator[tuple[str, tuple[str, str]]]:
         yield module, (version, checksum)
 
 
-def _fetch(go: Path, module: str, version: str, wanted: str) -> Path:
+def fetch(go: Path, module: str, version: str, wanted: str) -> Path:
     """Return where Go's module cache holds the module, once its hash is known to be ``wanted``."""
     environment = os.environ | {
         "GOFLAGS": "",
@@ -136,7 +136,7 @@ def _fetch(go: Path, module: str, version: str, wanted: str) -> Path:
         said = run(command, cwd=Path(outside), env=environment, what=what)
     reply = json.loads(said[said.find("{") :])  # what it tells of its progress comes before
     if reply["Sum"] != wanted:
-        raise AssetError(f"{what}: its hash is {reply['Sum']}, {PINNED} says {wanted}")
+        raise AssetError(f"{what}: its hash is {reply['Sum']}, pinned is {wanted}")
     return Path(reply["Dir"])
 
 

@@ -31,6 +31,7 @@ from typing import Final
 import msgspec
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.claims import PreemptionRules
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.kube import wire
@@ -106,6 +107,7 @@ class BorrowWithinCohort(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 BorrowWithinCohort."""
 
     policy: str = ""
+    max_priority_threshold: int | None = None
 
 
 class ClusterQueuePreemption(wire.Wire, frozen=True):
@@ -244,6 +246,26 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
         unobeyed=tuple(findings.unobeyed),
         since=created_at(found.metadata),
     )
+
+
+def preemption_rules(found: ClusterQueue) -> PreemptionRules:
+    """Return whom the Workloads of a ClusterQueue may evict; a wrong word means nobody."""
+    rules = found.spec.preemption
+    reclaims = rules.reclaim_within_cohort in ("LowerPriority", "Any")
+    return PreemptionRules(
+        lower_within=rules.within_cluster_queue in _WITHIN[1:],
+        newer_within=rules.within_cluster_queue == "LowerOrNewerEqualPriority",
+        reclaims=reclaims,
+        reclaims_lower=rules.reclaim_within_cohort == "LowerPriority",
+        borrows=reclaims and rules.borrow_within_cohort.policy == "LowerPriority",
+        borrows_up_to=rules.borrow_within_cohort.max_priority_threshold,
+    )
+
+
+def admission_checks(found: ClusterQueue) -> tuple[str, ...]:
+    """Return the names of the checks that a ClusterQueue asks for."""
+    rules = found.spec.admission_checks_strategy.admission_checks
+    return (*found.spec.admission_checks, *(rule.name for rule in rules))
 
 
 def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:

@@ -1,0 +1,293 @@
+"""All claims of a cluster, as their objects and our writes change them.
+
+::
+
+    watch ──► seen, gone ──► waits in a line │ holds quota │ neither
+    decide ──► given or evicted: charged at once, *being written*
+                  written ──► the watch shows it ──► the object is right again
+                  failed  ──► the object as last seen is right again
+
+While a write is on its way, and until the watch has caught up with it, what the watch shows of that
+object is older than what was decided: it is noted and not obeyed. So nothing is given twice, and
+the ledger is at every time what objects say together with what is being written.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.aliases import QueueUser
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.claims import ClaimKey, QuotaClaim
+from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.claims.cycle import (
+    AdmissionCycle,
+    ClaimDecision,
+    ClaimEvicted,
+    ClaimRefusal,
+    CycleInputs,
+    QueueTerms,
+)
+from muster.queueing.claims.flavorchoice import Taints
+from muster.queueing.claims.ledger import ClaimLedger, Holding
+from muster.queueing.claims.lines import ClaimLine, RowKey
+
+_UNDER_WAY: Final = -1  # a version that no object has: the write has no answer yet
+
+
+@dataclass(slots=True)
+class ClaimSums:
+    """Some claims together."""
+
+    waiting: int = 0
+    holding: int = 0
+    cells: Counter[Cell] = field(default_factory=Counter)
+
+
+class ClaimBook:
+    """Who waits, who holds what, and what is being written."""
+
+    def __init__(self, taints: Taints, labels: Callable[[str], Mapping[str, str]]) -> None:
+        """``taints``: of a flavor's nodes; ``labels``: of a namespace."""
+        self.ledger = ClaimLedger()
+        self.claims: dict[ClaimKey, QuotaClaim] = {}
+        #: why claims wait, as far as they were looked at
+        self.refusals: dict[ClaimKey, ClaimRefusal] = {}
+        self._lines: dict[QueueName, ClaimLine] = {}
+        #: the queue in whose line a claim waits, or whose room it is promised
+        self._waits_in: dict[ClaimKey, QueueName] = {}
+        #: claims that ask and name no queue that exists
+        self._lost: set[ClaimKey] = set()
+        self._terms: dict[QueueName, QueueTerms] = {}
+        self._writes: dict[ClaimKey, int] = {}
+        self._to_stop: dict[ClaimKey, str] = {}
+        self._dirty: set[QueueName] = set()
+        self._refused: dict[QueueName, set[RowKey]] = {}
+        self._moved = False
+        self._last: dict[QueueName, QueueUpserted] = {}
+        self._inputs = CycleInputs(
+            self.ledger, self._lines, self.claims, self._terms, taints, labels
+        )
+
+    # --- queues -----------------------------------------------------------------------------
+
+    def queue(self, event: QueueUpserted | QueueGone) -> None:
+        """Apply a change of a queue."""
+        name = event.name if isinstance(event, QueueGone) else event.spec.name
+        if isinstance(event, QueueGone):
+            self._last.pop(name, None)
+        elif self._last.get(name) == event:
+            return
+        else:
+            self._last[name] = event
+        self.ledger.take(event)
+        self._moved = True
+
+    def set_terms(self, queue: QueueName, terms: QueueTerms) -> None:
+        """Note what else counts for the claims of a queue."""
+        if self._terms.get(queue) != terms:
+            self._terms[queue] = terms
+            self._moved = True
+
+    def look_again(self) -> None:
+        """Look at all queues again: labels of namespaces or taints of flavors changed."""
+        self._moved = True
+
+    # --- claims -----------------------------------------------------------------------------
+
+    def seen(self, claim: QuotaClaim) -> None:
+        """Take a claim as its object is now."""
+        before = self.claims.get(claim.key)
+        if before is not None and before.uid != claim.uid:
+            self.gone(claim.key)
+        self.claims[claim.key] = claim
+        written = self._writes.get(claim.key)
+        if written is not None:
+            if written == _UNDER_WAY or claim.version < written:
+                return
+            del self._writes[claim.key]
+        self._settle(claim)
+
+    def gone(self, key: ClaimKey) -> None:
+        """Forget a deleted claim."""
+        self._writes.pop(key, None)
+        self._free(key)
+        self._unline(key)
+        self._to_stop.pop(key, None)
+        self.claims.pop(key, None)
+
+    def written(self, key: ClaimKey, version: int) -> None:
+        """Note that a decision is stored, with the version that its object has now."""
+        if self._writes.get(key) != _UNDER_WAY:
+            return
+        self._writes[key] = version
+        if self.claims[key].version >= version:
+            del self._writes[key]
+            self._settle(self.claims[key])
+
+    def failed(self, key: ClaimKey) -> None:
+        """Note that a decision was not stored."""
+        if self._writes.pop(key, None) is not None:
+            self._settle(self.claims[key])
+            self._dirty.update([self._waits_in[key]] if key in self._waits_in else [])
+
+    def _settle(self, claim: QuotaClaim) -> None:
+        """Have a claim hold what its object says, or wait."""
+        key = claim.key
+        if claim.grant is None:
+            self._to_stop.pop(key, None)
+            self._free(key)
+            if claim.asks and not claim.problem:
+                self._line_up(claim)
+            else:
+                self._unline(key)
+            return
+        self._unline(key)
+        cells, before = claim.grant.cells(), self.ledger.holding(key)
+        now = Holding(
+            key, claim.uid, claim.grant.queue, cells,
+            claim.priority, claim.since, claim.granted_at, claim.is_leaving,
+        )  # fmt: skip
+        if before is None or (before.queue, before.cells) != (now.queue, dict(cells)):
+            self._free(key)
+            self.ledger.hold(now)
+        elif now.is_leaving and not before.is_leaving:
+            self.ledger.leave(key)
+        elif before.is_leaving and not now.is_leaving:
+            self.ledger.hold(now)
+        else:
+            before.priority, before.since = now.priority, now.since
+        if not claim.asks and not claim.is_leaving:
+            self._to_stop[key] = "Deactivated"
+
+    def _free(self, key: ClaimKey) -> None:
+        freed = self.ledger.free(key)
+        if freed is not None:
+            self._dirty.add(freed.queue)
+
+    def _line_up(self, claim: QuotaClaim) -> None:
+        key, queue = claim.key, self.ledger.charges.aliases.resolve(claim.user)
+        if key in self.ledger.promises() and self._waits_in.get(key) == queue:
+            return
+        if self._waits_in.get(key) != queue:
+            self._unline(key)
+        if queue is None:
+            self._lost.add(key)
+            text = f'no queue is named "{claim.user.text}" in namespace {claim.user.namespace}'
+            self.refusals[key] = ClaimRefusal("Misconfigured", text)
+            return
+        self._lost.discard(key)
+        self._waits_in[key] = queue
+        row = self._lines.setdefault(queue, ClaimLine()).add(claim)
+        if row not in self._refused.get(queue, ()):
+            self._dirty.add(queue)
+
+    def _unline(self, key: ClaimKey) -> None:
+        self.refusals.pop(key, None)
+        self._lost.discard(key)
+        queue = self._waits_in.pop(key, None)
+        if queue is not None:
+            if key in self.ledger.promises():
+                self.ledger.withdraw(key)
+                self._dirty.add(queue)
+            self._lines[queue].discard(key)
+            node = self.ledger.held.find(queue)
+            if node is not None and node.spec.is_strict:
+                self._dirty.add(queue)  # it may have been before all others
+
+    # --- decisions --------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything changed since the last decision that could change it."""
+        return self._moved or bool(self._dirty) or bool(self._to_stop)
+
+    def decide(self, now: float) -> list[ClaimDecision]:
+        """Return what is to be written, charged already. ``now``: seconds since the epoch."""
+        if self._moved:
+            self._find_places()
+        stops = list(self._stops())
+        touched = self._whole_trees()
+        self._dirty.clear()
+        for queue in touched:
+            self._refused.pop(queue, None)
+        cycle = AdmissionCycle(self._inputs, now)
+        cycle.run(touched)
+        self.refusals.update(cycle.refusals)
+        for queue, row in cycle.refused:
+            self._refused.setdefault(queue, set()).add(row)
+        for each in cycle.decisions:
+            self._writes[each.key] = _UNDER_WAY
+            if not isinstance(each, ClaimEvicted):
+                self._waits_in.pop(each.key, None)
+                self.refusals.pop(each.key, None)
+        return [*stops, *cycle.decisions]
+
+    def _find_places(self) -> None:
+        """Look for every waiting claim's queue again, and at every queue."""
+        self._moved = False
+        for key in [*self._lost, *self._waits_in]:
+            claim = self.claims[key]
+            if key in self._lost or self._in_place(claim) is False:
+                self._line_up(claim)
+        for name, terms in self._terms.items():
+            for one in self.ledger.holdings(name) if terms.drains else ():
+                if not one.is_leaving:
+                    self._to_stop[one.key] = terms.drains
+        self._dirty.update(self._lines)
+
+    def _in_place(self, claim: QuotaClaim) -> bool:
+        meant = self.ledger.charges.aliases.resolve(claim.user)
+        return meant == self._waits_in.get(claim.key)
+
+    def _stops(self) -> Iterable[ClaimEvicted]:
+        """Evict whoever is stopped, but for those about whom a write is on its way."""
+        for key, reason in list(self._to_stop.items()):
+            one = self.ledger.holding(key)
+            if key in self._writes:
+                continue
+            del self._to_stop[key]
+            if one is not None and not one.is_leaving:
+                self.ledger.leave(key)
+                self._writes[key] = _UNDER_WAY
+                yield ClaimEvicted(key, None, reason)
+
+    def _whole_trees(self) -> set[QueueName]:
+        """Return every queue with a line in the trees of those that changed."""
+        tree = self.ledger.held
+        found = [node for name in self._dirty if (node := tree.find(name)) is not None]
+        roots = {id(node.root) for node in found}
+        return {
+            name
+            for name in self._lines
+            if (node := tree.find(name)) is not None and id(node.root) in roots
+        } | (self._dirty & set(self._lines))
+
+    # --- what others read -------------------------------------------------------------------
+
+    def pending(self, queue: QueueName) -> int:
+        """Return how many wait in a queue, those included who are promised room."""
+        promised = sum(one.queue == queue for one in self.ledger.promises().values())
+        return len(self._lines.get(queue, ())) + promised
+
+    def sums(self) -> dict[QueueUser, ClaimSums]:
+        """Return what is asked for and held by those who name a queue alike."""
+        found: defaultdict[QueueUser, ClaimSums] = defaultdict(ClaimSums)
+        for key, claim in self.claims.items():
+            one = self.ledger.holding(key)
+            if one is not None:
+                found[claim.user].holding += 1
+                found[claim.user].cells.update(one.cells)
+            elif key in self._waits_in:
+                found[claim.user].waiting += 1
+        return found
+
+    def holding(self, queue: QueueName) -> int:
+        """Return how many hold quota of a queue."""
+        return sum(1 for _ in self.ledger.holdings(queue))
+
+    def validate(self) -> None:
+        """Compare the ledger with its trees; raises ``InvariantViolation``."""
+        self.ledger.validate()

@@ -1,0 +1,296 @@
+"""One pass over the queues of a tree: who is given quota, and who is evicted for it.
+
+::
+
+    promised room that is free now ──► given
+    heads of all rows ──► the least (borrows, priority, age) ──► fits ──────────────► given
+              ▲                                               ├► fits after evictions ► promised
+              └── the next of its row, or of its queue ◄──────┴► else: its row is refused
+
+Of two queues the one whose claim stays within its entitlement goes first, then the higher priority,
+then the older claim (pkg/scheduler/scheduler.go, ``makeClassicalIterator``). A strict queue stops
+at its first claim that is refused, and what that one is entitled to is kept from borrowers for the
+rest of the pass, unless the queue can take it back at any time (``reclaimWithinCohort: Any``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from muster.cluster.quota.availability import borrows, lack
+from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.claims import (
+    NO_PREEMPTION,
+    ClaimKey,
+    Grant,
+    PreemptionRules,
+    QuotaClaim,
+)
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.tree import closed_at, closed_text
+from muster.cluster.specs.podconstraints import Requirement
+from muster.queueing.admission.refusal import barred
+from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
+from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
+from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
+from muster.queueing.claims.victims import VictimSearch
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTerms:
+    """What counts for the claims of a queue besides its quota."""
+
+    #: Whom they may evict.
+    rules: PreemptionRules = NO_PREEMPTION
+    #: ANDed requirements over the labels of their namespace.
+    namespaces: tuple[Requirement, ...] = ()
+    #: Why nobody is given quota though the queue is open, "": nothing.
+    problem: str = ""
+    #: Whether those who hold quota are evicted: the reason, "": they are not.
+    drains: str = ""
+    #: Whether another controller gives its quota: nothing is decided, and nothing written.
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimGranted:
+    """A claim is given quota."""
+
+    key: ClaimKey
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimEvicted:
+    """A claim is evicted."""
+
+    key: ClaimKey
+    #: The claim that it makes room for, ``None``: it is stopped.
+    by: ClaimKey | None
+    #: As in Kueue's condition ``Preempted``; without ``by`` as in ``Evicted``.
+    reason: str
+
+
+ClaimDecision = ClaimGranted | ClaimEvicted
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRefusal:
+    """Why a claim waits."""
+
+    #: A reason of Kueue's condition ``QuotaReserved``.
+    reason: str
+    message: str
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether somebody has to change an object."""
+        return self.reason not in ("WaitingForQuota", "WaitingForPreemptedWorkloads")
+
+
+@dataclass(frozen=True, slots=True)
+class CycleInputs:
+    """What a pass reads and changes."""
+
+    ledger: ClaimLedger
+    lines: Mapping[QueueName, ClaimLine]
+    claims: Mapping[ClaimKey, QuotaClaim]
+    terms: Mapping[QueueName, QueueTerms]
+    #: the taints of a flavor's nodes
+    taints: Taints
+    #: the labels of a namespace
+    labels: Callable[[str], Mapping[str, str]]
+
+
+class _Entry(NamedTuple):
+    borrows: bool
+    rank: tuple[int, float, str]
+    queue: QueueName
+    head: LineHead
+    row: RowKey
+
+
+class AdmissionCycle:
+    """One pass. What it decides is charged at once."""
+
+    def __init__(self, inputs: CycleInputs, now: float) -> None:
+        """``now``: seconds since the epoch."""
+        self._in = inputs
+        self._ledger = inputs.ledger
+        self._now = now
+        self._kept: list[tuple[QueueName, dict[Cell, int]]] = []
+        self._heads: dict[QueueName, list[tuple[LineHead, RowKey]]] = {}
+        self._entries: list[_Entry] = []
+        self.decisions: list[ClaimDecision] = []
+        #: why the first of each row waits
+        self.refusals: dict[ClaimKey, ClaimRefusal] = {}
+        #: rows that were refused
+        self.refused: set[tuple[QueueName, RowKey]] = set()
+
+    def run(self, queues: Iterable[QueueName]) -> None:
+        """Decide about the queues of whole trees."""
+        named = set(queues)
+        self._keep_promises(named)
+        for queue in sorted(named & set(self._in.lines)):
+            self._heads[queue] = self._in.lines[queue].heads()
+            self._enter(queue)
+        while self._entries:
+            entry = heappop(self._entries)
+            fresh = self._entry(entry.queue, entry.head, entry.row)
+            if fresh.borrows > entry.borrows:
+                heappush(self._entries, fresh)
+            else:
+                self._look_at(entry)
+        for queue, cells in self._kept:
+            self._ledger.promised.give_back(queue, cells)
+
+    # --- promises ---------------------------------------------------------------------------
+
+    def _keep_promises(self, queues: set[QueueName]) -> None:
+        """Give promised room that is free now; a promise for which nobody leaves is withdrawn."""
+        claims = self._in.claims
+        mine = [key for key, one in self._ledger.promises().items() if one.queue in queues]
+        for key in sorted(mine, key=lambda each: (-claims[each].priority, claims[each].since)):
+            promise = self._ledger.promises()[key]
+            node = self._ledger.held.find(promise.queue)
+            if node is not None and lack(node, promise.cells) is None:
+                self._give(claims[key], promise.grant, promise.cells)
+            elif not promise.awaited:
+                self._ledger.withdraw(key)
+                self._in.lines[promise.queue].add(claims[key])
+
+    # --- the heads --------------------------------------------------------------------------
+
+    def _enter(self, queue: QueueName) -> None:
+        """Have the first of a queue's rows take part."""
+        heads = self._heads[queue]
+        if heads:
+            head, row = heappop(heads)
+            heappush(self._entries, self._entry(queue, head, row))
+
+    def _entry(self, queue: QueueName, head: LineHead, row: RowKey) -> _Entry:
+        node = self._ledger.promised.find(queue)
+        choice = None if node is None else self._choice(node, head.key)
+        is_above = node is not None and choice is not None and borrows(node, choice.cells)
+        return _Entry(is_above, head.rank, queue, head, row)
+
+    def _choice(self, node: QueueNode, key: ClaimKey) -> FlavorChoice:
+        queue = node.spec.name
+        groups, rules = self._ledger.charges.groups(queue), self._terms(queue).rules
+        return choose(node, groups, rules, self._in.claims[key], self._in.taints)
+
+    def _look_at(self, entry: _Entry) -> None:
+        """Decide about a head, and let the next of its queue take part."""
+        queue, key = entry.queue, entry.head.key
+        refusal = self._decide(queue, key)
+        if self._terms(queue).is_elsewhere:
+            return
+        if refusal is None:
+            following = self._in.lines[queue].head(entry.row)
+            if following is not None:
+                heappush(self._heads[queue], (following, entry.row))
+        else:
+            self.refusals[key] = refusal
+            self.refused.add((queue, entry.row))
+            node = self._ledger.promised.find(queue)
+            if node is None or node.spec.is_strict:
+                return
+        self._enter(queue)
+
+    def _decide(self, queue: QueueName, key: ClaimKey) -> ClaimRefusal | None:
+        """Give a claim quota, or promise it; otherwise return why it waits."""
+        claim, node = self._in.claims[key], self._ledger.promised.find(queue)
+        stopped = self._stopped(queue, claim)
+        if stopped is not None or node is None:
+            return stopped
+        choice = self._choice(node, key)
+        if choice.fit is Fit.NOW:
+            held = self._ledger.held.find(queue)
+            if held is not None and lack(held, choice.cells) is None:
+                self._give(claim, choice.grant, choice.cells)
+            else:
+                self._promise(claim, choice, self._leaving(node))
+            return None
+        if choice.may_evict and self._evict_for(node, claim, choice):
+            return None
+        self._keep_for(node, choice)
+        if choice.fit is Fit.LATER:
+            return ClaimRefusal("WaitingForQuota", choice.message)
+        return ClaimRefusal("ExceedsMaxQuota", choice.message)
+
+    def _stopped(self, queue: QueueName, claim: QuotaClaim) -> ClaimRefusal | None:
+        """Return why a queue gives nothing to a claim, whatever there is left."""
+        node, terms = self._ledger.held.find(queue), self._terms(queue)
+        if node is None:
+            return ClaimRefusal("Misconfigured", f"queue {queue} does not exist")
+        at = closed_at(node)
+        if at is not None:
+            return ClaimRefusal("Suspended", closed_text(at))
+        aliases, labels = self._ledger.charges.aliases, self._in.labels(claim.user.namespace)
+        problem = (
+            self._ledger.held.problem(queue)
+            or terms.problem
+            or barred(claim.user, queue, aliases, terms.namespaces, labels)
+        )
+        return ClaimRefusal("Misconfigured", problem) if problem else None
+
+    def _terms(self, queue: QueueName) -> QueueTerms:
+        return self._in.terms.get(queue, _PLAIN)
+
+    # --- what is decided --------------------------------------------------------------------
+
+    def _give(self, claim: QuotaClaim, grant: Grant, cells: Amounts) -> None:
+        self._ledger.withdraw(claim.key)
+        self._in.lines[grant.queue].discard(claim.key)
+        self._ledger.hold(
+            Holding(
+                claim.key, claim.uid, grant.queue, cells, claim.priority, claim.since, self._now
+            )
+        )
+        self.decisions.append(ClaimGranted(claim.key, grant))
+
+    def _promise(self, claim: QuotaClaim, choice: FlavorChoice, awaited: set[ClaimKey]) -> None:
+        self._in.lines[choice.grant.queue].discard(claim.key)
+        self._ledger.promise(claim.key, RoomPromise(choice.grant, choice.cells, awaited))
+        message = f"{len(awaited)} evicted workloads have not left yet"
+        self.refusals[claim.key] = ClaimRefusal("WaitingForPreemptedWorkloads", message)
+
+    def _evict_for(self, node: QueueNode, claim: QuotaClaim, choice: FlavorChoice) -> bool:
+        """Evict those who must go so that a claim fits; returns whether there are any."""
+        rules = self._terms(node.spec.name).rules
+        if not rules.evicts:
+            return False
+        victims = VictimSearch(self._ledger, node, rules, claim, choice.cells).find()
+        for victim in victims:
+            self._ledger.leave(victim.holding.key)
+            self.decisions.append(ClaimEvicted(victim.holding.key, claim.key, victim.reason.value))
+        if victims:
+            leaving = {victim.holding.key for victim in victims} | self._leaving(node)
+            self._promise(claim, choice, leaving)
+        return bool(victims)
+
+    def _leaving(self, node: QueueNode) -> set[ClaimKey]:
+        """Return who was evicted in the tree of a queue and has not left yet."""
+        stack, found = [node.root], set[ClaimKey]()
+        while stack:
+            at = stack.pop()
+            stack += at.children.values()
+            held = self._ledger.holdings(at.spec.name)
+            found.update(one.key for one in held if one.is_leaving)
+        return found
+
+    def _keep_for(self, node: QueueNode, choice: FlavorChoice) -> None:
+        """Keep what the first of a strict queue is entitled to until the end of the pass."""
+        if not node.spec.is_strict or self._terms(node.spec.name).rules.is_sure:
+            return
+        kept = {
+            cell: min(amount, max(0, node.entitled(cell) - node.used(cell)))
+            for cell, amount in choice.cells.items()
+        }
+        self._ledger.promised.charge(node.spec.name, kept)
+        self._kept.append((node.spec.name, kept))
+
+
+_PLAIN = QueueTerms()

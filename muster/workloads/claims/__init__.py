@@ -1,0 +1,5 @@
+"""Objects that ask for quota by themselves, as claims, and what is written back into them.
+
+``kueueworkload``   Kueue's Workload as a claim
+``workloadstatus``  the status of a Workload that is given quota, waits, or is evicted
+"""

@@ -1,0 +1,158 @@
+"""The status of a Workload that is given quota, waits, or is evicted, in Kueue's words.
+
+Statuses are applied on the server's side under the name of Kueue's scheduler, ``MANAGER``: whoever
+ends an eviction applies ``QuotaReserved: False`` without ``admission`` under that name, and the
+server removes what the name owned (pkg/workload/patching). So what is applied always holds all
+conditions of that name.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from muster.cluster.quota.claims import Grant, PartGrant
+from muster.kube.wire import Quantity
+from muster.workloads.claims.kueueworkload import (
+    WORKLOADS,
+    KueueAdmission,
+    KueuePodSetAssignment,
+    KueueWorkload,
+    KueueWorkloadStatus,
+    condition,
+)
+from muster.workloads.queues.amounts import written
+from muster.workloads.queues.kueue import DIALECT
+
+MANAGER: Final = "kueue-admission"  # ``constants.AdmissionName``
+_MANAGED: Final = (
+    "QuotaReserved",
+    "Admitted",
+    "Evicted",
+    "Preempted",
+    "Requeued",
+    "DeactivationTarget",
+    "BlockedOnPreemptionGates",
+)  # ``admissionManagedConditions`` of pkg/workload/patching
+_MOST_CHARS: Final = 32 * 1024  # of a message (meta/v1 Condition)
+_WHY: Final = {
+    "InClusterQueue": "prioritization in the ClusterQueue",
+    "InCohortReclamation": "reclamation within the cohort",
+    "InCohortReclaimWhileBorrowing": "reclamation within the cohort while borrowing",
+}
+
+
+def granted(found: KueueWorkload, grant: Grant, now: float) -> KueueWorkload:
+    """Return a Workload that has its quota and is admitted."""
+    queue = grant.queue.removeprefix(f"{DIALECT}/")
+    assignments = tuple(map(_assignment, grant.parts))
+    admission = KueueAdmission(cluster_queue=queue, pod_set_assignments=assignments)
+    conditions = _Conditions(found, now)
+    text = f"Quota reserved in ClusterQueue {queue}"
+    conditions.set("QuotaReserved", "True", "QuotaReserved", text)
+    for type_ in ("Evicted", "Preempted"):
+        before = condition(found, type_)
+        if before is not None and before.get("status") == "True":
+            text = f"Previously: {before.get('message')}"
+            conditions.set(type_, "False", "QuotaReserved", text)
+    conditions.set("Admitted", "True", "Admitted", "The workload is admitted")
+    return _with(found, conditions, admission)
+
+
+def evicted(found: KueueWorkload, reason: str, preemptor_uid: str, now: float) -> KueueWorkload:
+    """Return a Workload that keeps its quota until its pods are gone.
+
+    ``preemptor_uid``: of the Workload that it makes room for; "": it is stopped, and ``reason`` is
+    that of the condition ``Evicted``.
+    """
+    conditions = _Conditions(found, now)
+    if not preemptor_uid:
+        conditions.set("Evicted", "True", reason, f"The workload is stopped: {reason}")
+    else:
+        why = _WHY.get(reason, reason)
+        text = f"Preempted to accommodate a workload (UID: {preemptor_uid}) due to {why}"
+        conditions.set("Evicted", "True", "Preempted", text)
+        conditions.set("Preempted", "True", reason, text)
+    return _with(found, conditions, found.status.admission)
+
+
+def waiting(found: KueueWorkload, reason: str, message: str, now: float) -> KueueWorkload:
+    """Return a Workload that says why it has no quota."""
+    conditions = _Conditions(found, now)
+    conditions.set("QuotaReserved", "False", reason, message)
+    return _with(found, conditions, None)
+
+
+def says(found: KueueWorkload, reason: str) -> bool:
+    """Return whether a Workload says already that it has no quota for this reason."""
+    one = condition(found, "QuotaReserved")
+    return one is not None and one.get("status") == "False" and one.get("reason") == reason
+
+
+def applied(found: KueueWorkload) -> dict[str, Any]:
+    """Return what is applied so that the server's object has this status.
+
+    It is refused if the object has changed since it was read.
+    """
+    meta = found.metadata
+    return {
+        "apiVersion": WORKLOADS.api_version,
+        "kind": "Workload",
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        },
+        "status": {
+            "conditions": [one for one in found.status.conditions if one["type"] in _MANAGED],
+            **_admission(found.status.admission),
+        },
+    }
+
+
+def _admission(admission: KueueAdmission | None) -> dict[str, Any]:
+    return {} if admission is None else {"admission": msgspec.to_builtins(admission)}
+
+
+def _assignment(part: PartGrant) -> KueuePodSetAssignment:
+    usage: dict[str, Quantity] = {
+        name: written(name, amount) for name, amount in sorted(part.amounts.items())
+    }
+    return KueuePodSetAssignment(
+        name=part.name, flavors=dict(part.flavors), resource_usage=usage, count=part.count
+    )
+
+
+def _with(
+    found: KueueWorkload, conditions: "_Conditions", admission: KueueAdmission | None
+) -> KueueWorkload:
+    status = KueueWorkloadStatus(conditions=tuple(conditions.entries), admission=admission)
+    return msgspec.structs.replace(found, status=status)
+
+
+class _Conditions:
+    """The conditions of a Workload, one of each type."""
+
+    def __init__(self, found: KueueWorkload, now: float) -> None:
+        self.entries = list(found.status.conditions)
+        self._generation = found.metadata.generation
+        self._now = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def set(self, type_: str, status: str, reason: str, message: str) -> None:
+        """Put a condition in its place; its time is that of the last change of its status."""
+        places = [i for i, one in enumerate(self.entries) if one.get("type") == type_]
+        old = self.entries[places[0]] if places else {}
+        is_same = old.get("status") == status
+        new = {
+            "type": type_,
+            "status": status,
+            "reason": reason,
+            "message": message[:_MOST_CHARS],
+            "observedGeneration": self._generation,
+            "lastTransitionTime": old["lastTransitionTime"] if is_same else self._now,
+        }
+        if places:
+            self.entries[places[0]] = new
+        else:
+            self.entries.append(new)

@@ -1,0 +1,201 @@
+"""Claims come, are stored, end and are evicted, quotas change, and the leader restarts.
+
+::
+
+    all ─┬─ a   borrows, takes back from others, evicts lower priorities
+         ├─ b   the same
+         └─ c   strict, evicts nobody
+
+The objects are the truth: a book that is built from them holds what the running one holds, but for
+what is being written.
+"""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from muster.cluster.events import QueueUpserted
+from muster.cluster.quota.aliases import QueueUser, Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.claims import (
+    NO_PREEMPTION,
+    ClaimKey,
+    ClaimPart,
+    PreemptionRules,
+    QuotaClaim,
+)
+from muster.cluster.quota.flavors import Flavor, ResourceGroup
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.queueing.claims.book import ClaimBook
+from muster.queueing.claims.cycle import ClaimDecision, ClaimGranted, QueueTerms
+
+ALL = QueueName("kueue/cohort/all")
+QUEUES = ("a", "b", "c")
+FLAVORS = ("f", "g")
+RULES = PreemptionRules(lower_within=True, reclaims=True)
+
+
+def book() -> ClaimBook:
+    """Return an empty book."""
+    return ClaimBook(lambda _flavor: (), lambda _namespace: {})
+
+
+class Claims(RuleBasedStateMachine):
+    """A book beside the objects that the API server stores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book = book()
+        self.stored: dict[ClaimKey, QuotaClaim] = {}
+        self.under_way: list[ClaimDecision] = []
+        self.quotas = dict.fromkeys(QUEUES, 4)
+        self.version = 0
+        self.was_lowered = False
+        for event in self.queues():
+            self.book.queue(event)
+        self.set_terms(self.book)
+
+    def queues(self) -> list[QueueUpserted]:
+        """Return the queues as they are now."""
+        found = [QueueUpserted(QueueSpec(ALL))]
+        for name in QUEUES:
+            cells = {Cell(f, "cpu"): Quota(self.quotas[name], borrowable=6) for f in FLAVORS}
+            spec = QueueSpec(QueueName(f"kueue/{name}"), ALL, cells, is_strict=name == "c")
+            group = ResourceGroup(("cpu",), tuple(map(Flavor, FLAVORS)))
+            found.append(QueueUpserted(spec, (Spelling("ns", name),), (), (group,)))
+        return found
+
+    def set_terms(self, of: ClaimBook) -> None:
+        """Say whom the queues may evict."""
+        for name in QUEUES:
+            rules = NO_PREEMPTION if name == "c" else RULES
+            of.set_terms(QueueName(f"kueue/{name}"), QueueTerms(rules))
+
+    def show(self, claim: QuotaClaim) -> None:
+        """Store an object; the watch shows it at once."""
+        self.version += 1
+        self.stored[claim.key] = replace(claim, version=self.version)
+        self.book.seen(self.stored[claim.key])
+
+    @rule(
+        name=st.integers(0, 9), queue=st.sampled_from(QUEUES), cpus=st.integers(1, 9),
+        pods=st.integers(1, 2), priority=st.integers(0, 2),
+    )  # fmt: skip
+    def submit(self, name: int, queue: str, cpus: int, pods: int, priority: int) -> None:
+        key = ClaimKey(f"ns/{name}")
+        if key not in self.stored:
+            part = ClaimPart("main", pods, (("cpu", cpus), ("pods", 1)))
+            user = QueueUser("kueue", "ns", queue)
+            self.show(
+                QuotaClaim(
+                    key, f"{name}-{self.version}", user, (part,), priority, float(self.version)
+                )
+            )
+
+    @rule(name=st.integers(0, 9), deactivates=st.booleans())
+    def end(self, name: int, deactivates: bool) -> None:  # noqa: FBT001
+        key = ClaimKey(f"ns/{name}")
+        if key in self.stored and deactivates:
+            self.show(replace(self.stored[key], asks=False))
+        elif key in self.stored:
+            del self.stored[key]
+            self.book.gone(key)
+            self.under_way = [one for one in self.under_way if one.key != key]
+
+    @rule(name=st.integers(0, 9))
+    def leave(self, name: int) -> None:
+        found = self.stored.get(ClaimKey(f"ns/{name}"))
+        if found is not None and found.is_leaving:
+            self.show(replace(found, grant=None, is_leaving=False))
+
+    @rule(queue=st.sampled_from(QUEUES), quota=st.integers(0, 8))
+    def resize(self, queue: str, quota: int) -> None:
+        self.was_lowered |= quota < self.quotas[queue]
+        self.quotas[queue] = quota
+        for event in self.queues():
+            self.book.queue(event)
+
+    @rule()
+    def decide(self) -> None:
+        self.under_way += self.book.decide(float(self.version))
+
+    @precondition(lambda self: bool(self.under_way))
+    @rule(is_stored=st.booleans())
+    def answer(self, is_stored: bool) -> None:  # noqa: FBT001
+        key = self.under_way[0].key
+        mine = [one for one in self.under_way if one.key == key]
+        self.under_way = [one for one in self.under_way if one.key != key]
+        if not is_stored:
+            self.book.failed(key)
+            return
+        for one in mine:
+            self.version += 1
+            found = self.stored[key]
+            if isinstance(one, ClaimGranted):
+                found = replace(found, grant=one.grant, granted_at=float(self.version))
+            else:
+                found = replace(found, is_leaving=True)
+            self.stored[key] = replace(found, version=self.version)
+        self.book.written(key, self.version)
+        self.book.seen(self.stored[key])
+
+    @rule()
+    def restart(self) -> None:
+        self.under_way.clear()
+        self.book = self.rebuilt()
+
+    def rebuilt(self) -> ClaimBook:
+        """Return a book made of the objects alone."""
+        found = book()
+        for claim in self.stored.values():
+            found.seen(claim)
+        for event in self.queues():
+            found.queue(event)
+        self.set_terms(found)
+        return found
+
+    @invariant()
+    def the_trees_are_right(self) -> None:
+        self.book.validate()
+
+    @invariant()
+    def nothing_is_used_beyond_the_limits(self) -> None:
+        if self.was_lowered:
+            return
+        tree = self.book.ledger.held
+        whole = tree.find(ALL)
+        assert whole is not None
+        for cell in (Cell(flavor, "cpu") for flavor in FLAVORS):
+            assert whole.used(cell) <= whole.entitled(cell)
+            for name in QUEUES:
+                node = tree.find(QueueName(f"kueue/{name}"))
+                assert node is not None
+                assert node.used(cell) <= node.entitled(cell) + 6
+
+    @invariant()
+    def the_objects_give_the_same_usage(self) -> None:
+        if self.under_way:
+            return
+        again = self.rebuilt()
+        again.validate()
+        for node in self.book.ledger.held.nodes():
+            other = again.ledger.held.find(node.spec.name)
+            assert other is not None
+            assert other.usage == node.usage
+
+    def teardown(self) -> None:
+        """Once all is stored and has left, nobody waits who fits."""
+        for _ in range(30):
+            self.decide()
+            while self.under_way:
+                self.answer(is_stored=True)
+            for name in range(10):
+                self.leave(name)
+            self.book.validate()
+            if not self.book.is_due:
+                break
+        assert not self.book.ledger.promises()
+
+
+TestClaims = Claims.TestCase
