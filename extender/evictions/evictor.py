@@ -103,6 +103,10 @@ class Evictor:
         #: gangs that were let alone, until when (epoch seconds)
         self._refused: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
+        #: whether it is known what an earlier leader began
+        self._knows_all = False
+        #: gangs for which orders came before that
+        self._turned_away: set[GangKey] = set()
 
     def __len__(self) -> int:
         """Return the number of gangs that give way now."""
@@ -131,8 +135,12 @@ class Evictor:
         """Have gangs give way, all or none; returns whether they will.
 
         None where one gives way already, has a plan that is not sent yet, is gone, or where too
-        many of its queue gave way within a minute.
+        many of its queue gave way within a minute; and none as long as it is not known which gangs
+        an earlier leader began to evict: they may be enough.
         """
+        if not self._knows_all:
+            self._turned_away.add(order.preemptor)
+            return False
         now, asked = self._engine.clock(), dict[str, int]()
         for victim in order.victims:
             view = self._engine.state.gang(victim.gang)
@@ -175,6 +183,9 @@ class Evictor:
             break
         for pod in pods:
             self._adopt(pod)
+        self._knows_all = True
+        while self._turned_away:
+            self._parts.worklist.look_again(self._turned_away.pop())
 
     def _adopt(self, pod: Pod) -> None:
         mark = marks.read(pod.metadata.annotations)

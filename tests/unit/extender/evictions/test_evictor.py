@@ -71,7 +71,13 @@ class Mortal:
 class Site(Clocked):
     """Two racks, and a gang that runs."""
 
-    def evictor(self, client: object = None) -> Evictor:
+    async def evictor(self, client: object = None) -> Evictor:
+        """Return one that knows what others began."""
+        found = self.new_evictor(client)
+        await found.take_over()
+        return found
+
+    def new_evictor(self, client: object = None) -> Evictor:
         it = self.cluster.extender
         reporter = it.partial._reporter
         parts = EvictorParts(
@@ -165,7 +171,7 @@ def _order(members: Sequence[PodUid] = (), gang: GangKey = KEY) -> EvictionOrder
 
 async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> None:
     await site.run()
-    evictor = site.evictor()
+    evictor = await site.evictor()
     lost = site.metrics.lost_seconds._value.get()
 
     assert evictor.order(_order())
@@ -184,7 +190,7 @@ async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> N
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
     await site.run()
-    evictor = site.evictor()
+    evictor = await site.evictor()
     await site.run(Gang("other", 1))
 
     assert evictor.order(_order([await site.uid("g-1")]))
@@ -203,7 +209,7 @@ async def test_a_gang_that_a_budget_protects_is_let_alone_and_nothing_has_begun(
 ) -> None:
     await site.run()
     await site.protect()
-    evictor = site.evictor()
+    evictor = await site.evictor()
     assert evictor.order(_order())
 
     await site.look(evictor)
@@ -229,7 +235,7 @@ async def test_a_budget_that_muster_may_not_read_is_found_at_the_first_eviction(
         Fault("GET", "/poddisruptionbudgets", 403, left=1000),
         Fault("POST", "/eviction", 429, left=1000),
     ]
-    evictor = site.evictor()
+    evictor = await site.evictor()
     assert evictor.order(_order())
 
     await site.look(evictor)
@@ -248,7 +254,7 @@ async def test_what_a_budget_refuses_after_the_first_member_is_tried_until_the_g
     await site.run()
     refusal = Fault("POST", "/g-2/eviction", 429, left=1000)
     site.cluster.server.faults.append(refusal)
-    evictor = site.evictor()
+    evictor = await site.evictor()
     assert evictor.order(_order())
 
     await site.look(evictor)
@@ -267,7 +273,7 @@ async def test_a_member_that_does_not_end_is_named_with_what_keeps_it(
     await site.run()
     body = {"metadata": {"finalizers": ["example.com/snapshot"]}}
     await site.cluster.api.patch(f"{PODS}/g-1", body)
-    evictor = site.evictor()
+    evictor = await site.evictor()
     assert evictor.order(_order())
     await site.look(evictor)
     await site.end()
@@ -286,7 +292,7 @@ async def test_too_many_gangs_of_a_queue_do_not_give_way_within_a_minute(site: S
     for gang in gangs:
         await site.run(gang)
     keys = [GangKey(f"muster/default/{gang.name}") for gang in gangs]
-    evictor = site.evictor()
+    evictor = await site.evictor()
     victims = tuple(EvictedGang(key, WHY) for key in keys)
 
     assert not evictor.order(EvictionOrder(PREEMPTOR, victims)), "all or none"
@@ -299,7 +305,7 @@ async def test_too_many_gangs_of_a_queue_do_not_give_way_within_a_minute(site: S
 
 async def test_an_order_that_cannot_be_carried_out_is_refused(site: Site) -> None:
     await site.run()
-    evictor = site.evictor()
+    evictor = await site.evictor()
 
     assert not evictor.order(_order(gang=GangKey("muster/default/gone")))
     assert evictor.order(_order())
@@ -314,7 +320,7 @@ async def test_a_leader_that_is_killed_at_any_write_leaves_a_whole_gang_or_one_t
     """The writes: a mark, and the evictions of three members."""
     await site.run()
     mortal = Mortal(site.cluster.extender.client, write, takes_effect)
-    evictor = site.evictor(mortal)
+    evictor = await site.evictor(mortal)
     assert evictor.order(_order())
     try:
         await evictor.look()
@@ -322,8 +328,7 @@ async def test_a_leader_that_is_killed_at_any_write_leaves_a_whole_gang_or_one_t
     except Killed:
         pass
 
-    heir = site.evictor()
-    await heir.take_over()
+    heir = await site.evictor()
     for _ in range(3):
         await site.look(heir)
 
@@ -340,15 +345,14 @@ async def test_what_an_earlier_leader_may_have_begun_is_completed_whatever_a_bud
     site: Site,
 ) -> None:
     await site.run()
-    evictor = site.evictor(Mortal(site.cluster.extender.client, 2, takes_effect=True))
+    evictor = await site.evictor(Mortal(site.cluster.extender.client, 2, takes_effect=True))
     assert evictor.order(_order())
     with pytest.raises(Killed):
         await evictor.look()
     refusal = Fault("POST", "/eviction", 429, left=1000)
     site.cluster.server.faults.append(refusal)
 
-    heir = site.evictor()
-    await heir.take_over()
+    heir = await site.evictor()
     await site.look(heir, after=10 * SETTINGS.budget_seconds)
 
     assert await site.there() == ["g-0", "g-2"]
@@ -356,6 +360,27 @@ async def test_what_an_earlier_leader_may_have_begun_is_completed_whatever_a_bud
     refusal.left = 0
     await site.look(heir)
     assert not await site.there()
+
+
+async def test_no_order_is_taken_before_it_is_known_what_an_earlier_leader_began(
+    site: Site,
+) -> None:
+    await site.run()
+    await site.run(Gang("other", 1))
+    evictor = await site.evictor(Mortal(site.cluster.extender.client, 1, takes_effect=True))
+    assert evictor.order(_order())
+    with pytest.raises(Killed):
+        await evictor.look()
+
+    heir = site.new_evictor()
+    other = _order(gang=GangKey("muster/default/other"))
+    assert not heir.order(other)
+    await heir.take_over()
+
+    assert KEY in heir
+    assert heir.is_served(PREEMPTOR)
+    assert PREEMPTOR in site.cluster.extender.worklist.todo, "it is looked at again"
+    assert heir.order(other)
 
 
 async def test_a_mark_that_cannot_be_read_evicts_nobody(site: Site) -> None:
@@ -369,8 +394,7 @@ async def test_a_mark_that_cannot_be_read_evicts_nobody(site: Site) -> None:
         }
         await site.cluster.api.patch(f"{PODS}/{name}", body)
 
-    heir = site.evictor()
-    await heir.take_over()
+    heir = await site.evictor()
     await site.look(heir)
 
     assert len(await site.there()) == 3
