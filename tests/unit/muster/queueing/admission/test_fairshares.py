@@ -9,8 +9,6 @@
     └── c
 """
 
-from dataclasses import replace
-
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
@@ -22,7 +20,7 @@ from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.wantedamounts import WantedAmounts
 
 GPU = Cell("", "gpu")
-WHOLE, LEFT, A, B, C = map(QueueName, ("whole", "left", "a", "b", "c"))
+WHOLE, LEFT, A, B, C, D = map(QueueName, ("whole", "left", "a", "b", "c", "d"))
 
 
 class Divided:
@@ -118,19 +116,20 @@ def test_what_a_queue_keeps_is_divided_beside_what_the_others_share() -> None:
 
 
 def test_in_kai_who_has_more_than_its_fair_share_comes_after_all_others() -> None:
-    """a and b have 2 and 9 of the 12: b has more than its 6, and waits, whatever its priority."""
+    """left and c are entitled to 6 each and ask for it: nothing is left for d, which has 3.
+
+    All borrow, and d has the higher priority.
+    """
     tree = Divided(ShareFunction.TWO_PHASES).tree
-    for name in (A, B):
-        node = tree.find(name)
-        assert node is not None
-        tree.put(replace(node.spec, priority=int(name == B)))
-    tree.put(QueueSpec(B, LEFT, {GPU: Quota(0)}, is_whole=True))
-    tree.charge(A, {GPU: 2})
-    tree.charge(B, {GPU: 9})
+    tree.put(QueueSpec(LEFT, WHOLE, {GPU: Quota(6)}, is_whole=True))
+    tree.put(QueueSpec(C, WHOLE, {GPU: Quota(6)}, is_whole=True))
+    tree.put(QueueSpec(D, WHOLE, is_whole=True, priority=1))
+    tree.charge(A, {GPU: 6})
+    tree.charge(D, {GPU: 3})
     turns = Turns(tree)
-    turns.waiting.add(Applicant(GangKey("b"), B, {GPU: 1}, priority=9))
+    turns.waiting.add(Applicant(GangKey("d"), D, {GPU: 1}, priority=9))
     turns.waiting.add(Applicant(GangKey("a"), A, {GPU: 1}))
-    turns.waiting.add(Applicant(GangKey("later"), A, {GPU: 9}, since=1.0))
+    turns.waiting.add(Applicant(GangKey("c"), C, {GPU: 6}))
     first = turns.first()
     assert first is not None
     assert first.gang == "a"
