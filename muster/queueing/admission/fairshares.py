@@ -139,9 +139,10 @@ class FairShares:
             queues.weight[rows], queues.priority[rows],
         )  # fmt: skip
         claims = [Claim(*one) for one in zip(*(column.tolist() for column in columns), strict=True)]
-        return division(
-            min(whole + int(np.minimum(kept, PLENTY // len(kept)).sum()), PLENTY), claims
-        )
+        whole = min(whole + int(np.minimum(kept, PLENTY // len(kept)).sum()), PLENTY)
+        by_name = queues.by_name(rows)  # what rounding leaves goes by name, not by arrival
+        parts = division(whole, [claims[place] for place in by_name])
+        return [part for _, part in sorted(zip(by_name, parts, strict=True))]
 
 
 def _siblings(queues: QuotaColumns) -> Iterator[slice]:

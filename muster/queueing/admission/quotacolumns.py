@@ -119,6 +119,11 @@ class QuotaColumns:
         below = [sum(child.over(cell) for child in node.children.values()) for cell in self.cells]
         return [max(0, have - over) for have, over in zip(used, below, strict=True)]
 
+    def by_name(self, rows: slice) -> list[int]:
+        """Return the places of some rows in the order of their queues' names."""
+        nodes = self._nodes[rows]
+        return sorted(range(len(nodes)), key=lambda place: nodes[place].spec.name)
+
     def orders(self, rows: Rows | slice = slice(None)) -> Rows:
         """Return what orders queues beside their siblings: places in ``ORDERS``."""
         if self._orders is None:

@@ -283,7 +283,8 @@ class DividedAnew:
     def given(self, node: QueueNode, cell: Cell) -> int:
         """Return what a queue gets of what its parent gets."""
         order, parent = order_above(node), node.parent
-        siblings = [] if parent is None else list(parent.children.values())
+        by_name = [] if parent is None else sorted(parent.children.items())
+        siblings = [one for _, one in by_name]
         lends = any(one.entitled(cell) > one.kept(cell) for one in siblings)
         fills = order is ShareFunction.WATER_FILLING and not lends
         if parent is None or not (fills or order is ShareFunction.TWO_PHASES):
