@@ -92,6 +92,9 @@ def queue(found: OwnQueue) -> QueueReading:
     weight = findings.thousandths("spec.weight", spec.weight, 0)
     if not abs(spec.priority) <= _MOST_PRIORITY:
         findings.wrong("spec.priority", spec.priority, f"at most {_MOST_PRIORITY} up or down")
+    if spec.priority and not spec.parent:
+        why = f"queues directly below the cluster go by {ShareFunction.BORROWED}"
+        findings.ignored("spec.priority", why)
     if spec.admission not in (GATE, SUSPEND):
         findings.wrong("spec.admission", spec.admission, f"{GATE} or {SUSPEND}")
     shares = _shares(spec, findings)

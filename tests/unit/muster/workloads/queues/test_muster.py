@@ -34,7 +34,7 @@ WORDS = ["Borrowed", "Priority", "WaterFilling", "TwoPhases", "Guaranteed"]
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_queue_says_what_orders_those_below_it(word: str) -> None:
-    written = {"metadata": {"name": "a"}, "spec": {"shareFunction": word, "priority": 3}}
+    written = {"metadata": {"name": "a"}, "spec": {"shareFunction": word}}
     found = queue(msgspec.convert(written, OwnQueue))
     assert (found.specs[0].shares, found.problems, found.unobeyed) == (ShareFunction(word), (), ())
 
@@ -57,3 +57,11 @@ def test_the_definition_knows_the_same_share_functions() -> None:
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     field = schema["properties"]["spec"]["properties"]["shareFunction"]
     assert field["enum"] == [one.value for one in ShareFunction]
+
+
+def test_a_priority_counts_below_a_queue_and_is_named_directly_below_the_cluster() -> None:
+    written = {"metadata": {"name": "a"}, "spec": {"parent": "b", "priority": 3}}
+    found = queue(msgspec.convert(written, OwnQueue))
+    assert (found.specs[0].priority, found.unobeyed) == (3, ())
+    found = queue(msgspec.convert(written | {"spec": {"priority": 3}}, OwnQueue))
+    assert found.unobeyed == ("spec.priority: queues directly below the cluster go by Borrowed",)
