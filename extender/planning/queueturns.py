@@ -28,8 +28,8 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.fairshares import DIVISIONS
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
-from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.refusal import barred, before, refusal, unknown
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
@@ -91,14 +91,15 @@ class QueueTurns:
     ) -> Steps[WaitingLine]:
         """Return the gangs of a cycle in their order, in slices.
 
-        ``parked``: gangs that wait for room; they keep their place in strict queues.
+        ``parked``: gangs that wait for room; they keep their place in strict queues, and count in
+        what queues ask for.
         """
         self._starts = starts
         charges = self._engine.state.charges
         self._measure(snapshot)
         self._choosing.clear()
         if self._turns is None:
-            self._turns = Turns(charges.tree, by_share)
+            self._turns = Turns(charges.tree)
         applicants: list[Applicant] = []
         unqueued: list[UnqueuedGang] = []
         known, self._known = self._known, {}
@@ -109,14 +110,15 @@ class QueueTurns:
             else:
                 applicants.append(one)
             yield
-        kept = []
-        for view in parked if self._has_strict() else ():
+        kept: list[Applicant] = []
+        others: list[Applicant] = []
+        for view in parked if self._asks_the_parked() else ():
             one = self._applicant(view, snapshot, known)
-            if one is not None and self._is_strict(one.queue):
-                kept.append(one)
+            if one is not None:
+                (kept if self._is_strict(one.queue) else others).append(one)
             yield
         self._line = WaitingLine(
-            charges, self._turns, applicants, unqueued, kept, self._lacks_promise
+            charges, self._turns, applicants, unqueued, kept, self._lacks_promise, others
         )
         return self._line
 
@@ -275,8 +277,12 @@ class QueueTurns:
         fits = (cells for cells in asked if node is not None and lack(node, cells) is None)
         return next(fits, asked[0])
 
-    def _has_strict(self) -> bool:
-        return any(node.spec.is_strict for node in self._engine.state.charges.tree.nodes())
+    def _asks_the_parked(self) -> bool:
+        """Return whether gangs that wait for room decide anything: in strict queues, in shares."""
+        return any(
+            node.spec.is_strict or node.spec.shares in DIVISIONS
+            for node in self._engine.state.charges.tree.nodes()
+        )
 
     def _is_strict(self, queue: QueueName) -> bool:
         node = self._engine.state.charges.tree.find(queue)

@@ -24,7 +24,6 @@ from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.precedence import by_share
 from muster.queueing.admission.turn import Turns
 
 _GPU: Final = Cell("", "nvidia.com/gpu")
@@ -55,7 +54,7 @@ def run(settings: Settings) -> dict[str, float]:
     draw = random.Random(settings.seed)
     tree = QuotaTree()
     leaves = _queues(tree, settings.queues)
-    turns = Turns(tree, by_share)
+    turns = Turns(tree)
     began = time.process_time()
     turns.waiting.add_all(_gangs(leaves, settings.gangs, draw))
     listed_s = time.process_time() - began

@@ -37,6 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
         tools = {
             "kustomize": str(assets.ensure_kustomize(_report)),
             "helm": str(assets.ensure_helm(_report)),
+            "promtool": str(assets.ensure_promtool(_report)),
             "registry": str(assets.ensure_registry(_report)),
             "kwok": str(assets.ensure_kwok(_report)),
             "volcano_controller_manager": str(assets.ensure_volcano(_report)),

@@ -162,7 +162,15 @@ REGISTRY: Final = Recipe(  # holds charts, as any OCI registry does
     binaries=("registry",),
     sources=("go.sum", "main.go"),
 )
-RECIPES: Final = (ETCD, HELM, *KUBERNETES.values(), KUSTOMIZE, KWOK, REGISTRY, VOLCANO)
+PROMTOOL: Final = Recipe(  # judges alert rules in tests
+    name="promtool",
+    folder="promtool",
+    version="3.15.1",
+    packages=("github.com/prometheus/prometheus/cmd/promtool",),
+    binaries=("promtool",),
+    tags=("remove_all_sd",),  # no cloud is asked for targets
+)
+RECIPES: Final = (ETCD, HELM, *KUBERNETES.values(), KUSTOMIZE, KWOK, PROMTOOL, REGISTRY, VOLCANO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +221,11 @@ def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR
 def ensure_kustomize(progress: Progress = lambda _line: None) -> Path:
     """Return the kustomize program, built if need be; raises AssetError as `ensure` does."""
     return ensure_one(KUSTOMIZE, progress)["kustomize"]
+
+
+def ensure_promtool(progress: Progress = lambda _line: None) -> Path:
+    """Return Prometheus' promtool, built if need be; raises AssetError as `ensure` does."""
+    return ensure_one(PROMTOOL, progress)["promtool"]
 
 
 def ensure_kwok(progress: Progress = lambda _line: None) -> Path:

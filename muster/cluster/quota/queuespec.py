@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, NewType
 
 from muster.cluster.quota.cells import Cell, Quota
@@ -10,6 +11,22 @@ from muster.cluster.quota.cells import Cell, Quota
 QueueName = NewType("QueueName", str)
 
 WEIGHT_ONE: Final = 1000
+
+
+class ShareFunction(StrEnum):
+    """What orders the queues of one parent (``muster.queueing.admission.precedence``)."""
+
+    #: Entitlement, then the share of what is borrowed: Kueue with fair sharing.
+    BORROWED = "Borrowed"
+    #: Entitlement, then the priority of gangs: Kueue without fair sharing.
+    PRIORITY = "Priority"
+    #: The queue's priority, then what it uses of what it deserves: Volcano. Where nobody is said to
+    #: deserve anything, the whole is divided by weight.
+    WATER_FILLING = "WaterFilling"
+    #: Quota, then the queue's priority, then what it uses of its fair share: KAI.
+    TWO_PHASES = "TwoPhases"
+    #: The queue's priority, then what it uses of its guarantee: YuniKorn.
+    GUARANTEED = "Guaranteed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +41,12 @@ class QueueSpec:
     quotas: Mapping[Cell, Quota] = field(default_factory=dict)
     #: Thousandths: its part of what several queues want. 0: it is served last.
     weight: int = WEIGHT_ONE
-    #: Of two queues at one level the one of higher priority is served first.
+    #: Of two queues at one level the one of higher priority is served first, where the share
+    #: function says so.
     priority: int = 0
+    #: What orders all queues below it, ``None``: what orders it beside its siblings. Queues of
+    #: which no one says anything go by ``BORROWED``.
+    shares: ShareFunction | None = None
     #: Whether ``entitled`` is what the whole subtree is entitled to, with the children's inside
     #: (Volcano, KAI, YuniKorn). Otherwise it comes on top of what the children lend (Kueue).
     is_whole: bool = False

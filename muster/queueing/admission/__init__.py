@@ -4,6 +4,8 @@
 ``memberrequests``  what the waiting members of a gang take
 ``quotacolumns``    the tree of queues as columns: what each may take now
 ``waitinglist``     those who wait as columns, in the order of their queues
+``wantedamounts``   what the gangs of each queue ask for in all
+``fairshares``      what queues get of what is divided among them
 ``precedence``      which of two queues is served first
 ``turn``            who is next: a tournament up the tree
 ``waitingline``     the gangs of one planning cycle, with and without queues

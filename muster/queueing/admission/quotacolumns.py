@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from muster.cluster.quota.availability import own_room
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.queuespec import QueueName, ShareFunction
 from muster.cluster.quota.tree import QuotaTree
 
 PLENTY: Final = 1 << 61
+#: All share functions; columns have their places.
+ORDERS: Final = tuple(ShareFunction)
 
 Amounts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -40,6 +42,8 @@ class QuotaColumns:
         self._tree = tree
         self._asked: set[Cell] = set()
         self.cells: list[Cell] = []
+        #: how often queues came, went or got other numbers; usage does not count
+        self.numbers = 0
         self.rebuild()
 
     # --- copying ----------------------------------------------------------------------------
@@ -63,11 +67,15 @@ class QuotaColumns:
         named = {cell for node in self._nodes for cell in node.cells()}
         self.cells = sorted(named | self._asked)
         shape = (len(self._nodes), len(self.cells))
-        self.used, self.entitled, self.kept, self.own = (
-            np.zeros(shape, np.int64) for _ in range(4)
+        self.used, self.entitled, self.kept, self.own, self.limit = (
+            np.zeros(shape, np.int64) for _ in range(5)
         )
         self.weight, self.priority = (np.zeros(shape[0], np.int64) for _ in range(2))
         self._shared = np.zeros(shape, np.bool_)
+        #: by queue, its numbers as they were copied last
+        self._copied: list[tuple[object, ...]] = [()] * shape[0]
+        self._orders: Rows | None = None
+        self.numbers += 1
         self.is_strict, self._is_open = (np.zeros(shape[0], np.bool_) for _ in range(2))
         self._is_stopped = np.array([self._tree.is_stopped(node) for node in self._nodes], np.bool_)
         for row in range(shape[0]):
@@ -85,21 +93,59 @@ class QuotaColumns:
                 node = node.parent
 
     def _copy(self, row: int) -> None:
-        node = self._nodes[row]
-        self.used[row] = [min(node.used(cell), PLENTY) for cell in self.cells]
-        self.entitled[row] = [min(node.entitled(cell), PLENTY) for cell in self.cells]
-        self.kept[row] = [min(node.kept(cell), PLENTY) for cell in self.cells]
-        self.own[row] = [_within(own_room(node, cell)) for cell in self.cells]
+        node, spec = self._nodes[row], self._nodes[row].spec
+        used = [min(node.used(cell), PLENTY) for cell in self.cells]
+        own = [_within(own_room(node, cell)) for cell in self.cells]
+        numbers = (
+            [min(node.entitled(cell), PLENTY) for cell in self.cells],
+            [min(node.kept(cell), PLENTY) for cell in self.cells],
+            [
+                free if free >= PLENTY else free + taken
+                for free, taken in zip(own, used, strict=True)
+            ],
+            (spec.weight, spec.priority, spec.shares),
+        )
+        self.used[row], self.own[row] = used, own
         if node.parent is None:
             self._shared[row] = [node.is_shared(cell) for cell in self.cells]
-        self.weight[row], self.priority[row] = node.spec.weight, node.spec.priority
-        self.is_strict[row], self._is_open[row] = node.spec.is_strict, node.spec.is_open
+        self.is_strict[row], self._is_open[row] = spec.is_strict, spec.is_open
+        if numbers != self._copied[row]:
+            self._copied[row] = numbers
+            self.numbers += 1
+            self.entitled[row], self.kept[row], self.limit[row], _ = numbers
+            self.weight[row], self.priority[row], self._orders = spec.weight, spec.priority, None
 
     # --- looking ----------------------------------------------------------------------------
 
     def shared(self, rows: Rows) -> Flags:
         """Return bool[rows, cells]: some queue of the tree is entitled to some of a cell."""
         return self._shared[self._root[rows]]
+
+    def used_by_own(self, row: int) -> list[int]:
+        """Return by cell what a queue uses without what counts of the queues below."""
+        node, used = self._nodes[row], self.used[row].tolist()
+        if not node.children:
+            return [int(amount) for amount in used]
+        below = [sum(child.over(cell) for child in node.children.values()) for cell in self.cells]
+        return [max(0, have - over) for have, over in zip(used, below, strict=True)]
+
+    def by_name(self, rows: slice) -> list[int]:
+        """Return the places of some rows in the order of their queues' names."""
+        nodes = self._nodes[rows]
+        return sorted(range(len(nodes)), key=lambda place: nodes[place].spec.name)
+
+    def orders(self, rows: Rows | slice = slice(None)) -> Rows:
+        """Return what orders queues beside their siblings: places in ``ORDERS``."""
+        if self._orders is None:
+            default = ORDERS.index(ShareFunction.BORROWED)
+            below: list[int] = []
+            found = []
+            for parent, node in zip(self.parent.tolist(), self._nodes, strict=True):
+                found.append(default if parent < 0 else below[parent])
+                shares = node.spec.shares
+                below.append(found[-1] if shares is None else ORDERS.index(shares))
+            self._orders = np.array(found, dtype=np.int64)
+        return self._orders[rows]
 
     def available(self) -> Amounts:
         """Return what each queue may take now; see ``muster.cluster.quota.availability``."""
@@ -108,8 +154,7 @@ class QuotaColumns:
 
     def potential(self) -> Amounts:
         """Return the most that each queue could take if nobody else used anything."""
-        own = np.where(self.own >= PLENTY, PLENTY, self.own + self.used)
-        return self._from_above(own, self.kept)
+        return self._from_above(self.limit, self.kept)
 
     def _from_above(self, own: Amounts, kept: Amounts) -> Amounts:
         """Return from the roots down the lesser of ``own`` and of ``kept`` plus the parent's."""

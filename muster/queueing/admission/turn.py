@@ -26,7 +26,8 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.precedence import Key, Players, Precedence
+from muster.queueing.admission.fairshares import FairShares
+from muster.queueing.admission.precedence import Key, Players, Precedence, by_tree
 from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
 from muster.queueing.admission.waitinglist import WaitingList
 
@@ -37,25 +38,32 @@ _TABLE = 4  # a table of queues and requests may be so many times as long as the
 class Turns:
     """Whose turn it is. Whoever changes the tree says so with ``changed`` or ``moved``."""
 
-    def __init__(self, tree: QuotaTree, precedence: Precedence) -> None:
+    def __init__(self, tree: QuotaTree, precedence: Precedence = by_tree) -> None:
         """Begin with nobody waiting."""
         self._queues = QuotaColumns(tree)
+        self._fair = FairShares(self._queues)
         self._precedence = precedence
         self.waiting = WaitingList()
+        self._fair.seat(self.waiting.wanted)
         #: by the numbers of the list's queues; computed anew when queues came, went or moved
         self._row_of: Rows = np.empty(0, np.int64)
         self._has_strangers = False  # some name a queue that does not exist
 
-    def seat(self, applicants: Iterable[Applicant]) -> None:
-        """Let just these wait."""
+    def seat(self, applicants: Iterable[Applicant], others: Iterable[Applicant] = ()) -> None:
+        """Let just these wait; ``others``: they have no turn, and count in what is asked for."""
         self.waiting = WaitingList()
         self.waiting.add_all(applicants)
+        for one in others:
+            self.waiting.wanted.add(one.queue, one.request)
+        self._fair.seat(self.waiting.wanted)
         self._row_of = np.empty(0, np.int64)
         self._queues.cover(self.waiting.requests.cells())
 
     def changed(self, queues: Iterable[QueueName]) -> None:
         """Take note that queues use more or less, or have other numbers."""
-        self._queues.refresh(queues)
+        names = list(queues)
+        self._queues.refresh(names)
+        self._fair.used(names)
 
     def moved(self) -> None:
         """Take note that queues came, went or have another parent."""
@@ -143,7 +151,8 @@ class Turns:
             return here
         needs, _ = self.waiting.requests.amounts(self._queues.cells)
         requests = needs[self.waiting.column("request")[best[here]]]
-        keys = self._precedence(Players(self._queues, here, requests, self._queues.potential()))
+        players = Players(self._queues, here, requests, self._queues.potential(), self._fair.given)
+        keys = self._precedence(players)
         winners: Rows = here[self._least(self._queues.parent[here], keys, best[here])]
         return winners
 

@@ -49,12 +49,14 @@ class WaitingLine:
         unqueued: Sequence[UnqueuedGang],
         passed: Sequence[Applicant] = (),
         lacks_promise: Callable[[QueueName], bool] = lambda _queue: False,
+        others: Sequence[Applicant] = (),
     ) -> None:
         """Begin a cycle.
 
         ``passed``: gangs that keep their place in strict queues and are not looked at.
         ``lacks_promise``: whether nobody in the tree of a queue has a promise; its head is looked
         at before anybody else then, whether it fits or not (``muster.queueing.backfill``).
+        ``others``: gangs that are not looked at, and whose queues ask for room all the same.
         """
         self._charges = charges
         self._turns = turns
@@ -64,7 +66,7 @@ class WaitingLine:
         self._asked: Counter[Cell] = Counter()
         for one in applicants:
             self._asked.update(dict(one.request))
-        turns.seat([*applicants, *passed])
+        turns.seat([*applicants, *passed], others)
         for one in passed:
             turns.waiting.pass_over(one.gang)
         self._rest: list[GangKey] | None = None

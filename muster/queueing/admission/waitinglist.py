@@ -22,6 +22,7 @@ from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.admission.applicant import Applicant, Rank
 from muster.queueing.admission.quotacolumns import PLENTY
+from muster.queueing.admission.wantedamounts import WantedAmounts
 
 _COLUMNS: Final = {
     "queue": np.int64, "request": np.int64, "begun_last": np.int64, "extra": np.int64,
@@ -38,6 +39,8 @@ class WaitingList:
         self._applicants: dict[GangKey, Applicant] = {}
         self._numbers: dict[QueueName, int] = {}
         self._ranks: defaultdict[int, list[Rank]] = defaultdict(list)
+        #: what its gangs ask for, by queue
+        self.wanted = WantedAmounts()
         self.requests = RequestTable()
         self._columns: dict[str, NDArray[np.generic]] = {
             name: np.empty(0, kind) for name, kind in _COLUMNS.items()
@@ -70,20 +73,25 @@ class WaitingList:
         place = self._place(number, applicant.rank)
         insort(self._ranks[number], applicant.rank)
         self._applicants[applicant.gang] = applicant
+        self.wanted.add(applicant.queue, applicant.request)
         self.gangs.insert(place, applicant.gang)
         for name, value in self._values(applicant, number).items():
             self._columns[name] = np.insert(self._columns[name], place, value)
 
     def add_all(self, applicants: Iterable[Applicant]) -> None:
         """Let many wait at once, as after a restart; they must not wait already."""
-        known = [*self._applicants.values(), *applicants]
+        known, wanted = [*self._applicants.values(), *applicants], self.wanted
+        for one in self._applicants.values():
+            wanted.drop(one.queue, one.request)
         self.__init__()  # type: ignore[misc]
+        self.wanted = wanted
         for one in known:
             self._numbers.setdefault(one.queue, len(self._numbers))
         known.sort(key=lambda one: (self._numbers[one.queue], one.rank))
         rows = [self._values(one, self._numbers[one.queue]) for one in known]
         for one in known:
             self._ranks[self._numbers[one.queue]].append(one.rank)
+            self.wanted.add(one.queue, one.request)
         self._applicants = {one.gang: one for one in known}
         self.gangs = [one.gang for one in known]
         for name, kind in _COLUMNS.items():
@@ -106,6 +114,7 @@ class WaitingList:
         applicant = self._applicants.pop(gang, None)
         if applicant is None:
             return
+        self.wanted.drop(applicant.queue, applicant.request)
         number = self._numbers[applicant.queue]
         place = self._place(number, applicant.rank)
         ranks = self._ranks[number]

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota, capped
-from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec, ShareFunction
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
@@ -111,7 +111,7 @@ def queue(found: Queue) -> QueueReading:
 
 
 def _implied(parent: QueueName) -> tuple[QueueSpec, ...]:
-    return (whole_cluster(CLUSTER),) if parent == CLUSTER else ()
+    return (whole_cluster(CLUSTER, ShareFunction.TWO_PHASES),) if parent == CLUSTER else ()
 
 
 def _quotas(found: KaiResources, findings: QueueFindings) -> dict[Cell, Quota]:

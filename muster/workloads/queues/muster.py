@@ -11,6 +11,9 @@
 **Numbers** of a resource: ``kept`` ≤ ``entitled`` ≤ ``limit``. A queue can take back what it is
 entitled to; all but ``kept`` is lent while it is idle. A resource that a queue does not name is
 entitled to nothing and has no limit but those above. A parent's numbers contain its children's.
+
+**shareFunction** orders the queues below one, unless one of them says otherwise; those directly
+below the cluster go by ``Borrowed``. ``priority`` counts where the function says so.
 """
 
 from typing import Final
@@ -19,7 +22,7 @@ import msgspec
 
 from muster.cluster.quota.aliases import OWN
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.queuespec import QueueSpec
+from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Requirement
 from muster.kube import wire
 from muster.kube.translation import selectors
@@ -41,6 +44,7 @@ CLUSTER: Final = queue_name(OWN, "cluster")
 GATE: Final = "Gate"  # pods of waiting gangs exist, gated
 SUSPEND: Final = "Suspend"  # waiting jobs are suspended, and have no pods
 _MOST_PRIORITY: Final = 2**31 - 1
+_SHARES: Final = tuple(one.value for one in ShareFunction)
 _OPERATORS: Final = "In, NotIn, Exists or DoesNotExist"
 
 
@@ -62,6 +66,7 @@ class OwnQueueSpec(wire.Wire, frozen=True):
     strict: bool = False
     closed: bool = False
     admission: str = GATE
+    share_function: str = ""
     quotas: tuple[QueueQuota, ...] = ()
     namespace_selector: wire.LabelSelector | None = None
 
@@ -87,14 +92,17 @@ def queue(found: OwnQueue) -> QueueReading:
     weight = findings.thousandths("spec.weight", spec.weight, 0)
     if not abs(spec.priority) <= _MOST_PRIORITY:
         findings.wrong("spec.priority", spec.priority, f"at most {_MOST_PRIORITY} up or down")
-    if spec.priority:
-        findings.ignored("spec.priority", "shares decide between queues")
+    if spec.priority and not spec.parent:
+        why = f"queues directly below the cluster go by {ShareFunction.BORROWED}"
+        findings.ignored("spec.priority", why)
     if spec.admission not in (GATE, SUSPEND):
         findings.wrong("spec.admission", spec.admission, f"{GATE} or {SUSPEND}")
+    shares = _shares(spec, findings)
     parent = queue_name(OWN, spec.parent) if spec.parent else CLUSTER
     read = QueueSpec(
         name, parent, quotas, weight, max(-_MOST_PRIORITY, min(spec.priority, _MOST_PRIORITY)),
         is_whole=True, is_strict=spec.strict, is_open=not spec.closed and not findings.problems,
+        shares=shares,
     )  # fmt: skip
     return QueueReading(
         specs=(read,),
@@ -105,6 +113,12 @@ def queue(found: OwnQueue) -> QueueReading:
         unobeyed=tuple(findings.unobeyed),
         since=created_at(found.metadata),
     )
+
+
+def _shares(spec: OwnQueueSpec, findings: QueueFindings) -> ShareFunction | None:
+    """Return what orders the queues below."""
+    findings.one_of("spec.shareFunction", spec.share_function, _SHARES)
+    return ShareFunction(spec.share_function) if spec.share_function in _SHARES else None
 
 
 def _quotas(spec: OwnQueueSpec, findings: QueueFindings) -> list[tuple[Cell, Quota]]:

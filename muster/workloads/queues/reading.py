@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Operator, Requirement, Taint, Toleration
 from muster.kube import wire
 
@@ -86,9 +86,9 @@ def queue_name(dialect: str, *parts: str) -> QueueName:
     return QueueName("/".join((dialect, *parts)))
 
 
-def whole_cluster(name: QueueName) -> QueueSpec:
+def whole_cluster(name: QueueName, shares: ShareFunction | None = None) -> QueueSpec:
     """Return the queue above all that share the cluster; whoever knows the nodes fills it in."""
-    return QueueSpec(name, is_whole=True, is_cluster=True)
+    return QueueSpec(name, is_whole=True, is_cluster=True, shares=shares)
 
 
 def created_at(meta: wire.ObjectMeta) -> float:

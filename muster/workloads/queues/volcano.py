@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueSpec
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueSpec, ShareFunction
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import (
@@ -41,6 +41,7 @@ ROOT: Final = "root"
 DEFAULT_QUEUE: Final = "default"
 HIERARCHY: Final = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")
 
+_ROOT_QUEUE: Final = whole_cluster(queue_name(DIALECT, ROOT), ShareFunction.WATER_FILLING)
 _STATES: Final = ("Open", "Closed", "Closing", "Unknown")
 _STRATEGIES: Final = ("traverse", "fifo")
 _MOST_WEIGHT: Final = 65_535  # of the CRD
@@ -100,11 +101,12 @@ def queue(found: Queue) -> QueueReading:
         is_strict=found.spec.dequeue_strategy == "fifo",
         is_open=is_open and not findings.problems,
         is_cluster=is_root,
+        shares=ShareFunction.WATER_FILLING if is_root else None,
     )
     texts = () if is_root else (name, "") if name == DEFAULT_QUEUE else (name,)
     return QueueReading(
         specs=(spec,),
-        implied=() if is_root else (whole_cluster(queue_name(DIALECT, ROOT)),),
+        implied=() if is_root else (_ROOT_QUEUE,),
         aliases=tuple(QueueAlias(text, spec.name) for text in texts),
         problems=tuple(findings.problems),
         unobeyed=tuple(findings.unobeyed),

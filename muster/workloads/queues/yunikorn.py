@@ -28,7 +28,7 @@ from typing import Final
 import msgspec
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.queuespec import QueueSpec
+from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.kube import quantity
 from muster.workloads.queues.findings import QueueFindings
 from muster.workloads.queues.reading import QueueAlias, QueueReading, queue_name, whole_cluster
@@ -149,7 +149,7 @@ class _Walk:
         if len(tops) == 1 and _text(tops[0], "name").lower() == ROOT:
             self._queue(tops[0], ())
         else:
-            self.specs.append(whole_cluster(queue_name(DIALECT, ROOT)))
+            self.specs.append(whole_cluster(queue_name(DIALECT, ROOT), ShareFunction.GUARANTEED))
             self._below(tops, (ROOT,))
 
     def _rule(self, node: YamlNode) -> None:
@@ -233,6 +233,7 @@ class _Queue:
             is_whole=True,
             is_open=not self.findings.problems,
             is_cluster=not parent,
+            shares=None if parent else ShareFunction.GUARANTEED,
         )
 
     def _quotas(self) -> dict[Cell, Quota]:

@@ -6,7 +6,9 @@
         └── c └─ d          queues change their numbers, their place, open and close
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,16 +16,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.audit import audit
-from muster.cluster.quota.availability import borrows, lack
-from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.availability import borrows, lack, potential
+from muster.cluster.quota.cells import UNLIMITED, Cell, Quota, plus
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.precedence import by_priority, by_queue_priority, by_share
+from muster.queueing.admission.precedence import by_priority, by_share, by_tree
 from muster.queueing.admission.quotacolumns import PLENTY
 from muster.queueing.admission.turn import Turns
 from muster.queueing.shares.borrowed import share
+from muster.queueing.shares.division import Claim
+from muster.queueing.shares.twophases import two_phases
+from muster.queueing.shares.waterfilling import waterfilling
 
 GPU, CPU = Cell("", "gpu"), Cell("", "cpu")
 NAMES = [QueueName(name) for name in ("root", "a", "b", "c", "d")]
@@ -58,13 +63,6 @@ def share_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
 
 def priority_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
     return (not first.is_begun, first.is_extra, borrows(node, first.request), first.rank)
-
-
-def queue_priority_key(node: QueueNode, first: Applicant) -> tuple[Any, ...]:
-    return (
-        not first.is_begun, first.is_extra, -node.spec.priority, share(node, first.request),
-        first.rank,
-    )  # fmt: skip
 
 
 class Admissions(RuleBasedStateMachine):
@@ -213,7 +211,10 @@ class Admissions(RuleBasedStateMachine):
 
     def best(self, won: Iterator[tuple[QueueNode, Applicant]]) -> Applicant | None:
         found = list(won)
-        return min(found, key=lambda pair: self.key(*pair))[1] if found else None
+        return min(found, key=lambda pair: self.key_of(*pair))[1] if found else None
+
+    def key_of(self, node: QueueNode, first: Applicant) -> tuple[Any, ...]:
+        return self.key(node, first)
 
 
 class ByPriority(Admissions):
@@ -221,11 +222,112 @@ class ByPriority(Admissions):
     key = staticmethod(priority_key)
 
 
-class ByQueuePriority(Admissions):
-    precedence = staticmethod(by_queue_priority)
-    key = staticmethod(queue_priority_key)
+class ByTree(Admissions):
+    """Each queue may choose what orders those below it; shares are divided anew each time."""
+
+    precedence = staticmethod(by_tree)
+
+    @rule(name=st.sampled_from(NAMES), shares=st.sampled_from([None, *ShareFunction]))
+    def choose(self, name: QueueName, shares: ShareFunction | None) -> None:
+        node = self.tree.find(name)
+        if node is not None:
+            self.put(replace(node.spec, shares=shares))
+
+    def key_of(self, node: QueueNode, first: Applicant) -> tuple[Any, ...]:
+        own = DividedAnew(self.tree, self.waiting.values()).key(node, first)
+        return (not first.is_begun, first.is_extra, *own, first.rank)
+
+
+class DividedAnew:
+    """What share functions say, from the objects alone."""
+
+    def __init__(self, tree: QuotaTree, waiting: Iterable[Applicant]) -> None:
+        self.waiting = list(waiting)
+        asked = {cell for one in self.waiting for cell in one.request}
+        self.cells = asked | {cell for node in tree.nodes() for cell in node.cells()}
+
+    def key(self, node: QueueNode, first: Applicant) -> tuple[Any, ...]:
+        order, request = order_above(node), first.request
+        urgent = -node.spec.priority
+        if order is ShareFunction.BORROWED:
+            return (borrows(node, request), share(node, request))
+        if order is ShareFunction.PRIORITY:
+            return (borrows(node, request),)
+        given = {cell: self.given(node, cell) for cell in self.cells}
+        within = {cell: given[cell] >= PLENTY or node.used(cell) + n <= given[cell]
+                  for cell, n in request.items()}  # fmt: skip
+        if order is ShareFunction.WATER_FILLING:
+            parts = [
+                part(node.used(c), given[c], 1) for c in self.cells if given[c] or c in request
+            ]
+            return (urgent, not all(within.values()), max(parts, default=0))
+        if order is ShareFunction.GUARANTEED:
+            guaranteed = {cell: node.entitled(cell) for cell in self.cells}
+            shares = [part(node.used(c), guaranteed[c], node.used(c)) for c in self.cells]
+            return (urgent, borrows(node, request), max(shares, default=0))
+        over = any(node.used(cell) > given[cell] for cell in request)
+        parts = [
+            part(node.used(c) + request.get(c, 0), given[c], inf if c in request else 0)
+            for c in self.cells
+        ]
+        return (over, borrows(node, request), urgent, max(parts, default=0))
+
+    def demand(self, node: QueueNode, cell: Cell) -> int:
+        below = sum(
+            max(0, self.demand(c, cell) - node_kept(c, cell)) for c in node.children.values()
+        )
+        own = node.used(cell) - sum(child.over(cell) for child in node.children.values())
+        mine = [one for one in self.waiting if one.queue == node.spec.name]
+        return below + max(0, own) + sum(one.request.get(cell, 0) for one in mine)
+
+    def given(self, node: QueueNode, cell: Cell) -> int:
+        """Return what a queue gets of what its parent gets."""
+        order, parent = order_above(node), node.parent
+        by_name = [] if parent is None else sorted(parent.children.items())
+        siblings = [one for _, one in by_name]
+        lends = any(one.entitled(cell) > one.kept(cell) for one in siblings)
+        fills = order is ShareFunction.WATER_FILLING and not lends
+        if parent is None or not (fills or order is ShareFunction.TWO_PHASES):
+            return min(node.entitled(cell), PLENTY)
+        whole = self.given(parent, cell) or min(potential(parent, cell), PLENTY)
+        whole += sum(one.kept(cell) for one in siblings)
+        claims = [
+            Claim(
+                self.demand(one, cell), one.entitled(cell), own_most(one, cell), one.spec.weight,
+                one.spec.priority,
+            )
+            for one in siblings
+        ]  # fmt: skip
+        division = waterfilling if fills else two_phases
+        return division(whole, claims)[siblings.index(node)]
+
+
+def order_above(node: QueueNode) -> ShareFunction:
+    """Return what orders a queue beside its siblings."""
+    at = node.parent
+    while at is not None:
+        if at.spec.shares is not None:
+            return at.spec.shares
+        at = at.parent
+    return ShareFunction.BORROWED
+
+
+def own_most(node: QueueNode, cell: Cell) -> int:
+    """Return the most that the queue itself lets its subtree take."""
+    borrowable = 0 if node.parent is None else node.quota(cell).borrowable
+    return min(node.limit(cell), plus(node.entitled(cell), borrowable))
+
+
+def node_kept(node: QueueNode, cell: Cell) -> int:
+    return min(node.kept(cell), PLENTY)
+
+
+def part(used: int, whole: int, otherwise: float) -> float:
+    if whole >= PLENTY or not used:
+        return 0.0
+    return used / whole if whole > 0 else float(otherwise)
 
 
 TestAdmissions = Admissions.TestCase
 TestByPriority = ByPriority.TestCase
-TestByQueuePriority = ByQueuePriority.TestCase
+TestByTree = ByTree.TestCase

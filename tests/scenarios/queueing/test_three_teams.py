@@ -7,11 +7,11 @@
            └─ c   entitled to nothing, may borrow
 
 Objects are read, put into the catalogue, and the tree is asked until nobody fits. Orders are equal
-where Muster obeys one rule for all: begun gangs, then who stays within the entitlement, then the
-lesser share. Kueue (pkg/scheduler/fair_sharing_iterator.go) and KAI (proportion/queue_order) have
-that rule themselves. Volcano (capacity.go, ``AddQueueOrderFn``) and YuniKorn (sorting_policies.md)
-compare what a queue uses with what it deserves, which for c is nothing at all: they leave open, or
-to chance, whether c goes before a and b; Muster does not.
+where Muster obeys one rule for all: begun gangs, then who stays within the entitlement. Kueue
+(pkg/scheduler/fair_sharing_iterator.go) and KAI (proportion/queue_order) have that rule themselves.
+Volcano (capacity.go, ``AddQueueOrderFn``) and YuniKorn (sorting_policies.md) compare what a queue
+uses with what it deserves, which for c is nothing at all: they leave open, or to chance, whether c
+goes before a and b while nobody has anything; Muster does not.
 
 Where the projects contradict each other the differences are asserted, with the source of each.
 """
@@ -30,7 +30,6 @@ from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
-from muster.queueing.admission.precedence import Precedence, by_queue_priority, by_share
 from muster.queueing.admission.turn import Turns
 from muster.workloads.queues.catalogue import QueueCatalogue, QueueChanges
 from muster.workloads.queues.reading import QueueReading
@@ -110,12 +109,7 @@ partitions:
             properties: {application.sort.policy: fifo}
 """
 STRICT = "metadata: {name: team-c}\nspec:\n  queueingStrategy: StrictFIFO"
-DIALECTS: dict[str, tuple[str, Precedence]] = {
-    "kueue": (KUEUE, by_share),
-    "volcano": (VOLCANO, by_queue_priority),
-    "kai": (KAI, by_share),
-    "yunikorn": (YUNIKORN, by_queue_priority),
-}
+DIALECTS = {"kueue": KUEUE, "volcano": VOLCANO, "kai": KAI, "yunikorn": YUNIKORN}
 
 
 def readings(dialect: str, text: str) -> dict[str, QueueReading]:
@@ -137,7 +131,7 @@ class Teams:
 
     def __init__(self, dialect: str, *swaps: tuple[str, str]) -> None:
         self.dialect = dialect
-        text, precedence = DIALECTS[dialect]
+        text = DIALECTS[dialect]
         for old, new in swaps:
             assert old in text, old
             text = text.replace(old, new)
@@ -145,7 +139,7 @@ class Teams:
         for source, reading in readings(dialect, text).items():
             self.take(self.catalogue.put(source, reading))
             assert (self.catalogue.problems(source), reading.unobeyed) == ((), ())
-        self.turns = Turns(self.tree, precedence)
+        self.turns = Turns(self.tree)
         self.came = 0
         self.charged: dict[QueueName, dict[Cell, int]] = {}
 
@@ -204,13 +198,6 @@ def test_who_stays_within_the_entitlement_goes_before_who_borrows(dialect: str) 
 
 
 @ALL
-def test_of_those_who_borrow_the_lesser_share_goes_first(dialect: str) -> None:
-    teams = Teams(dialect)
-    teams.wait(("c1", 2), ("a1", 3), ("b1", 2), ("a2", 2), ("c2", 1))
-    assert teams.admit() == ["a1", "b1", "a2", "c2"]
-
-
-@ALL
 def test_whoever_is_alone_borrows_all_there_is(dialect: str) -> None:
     teams = Teams(dialect)
     teams.wait(("c1", 8))
@@ -254,6 +241,83 @@ def test_priority_of_a_queue_goes_before_entitlement_in_volcano_and_yunikorn_alo
     }
 
 
+def test_of_those_who_borrow_kueue_and_kai_count_what_they_would_have_volcano_what_they_have() -> (
+    None
+):
+    """c has nothing, so that it uses no part of anything: it goes first in Volcano and YuniKorn.
+
+    Kueue: fair_sharing.go, a2 borrows 1 of 8, c1 2 of 8. KAI: queue_order.go, c1 comes to more of
+    its fair share than a2. Volcano: capacity.go, ``updateShare``. YuniKorn: ``getShares``.
+    """
+    found = orders(("c1", 2), ("a1", 3), ("b1", 2), ("a2", 2), ("c2", 1))
+    assert found == {
+        "kueue": ["a1", "b1", "a2", "c2"],
+        "volcano": ["a1", "b1", "c1", "c2"],
+        "kai": ["a1", "b1", "a2", "c2"],
+        "yunikorn": ["a1", "b1", "c1", "c2"],
+    }
+
+
+def test_of_what_nobody_is_entitled_to_the_queue_of_higher_priority_gets_all_in_kai() -> None:
+    """KAI: resource_division, priority bands. Kueue has no priority of queues.
+
+    Volcano and YuniKorn put the priority before everything: b has 6, so that a1 does not fit.
+    """
+    found = orders(
+        ("a1", 3),
+        ("b1", 3),
+        ("a2", 1),
+        ("a3", 1),
+        ("a4", 1),
+        ("b2", 1),
+        ("b3", 1),
+        ("b4", 1),
+        volcano=("metadata: {name: b}\nspec: {", "metadata: {name: b}\nspec: {priority: 10, "),
+        kai=("priority: 100  # b", "priority: 200"),
+        yunikorn=(
+            "- name: b\n",
+            "- name: b\n            properties: {priority.policy: fence, priority.offset: 10}\n",
+        ),
+    )
+    assert found["kueue"] == ["a1", "b1", "a2", "b2"]
+    assert found["kai"] == ["b1", "b2", "a1", "a2"]
+    assert found["volcano"] == found["yunikorn"] == ["b1", "b2", "b3", "b4", "a2", "a3"]
+
+
+def test_in_volcano_alone_weights_divide_all_there_is_where_nobody_deserves_anything() -> None:
+    """Volcano: proportion.go. a deserves 6 of 8 and b 2; each gets what it deserves first.
+
+    In Kueue and KAI without quotas both borrow, by weight: after each gang the lesser part goes.
+    """
+    teams = Teams("volcano", *WITHOUT_DESERVED)
+    teams.wait(*((f"b{i}", 1) for i in range(8)), *((f"a{i}", 1) for i in range(8)))
+    admitted = teams.admit()
+    assert [sum(name[0] == team for name in admitted) for team in "ab"] == [6, 2]
+    assert "b2" not in admitted
+
+
+def test_in_volcano_what_a_queue_does_not_ask_for_is_divided_among_the_others() -> None:
+    """Volcano: proportion.go. a asks for 1 of its 6, so that b deserves 7."""
+    teams = Teams("volcano", *WITHOUT_DESERVED)
+    teams.wait(("a0", 1), *((f"b{i}", 1) for i in range(8)))
+    assert teams.admit() == ["a0", *(f"b{i}" for i in range(7))]
+
+
+def test_a_gang_that_comes_later_changes_what_queues_deserve() -> None:
+    """b has 4 when a comes: of 8, a deserves 6 now, and gets all that is left."""
+    teams = Teams("volcano", *WITHOUT_DESERVED)
+    teams.wait(*((f"b{i}", 1) for i in range(4)))
+    assert len(teams.admit()) == 4
+    teams.wait(*((f"b{i}", 1) for i in range(4, 8)), *((f"a{i}", 1) for i in range(8)))
+    assert teams.admit() == ["a0", "a1", "a2", "a3"]
+
+
+def _weighs(team: str, weight: int) -> tuple[str, str]:
+    named = f"metadata: {{name: {team}}}\nspec: "
+    return f"{named}{{deserved: {{nvidia.com/gpu: 4}}}}", f"{named}{{weight: {weight}}}"
+
+
+WITHOUT_DESERVED = (_weighs("a", 3), _weighs("b", 1))
 LENDS_ONE_OF_FOUR = {
     "kueue": ("nominalQuota: 4}]  # b", "nominalQuota: 4, lendingLimit: 1}]"),
     "volcano": (

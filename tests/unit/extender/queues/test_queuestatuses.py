@@ -181,10 +181,12 @@ async def test_an_object_that_changed_meanwhile_is_written_when_it_is_seen(desk:
 
 
 async def test_what_is_wrong_or_not_obeyed_is_an_event_once(desk: Desk) -> None:
-    await desk.put("a", parent="late", priority=3)
+    await desk.put("a", parent="late")
+    await desk.put("b", priority=3)
     for _ in range(3):
         await desk.round()
         await desk.show("a")
+        await desk.show("b")
     (wrong,) = await desk.notes("QueueNotReady")
     assert "parent muster/late does not exist" in wrong
     (unobeyed,) = await desk.notes("FieldNotObeyed")

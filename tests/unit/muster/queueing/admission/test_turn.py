@@ -15,14 +15,15 @@ from typing import Any
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Cell, Quota
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.precedence import (
     Precedence,
+    by_deserved,
     by_priority,
-    by_queue_priority,
     by_share,
+    by_tree,
 )
 from muster.queueing.admission.turn import Turns
 
@@ -138,7 +139,7 @@ def test_without_shares_priority_decides_among_those_who_borrow() -> None:
 
 
 def test_a_queue_of_higher_priority_goes_first_where_that_counts() -> None:
-    queues = Queues(by_queue_priority)
+    queues = Queues(by_deserved)
     queues.put(replace(queues.spec(SERVICE), priority=7))
     queues.wait("research", VISION, 1, priority=9)
     queues.wait("service", SERVICE, 9)
@@ -240,3 +241,26 @@ def test_what_another_queue_is_entitled_to_is_borrowed() -> None:
     queues.wait("within", SERVICE, 2, more={CPU: 1000})
 
     assert queues.admit() == ["within", "borrows"]
+
+
+def test_what_orders_queues_is_what_the_nearest_queue_above_says() -> None:
+    """research goes by the queues' priority, the whole does not: service does not come last."""
+    queues = Queues(by_tree)
+    queues.put(replace(queues.spec(RESEARCH), shares=ShareFunction.GUARANTEED))
+    queues.put(replace(queues.spec(SPEECH), priority=1))
+    queues.put(replace(queues.spec(SERVICE), priority=-1))
+    queues.wait("vision", VISION, 4)
+    queues.wait("service", SERVICE, 8)
+    queues.wait("speech", SPEECH, 4)
+    assert queues.admit() == ["service", "speech", "vision"]
+
+
+def test_a_resource_that_a_queue_does_not_deserve_counts_only_where_its_gang_asks_for_it() -> None:
+    """volcano#4658: vision uses CPUs and deserves none; its next gang asks for GPUs alone."""
+    queues = Queues(by_deserved)
+    queues.tree.charge(VISION, {Cell("", "cpu"): 100, GPU: 1})
+    queues.tree.charge(SPEECH, {GPU: 2})
+    queues.turns.changed([VISION, SPEECH])
+    queues.wait("speech", SPEECH, 1)
+    queues.wait("vision", VISION, 1)
+    assert queues.admit() == ["vision", "speech"]

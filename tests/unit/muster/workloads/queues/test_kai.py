@@ -4,7 +4,7 @@ import pytest
 from support.pods.manifest import read
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.queuespec import QueueSpec
+from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.workloads.queues import kai
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
@@ -49,7 +49,9 @@ def test_a_queue_has_its_parent_weight_and_priority() -> None:
 def test_a_queue_without_a_parent_is_below_the_cluster() -> None:
     reading = of(("  parentQueue: research-team\n", ""))
     assert reading.specs[0].parent == "kai/*"
-    assert reading.implied == (QueueSpec("kai/*", is_whole=True, is_cluster=True),)
+    assert reading.implied == (
+        QueueSpec("kai/*", is_whole=True, is_cluster=True, shares=ShareFunction.TWO_PHASES),
+    )
 
 
 def test_what_is_not_written_is_nothing_and_minus_one_is_unlimited() -> None:

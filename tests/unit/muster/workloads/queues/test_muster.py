@@ -1,9 +1,15 @@
 """What is read of Muster's own queues beside their numbers."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
+import yaml
 
+from muster.cluster.quota.queuespec import ShareFunction
 from muster.workloads.queues.muster import OwnQueue, queue
+
+DEFINITION = Path(__file__).parents[5] / "manifests" / "crds" / "queues.yaml"
 
 
 @pytest.mark.parametrize("admission", ["Gate", "Suspend"])
@@ -21,3 +27,41 @@ def test_a_word_that_says_nothing_closes_the_queue_and_is_named() -> None:
     )
     assert [spec.is_open for spec in found.specs] == [False]
     assert found.problems == ('spec.admission: "suspend" is not allowed: Gate or Suspend',)
+
+
+WORDS = ["Borrowed", "Priority", "WaterFilling", "TwoPhases", "Guaranteed"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_queue_says_what_orders_those_below_it(word: str) -> None:
+    written = {"metadata": {"name": "a"}, "spec": {"shareFunction": word}}
+    found = queue(msgspec.convert(written, OwnQueue))
+    assert (found.specs[0].shares, found.problems, found.unobeyed) == (ShareFunction(word), (), ())
+
+
+def test_a_queue_that_does_not_say_goes_by_what_is_above_it() -> None:
+    found = queue(msgspec.convert({"metadata": {"name": "a"}, "spec": {}}, OwnQueue))
+    assert found.specs[0].shares is None
+
+
+def test_an_unknown_share_function_closes_the_queue() -> None:
+    written = {"metadata": {"name": "a"}, "spec": {"shareFunction": "Lottery"}}
+    found = queue(msgspec.convert(written, OwnQueue))
+    assert not found.specs[0].is_open
+    allowed = f"one of {', '.join(WORDS)}"
+    assert found.problems == (f'spec.shareFunction: "Lottery" is not allowed: {allowed}',)
+
+
+def test_the_definition_knows_the_same_share_functions() -> None:
+    definition = yaml.safe_load(DEFINITION.read_text())
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    field = schema["properties"]["spec"]["properties"]["shareFunction"]
+    assert field["enum"] == [one.value for one in ShareFunction]
+
+
+def test_a_priority_counts_below_a_queue_and_is_named_directly_below_the_cluster() -> None:
+    written = {"metadata": {"name": "a"}, "spec": {"parent": "b", "priority": 3}}
+    found = queue(msgspec.convert(written, OwnQueue))
+    assert (found.specs[0].priority, found.unobeyed) == (3, ())
+    found = queue(msgspec.convert(written | {"spec": {"priority": 3}}, OwnQueue))
+    assert found.unobeyed == ("spec.priority: queues directly below the cluster go by Borrowed",)

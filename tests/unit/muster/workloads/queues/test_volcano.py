@@ -4,7 +4,7 @@ import pytest
 from support.pods.manifest import read
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.queuespec import QueueSpec
+from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.workloads.queues import volcano
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
@@ -21,7 +21,7 @@ spec:
     resource: {nvidia.com/gpu: 2}
 """
 GPU = Cell("", "nvidia.com/gpu")
-ROOT = QueueSpec("volcano/root", is_whole=True, is_cluster=True)
+ROOT = QueueSpec("volcano/root", is_whole=True, is_cluster=True, shares=ShareFunction.WATER_FILLING)
 
 
 def of(*swaps: tuple[str, str]) -> QueueReading:

@@ -9,7 +9,7 @@
 import pytest
 
 from muster.cluster.quota.cells import Cell, Quota
-from muster.cluster.quota.queuespec import QueueSpec
+from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 from muster.workloads.queues.yunikorn import queues_yaml
 
@@ -38,7 +38,7 @@ partitions:
           - name: default
 """
 GPU = Cell("", "nvidia.com/gpu")
-ROOT = QueueSpec("yunikorn/root", is_whole=True, is_cluster=True)
+ROOT = QueueSpec("yunikorn/root", is_whole=True, is_cluster=True, shares=ShareFunction.GUARANTEED)
 
 
 def of(*swaps: tuple[str, str]) -> QueueReading:
