@@ -44,10 +44,10 @@ from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, u
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, PreemptionRules
-from muster.queueing.preemption.settlement import Settlement
 from muster.queueing.preemption.stability import is_evener, returning
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial
+from muster.queueing.preemption.victimaccount import VictimAccount
 from muster.queueing.totals import FreeTotals
 
 ROUNDS: Final = 4
@@ -334,7 +334,7 @@ class _Case:
         """Return the cheapest set of which nobody comes back."""
         is_first = True
         for _ in range(ROUNDS):
-            consent = QuotaConsent(Settlement(rules), tenancy, self._tenants)
+            consent = QuotaConsent(VictimAccount(rules), tenancy, self._tenants)
             found = yield from self._search(consent, units)
             if found.plan is None:
                 reason = WhyNoRoom.NOT_ENOUGH if is_first else WhyNoRoom.UNSTABLE
