@@ -14,6 +14,7 @@ carries the time.
 ``roomplan``      which gangs end so that a waiting gang gets a place
 ``roomtext``     who gives way, or why nobody does, in sentences
 ``tenancy``       the gangs of a snapshot as the rules of preemption see them
+``shortlist``     which gangs are looked at first where very many hold room
 ``quotaconsent``  the queues' consent to a set of victims
 ``suppositions``  the cluster or the gang as it might be, and the answer then
 ``recordtext``    an answer in sentences

@@ -32,6 +32,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.decisions.quotaconsent import QuotaConsent
+from muster.decisions.shortlist import shortlist
 from muster.decisions.tenancy import GangTerms, Tenancy
 from muster.placement.decision import Plan, Reject
 from muster.placement.moves.movablepods import MovePrices
@@ -44,10 +45,10 @@ from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, u
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, PreemptionRules
-from muster.queueing.preemption.settlement import Settlement
 from muster.queueing.preemption.stability import is_evener, returning
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial
+from muster.queueing.preemption.victimaccount import VictimAccount
 from muster.queueing.totals import FreeTotals
 
 ROUNDS: Final = 4
@@ -206,7 +207,34 @@ class _Case:
         if not wants.preempts:
             return self._no(WhyNoRoom.PREEMPTS_NEVER)
         contested = self._contested(wants, short, fits=fits)
-        views = yield from self._views(tenancy)
+        holding = holding_gangs(self.later)
+        first = self._first(contested, holding)
+        yield
+        answer = yield from self._among(first, tenancy, usage, wants, contested)
+        if isinstance(answer, NoRoom) and len(first) < len(holding):
+            answer = yield from self._among(holding, tenancy, usage, wants, contested)
+        elif isinstance(answer, RoomPlan) and len(first) < len(holding):
+            answer = replace(answer, proven=False)
+        return answer
+
+    def _first(self, contested: frozenset[Cell], holding: list[int]) -> list[int]:
+        """Return the gangs that are looked at first."""
+        devices = sorted(c.resource for c in contested if c.resource not in _NO_DEVICES)
+        names = devices or sorted(cell.resource for cell in contested)
+        terms = self.asked.terms
+        return shortlist(self.later, self.request, names[0], terms, holding) if names else holding
+
+    def _among(
+        self,
+        gangs: Sequence[int],
+        tenancy: Tenancy,
+        usage: UsageTrial,
+        wants: Tenant,
+        contested: frozenset[Cell],
+    ) -> Steps[RoomAnswer]:
+        """Return who of some gangs (rows) ends."""
+        self._keeps.clear()
+        views = yield from self._views(tenancy, gangs)
         rules = PreemptionRules(
             wants=wants,
             usage=usage,
@@ -279,12 +307,14 @@ class _Case:
         devices = {cell for cell in cells if cell.resource not in _NO_DEVICES}
         return frozenset({*short, *lacking} | devices) or frozenset(cells)
 
-    def _views(self, tenancy: Tenancy) -> Steps[list[GangView]]:
-        """Return the gangs that hold room, and make tenants of them."""
+    def _views(self, tenancy: Tenancy, gangs: Sequence[int]) -> Steps[list[GangView]]:
+        """Return some gangs that hold room, and make tenants of them."""
         found = []
-        for number, row in enumerate(holding_gangs(self.later)):
+        for number, row in enumerate(gangs):
             view = self.later.gang(self.later.gang_at(row))
-            if view is not None:
+            if view is not None and view.key in self._tenants:
+                found.append(view)
+            elif view is not None:
                 parts = [view.bound, view.released, view.assumed, view.standby]
                 self._tenants[view.key] = tenancy.tenant(view, np.concatenate(parts).tolist())
                 found.append(view)
@@ -334,7 +364,7 @@ class _Case:
         """Return the cheapest set of which nobody comes back."""
         is_first = True
         for _ in range(ROUNDS):
-            consent = QuotaConsent(Settlement(rules), tenancy, self._tenants)
+            consent = QuotaConsent(VictimAccount(rules), tenancy, self._tenants)
             found = yield from self._search(consent, units)
             if found.plan is None:
                 reason = WhyNoRoom.NOT_ENOUGH if is_first else WhyNoRoom.UNSTABLE

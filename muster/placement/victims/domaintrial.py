@@ -99,13 +99,18 @@ class DomainTrial:
         return found
 
     def _change(self, unit: GivingUnit, sign: int) -> None:
-        kinds, fits = self.ground.kinds, self.fits
+        kinds, fits, all_free, all_took = self.ground.kinds, self.fits, self._free, self._took
         for at, amounts in self.freed(unit):
-            free, took = self._free_at(at), self._took[at]
+            free = all_free.get(at) or self._free_at(at)
+            took = all_took[at]
             for resource, amount in enumerate(amounts):
                 free[resource] += sign * amount
             for number, kind in enumerate(kinds):
-                takes = _takes(kind, free, at)
+                takes = kind.need if kind.able[at] else 0
+                for resource, asked in kind.asks:
+                    room = free[resource] // asked
+                    takes = min(takes, room)
+                takes = max(takes, 0)
                 fits[number] += takes - took[number]
                 took[number] = takes
 

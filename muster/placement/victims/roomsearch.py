@@ -39,7 +39,7 @@ MOST_EXACT: Final = 20
 MOST_UNITS: Final = 64
 """Units likewise."""
 
-VISITS_OF_MANY: Final = 1_000
+VISITS_OF_MANY: Final = 300
 """Parts of sets looked at where more gangs may give way: the result is seldom proven then."""
 
 MOST_DOMAINS: Final = 24

@@ -4,10 +4,10 @@ Inside one queue a gang gives way to one of a higher priority. Between queues it
 whose queue stays within what it is entitled to, if its own queue uses more than that. The words and
 the settings are Kueue's (apis/kueue/v1beta2, ClusterQueuePreemption).
 
-``policies``     the settings of an administrator
-``tenant``       a gang as the rules see it
-``usagetrial``   what queues would use if some gangs ended and others ran
-``rules``        whether one gang gives way to another, rule by rule
-``settlement``   whether several give way together, and whether the quota suffices then
-``stability``    whether those who gave way would come back
+``policies``       the settings of an administrator
+``tenant``         a gang as the rules see it
+``usagetrial``     what queues would use if some gangs ended and others ran
+``rules``          whether one gang gives way to another, rule by rule
+``victimaccount``  whether several give way together, and whether the quota suffices then
+``stability``      whether those who gave way would come back
 """

@@ -156,3 +156,46 @@ def test_the_minimum_of_an_elastic_gang_is_given_room_and_no_more() -> None:
     made = scene.made(scene.wants("w", 4, queue="a", priority=9, min_count=1))
     assert len(made.victims) == 1
     assert len(made.plan.pods) == 1
+
+
+def test_among_very_many_gangs_those_that_lose_least_go() -> None:
+    """80 gangs on as many nodes, those of rack r1 the younger ones; four nodes of a rack."""
+    drawing = "\n".join(
+        f"a/r{rack} " + " ".join(f"n{rack}-{at}" for at in range(10)) for rack in range(8)
+    )
+    scene = RoomScene(drawing, a=640)
+    for rack in range(8):
+        for at in range(10):
+            age = at + 1 if rack == 1 else 10_000
+            scene.runs(f"x{rack}-{at}", [f"n{rack}-{at}"], queue="a", since=NOW - age)
+    made = scene.made(scene.wants("w", 4, queue="a", priority=9, required_level=RACK))
+    assert names_of(made) == ["x1-0", "x1-1", "x1-2", "x1-3"]
+    assert not made.proven
+
+
+def test_all_gangs_are_looked_at_where_the_first_give_no_way() -> None:
+    """80 gangs; the young ones, looked at first, are protected; one old gang is not."""
+    nodes = [f"n{at}" for at in range(80)]
+    scene = RoomScene("a/r1 " + " ".join(nodes), a=640)
+    keys = [scene.runs(f"x-{node}", [node], queue="a", since=NOW - 5) for node in nodes[1:]]
+    scene.runs("old", ["n0"], queue="a", since=NOW - 50_000)
+    key = scene.wants("w", 1, queue="a", priority=9)
+    terms = {key: GangTerms(is_protected=True) for key in keys}
+    assert names_of(scene.made(key, terms=terms)) == ["old"]
+
+
+def test_whoever_is_not_needed_stays_among_many_candidates() -> None:
+    """6 GPUs on one node: n1 has 1 free, a (1) and b (5); n2 never has 6; n3 to n5 neither."""
+    scene = RoomScene("a/r1 n1:7 n2 n3 n4 n5", a=64)
+    scene.runs("a", ["n1"], 1, queue="a", since=NOW - 1)
+    scene.runs("b", ["n1"], 5, queue="a", since=NOW - 90)
+    scene.runs("c", ["n2"], 5, queue="a", since=NOW - 2)
+    scene.runs("d", ["n2"], 3, queue="a", priority=9)
+    for node in ("n3", "n4", "n5"):
+        scene.runs(f"high-{node}", [node], 3, queue="a", priority=9)
+        for number in range(5):
+            scene.runs(f"{node}-{number}", [node], 1, queue="a", since=NOW - 3)
+    for number in range(6):
+        scene.alone(f"z{number}", "n1", 0, priority=0)
+    made = scene.made(scene.wants("w", 1, 6, queue="a", priority=5))
+    assert names_of(made) == ["b"]

@@ -14,7 +14,7 @@ from muster.queueing.preemption.usagetrial import UsageTrial, below_common
 
 
 @dataclass(slots=True, eq=False)
-class Settlement:
+class VictimAccount:
     """The set so far, and what queues use without it."""
 
     rules: PreemptionRules
