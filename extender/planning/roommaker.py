@@ -24,7 +24,14 @@ from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions import roomtext
-from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomQuestion, Victim, room_for
+from muster.decisions.roomplan import (
+    NoRoom,
+    RoomAnswer,
+    RoomPlan,
+    RoomQuestion,
+    RoomVictim,
+    room_for,
+)
 from muster.decisions.tenancy import GangTerms
 from muster.placement.question import Question
 
@@ -101,6 +108,6 @@ def _differ(answer: NoRoom, before: RoomAnswer | None) -> bool:
     return not isinstance(before, NoRoom) or before.reason is not answer.reason
 
 
-def _evicted(victim: Victim, snapshot: Snapshot) -> EvictedGang:
+def _evicted(victim: RoomVictim, snapshot: Snapshot) -> EvictedGang:
     members = () if victim.is_whole else tuple(snapshot.pods.uid(row) for row in victim.rows)
     return EvictedGang(victim.gang, victim.right.value, members, float(victim.cost.lost))

@@ -44,7 +44,7 @@ from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
 from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, units_of
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.preemption.policies import PreemptionPolicies
-from muster.queueing.preemption.rules import Keeps, PreemptionRules
+from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial
@@ -94,7 +94,7 @@ class RoomQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
+class RoomVictim:
     """A gang that ends, or members of it above its minimum."""
 
     gang: GangKey
@@ -114,7 +114,7 @@ class RoomPlan:
     gang: GangKey
     generation: int
     #: By gang.
-    victims: tuple[Victim, ...]
+    victims: tuple[RoomVictim, ...]
     cost: VictimCost
     #: Made on the cluster without the victims.
     plan: Plan
@@ -235,7 +235,7 @@ class _Case:
         """Return who of some gangs (rows) ends."""
         self._keeps.clear()
         views = yield from self._views(tenancy, gangs)
-        rules = PreemptionRules(
+        rules = RoomRules(
             wants=wants,
             usage=usage,
             policies=self.asked.policies,
@@ -327,14 +327,14 @@ class _Case:
         if wants.queue is None:
             return {}
         now, policies = self.asked.question.now, self.asked.policies
-        rules = PreemptionRules(wants, usage, policies, now, {}, contested)
+        rules = RoomRules(wants, usage, policies, now, {}, contested)
         total: Counter[Cell] = Counter()
         for other in self._tenants.values():
             if rules.is_own(other) and rules.keeps(other) is None:
                 total.update(other.amounts)
         return dict(total)
 
-    def _units(self, rules: PreemptionRules, views: Sequence[GangView]) -> Steps[list[GivingUnit]]:
+    def _units(self, rules: RoomRules, views: Sequence[GangView]) -> Steps[list[GivingUnit]]:
         """Return what may end; the others are counted by the rule that keeps them."""
         prices, found = MovePrices(self.later), list[GivingUnit]()
         for number, view in enumerate(views):
@@ -359,7 +359,7 @@ class _Case:
     # --- the set ----------------------------------------------------------------------------
 
     def _stable(
-        self, rules: PreemptionRules, tenancy: Tenancy, units: list[GivingUnit]
+        self, rules: RoomRules, tenancy: Tenancy, units: list[GivingUnit]
     ) -> Steps[RoomAnswer]:
         """Return the cheapest set of which nobody comes back."""
         is_first = True
@@ -389,14 +389,14 @@ class _Case:
         return (yield from search.run(units))
 
     def _plan(
-        self, rules: PreemptionRules, found: FoundVictims, plan: Plan, *, is_first: bool
+        self, rules: RoomRules, found: FoundVictims, plan: Plan, *, is_first: bool
     ) -> RoomPlan:
         parts: dict[GangKey, list[GivingUnit]] = {}
         for unit in found.units:
             parts.setdefault(unit.gang, []).append(unit)
         prices = MovePrices(self.later)
         victims = tuple(
-            Victim(
+            RoomVictim(
                 gang=gang,
                 rows=tuple(sorted(row for unit in mine for row in unit.rows)),
                 is_whole=mine[0].is_whole,
@@ -419,7 +419,7 @@ _PARTLY: Final = frozenset({None, Keeps.WOULD_FALL})
 """Those of whom all, or at least the surplus, may go."""
 
 
-def _right(rules: PreemptionRules, other: Tenant) -> RoomRight:
+def _right(rules: RoomRules, other: Tenant) -> RoomRight:
     if rules.is_own(other):
         return RoomRight.PRIORITY
     here, there = rules.usage.find(rules.wants.queue), rules.usage.find(other.queue)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, Victim
+from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomVictim
 
 _MOST_NAMED: Final = 4
 
@@ -30,6 +30,6 @@ def text_of(answer: RoomAnswer) -> str:
     return makes_room(answer) if isinstance(answer, RoomPlan) else why_nobody(answer)
 
 
-def _named(one: Victim) -> str:
+def _named(one: RoomVictim) -> str:
     part = "" if one.is_whole else f" ({len(one.rows)} members above its minimum)"
     return f"{one.gang}{part}: {one.right}"

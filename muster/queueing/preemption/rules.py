@@ -55,7 +55,7 @@ class Keeps(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PreemptionRules:
+class RoomRules:
     """The rules for one gang that wants room."""
 
     #: The gang that wants room.

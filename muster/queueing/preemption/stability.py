@@ -17,7 +17,7 @@ from typing import Final
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
-from muster.queueing.preemption.rules import PreemptionRules
+from muster.queueing.preemption.rules import RoomRules
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common
 
@@ -28,7 +28,7 @@ Gone = tuple[Tenant, Amounts]
 """A gang that gives way, and what it gives back: all that it holds, or its surplus."""
 
 
-def usage_after(rules: PreemptionRules, gone: Iterable[Gone]) -> UsageTrial:
+def usage_after(rules: RoomRules, gone: Iterable[Gone]) -> UsageTrial:
     """Return what queues use once the gangs have gone and the one that wanted room runs."""
     trial = rules.usage.copy()
     for other, amounts in gone:
@@ -37,7 +37,7 @@ def usage_after(rules: PreemptionRules, gone: Iterable[Gone]) -> UsageTrial:
     return trial
 
 
-def returning(rules: PreemptionRules, gone: Sequence[Gone]) -> list[Tenant]:
+def returning(rules: RoomRules, gone: Sequence[Gone]) -> list[Tenant]:
     """Return those who would take the room back by the same rules.
 
     The time for which a gang is spared after its start protects nobody here: it ends.
@@ -53,7 +53,7 @@ def returning(rules: PreemptionRules, gone: Sequence[Gone]) -> list[Tenant]:
     return found
 
 
-def is_evener(rules: PreemptionRules, gone: Sequence[Gone]) -> bool:
+def is_evener(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     """Return whether a set that takes from other queues makes the potential less.
 
     Of each pair the queues are compared that are just below the one above both. True for a set that

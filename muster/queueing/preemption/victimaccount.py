@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from muster.cluster.quota.cells import Amounts
 from muster.queueing.preemption.policies import BorrowWithin
-from muster.queueing.preemption.rules import PreemptionRules, falls
+from muster.queueing.preemption.rules import RoomRules, falls
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common
 
@@ -17,7 +17,7 @@ from muster.queueing.preemption.usagetrial import UsageTrial, below_common
 class VictimAccount:
     """The set so far, and what queues use without it."""
 
-    rules: PreemptionRules
+    rules: RoomRules
     #: What queues use without the set.
     usage: UsageTrial = field(init=False)
     #: How many of the set are charged to other queues of the tree.

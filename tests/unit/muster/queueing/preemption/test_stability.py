@@ -7,7 +7,7 @@ from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.preemption.policies import PreemptionPolicies
-from muster.queueing.preemption.rules import Keeps, PreemptionRules
+from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial
@@ -31,10 +31,10 @@ def tenant(name: str, queue: QueueName | None, gpus: int, priority: int = 0) -> 
     return Tenant(GangKey(f"muster/ns/{name}"), queue, priority, {GPU: gpus})
 
 
-def rules(queues: QuotaTree, wants: Tenant) -> PreemptionRules:
+def rules(queues: QuotaTree, wants: Tenant) -> RoomRules:
     """Return the default rules for a gang."""
     contested = frozenset({GPU})
-    return PreemptionRules(wants, UsageTrial(queues), PreemptionPolicies(), 0.0, {}, contested)
+    return RoomRules(wants, UsageTrial(queues), PreemptionPolicies(), 0.0, {}, contested)
 
 
 def test_a_victim_of_a_higher_priority_in_the_same_queue_would_come_back() -> None:
