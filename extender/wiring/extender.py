@@ -179,8 +179,8 @@ class Extender:
             expected,
             self.queues,
             self.suspended,
-            self.claims,
-            keys,
+            claims=self.claims,
+            prepare=keys,
         )
         return lost, expected
 

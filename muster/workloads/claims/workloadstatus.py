@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from muster.cluster.quota.claims import Grant, PartGrant
+from muster.cluster.claims import Grant, PartGrant
+from muster.kube.wire import Quantity
 from muster.workloads.claims.kueueworkload import (
     WORKLOADS,
     KueueAdmission,
@@ -20,7 +21,6 @@ from muster.workloads.claims.kueueworkload import (
     KueueWorkloadStatus,
     condition,
 )
-from muster.kube.wire import Quantity
 from muster.workloads.queues.amounts import written
 from muster.workloads.queues.kueue import DIALECT
 
