@@ -12,7 +12,7 @@ class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     #: gangs that name these queues are placed without asking for quota then
     workloads: bool = False
     #: number of Workloads whose status is being written at a time
-    concurrency: int = 8
+    concurrency: int = 32
     #: time between two writes of one ClusterQueue's status
     status_seconds: float = 1.0
 

@@ -24,7 +24,7 @@ import msgspec
 
 from extender.config.queueing import KueueQueueing
 from extender.engine import Clock
-from muster.cluster.quota.claims import ClaimKey
+from muster.cluster.claims import ClaimKey
 from muster.kube import wire
 from muster.kube.client import KubeClient
 from muster.kube.errors import Conflict, KubeError, NotFound

@@ -182,8 +182,8 @@ class Extender:
             expected,
             self.queues,
             self.suspended,
-            self.claims,
-            keys,
+            claims=self.claims,
+            prepare=keys,
         )
         return lost, expected
 

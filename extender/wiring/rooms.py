@@ -306,6 +306,7 @@ def sync_of(
     expected: ExpectedRows,
     queues: QueueStatusWriter,
     suspended: SuspendedJobs,
+    *,
     claims: KueueClaims,
     prepare: Callable[[], Awaitable[None]],
 ) -> Sync:

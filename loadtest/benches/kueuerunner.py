@@ -183,7 +183,7 @@ async def _until_discovered(api: Api) -> None:
     That document is made after the kinds can be listed.
     """
     async with asyncio.timeout(60):
-        while not await _names(api) >= _SERVED:
+        while not await _names(api) >= _SERVED:  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.1)
 
 
@@ -256,7 +256,7 @@ async def _watched(
 ) -> dict[str, float]:
     """Wait until the runner has written its summary or ended; return CPU seconds by program."""
     programs = [plane.program(ETCD), plane.program(API_SERVER), *managers]
-    while runner.returncode is None and not summary.exists():
+    while runner.returncode is None and not await asyncio.to_thread(summary.exists):
         for manager in managers:
             if not manager.running:
                 raise ProgramFailed(f"{manager.name} ended\n{manager.log_tail()}")

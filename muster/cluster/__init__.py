@@ -12,6 +12,7 @@ anything.
 ``snapshot``    the frozen cluster that decisions are made on
 ``devices/``    devices of nodes: what there is, what is used, which pod has it
 ``tables/``     nodes, pods, gangs, holds, budgets, topology
+``claims``      what asks for quota by itself, without pods in the model
 ``events``      everything that can happen to a cluster
 ``effects``     everything that follows from an event
 ``columns/``    how a million rows are stored

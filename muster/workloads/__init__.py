@@ -13,6 +13,7 @@
 ``status``           what controllers of other schedulers read in the status of gang objects
 ``suspendedjobs``    jobs that Muster suspends and resumes: what they will make, what is written
 ``wholenumbers``     whole numbers that users write
+``claims/``            objects that ask for quota by themselves
 ``devices/``         what pods ask of devices, and what nodes offer, by resource name
 ``dialects/``        one file per dialect: a wire object in, a gang out
 ``keys/``            labels and annotations that users write, and owners of pods

@@ -18,7 +18,6 @@ Kueue's (pkg/cache/scheduler/resource_node.go at 0.19), which contains that of t
 ``aliases``       how gangs name queues
 ``flavors``       sets of nodes that have quotas of their own
 ``charges``       the bills of pods, added up for those who name a queue
-``claims``        what asks for quota by itself, without pods in the model
 ``availability``  how much a queue may take now, the most it could ever take, and what stops it
 ``audit``         the same numbers computed from the facts up, for tests
 """

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from muster.cluster.claims import ClaimKey, QuotaClaim
 from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
-from muster.cluster.quota.claims import ClaimKey, QuotaClaim
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.claims.cycle import (
     AdmissionCycle,

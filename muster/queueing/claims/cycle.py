@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from muster.cluster.quota.availability import borrows, lack
-from muster.cluster.quota.cells import Amounts, Cell
-from muster.cluster.quota.claims import (
+from muster.cluster.claims import (
     NO_PREEMPTION,
     ClaimKey,
     Grant,
     PreemptionRules,
     QuotaClaim,
 )
+from muster.cluster.quota.availability import borrows, lack
+from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text

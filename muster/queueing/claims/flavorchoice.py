@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from muster.cluster.claims import ClaimPart, Grant, PartGrant, PreemptionRules, QuotaClaim
 from muster.cluster.quota.availability import lack, potential
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.charges import PODS
-from muster.cluster.quota.claims import ClaimPart, Grant, PartGrant, PreemptionRules, QuotaClaim
 from muster.cluster.quota.flavors import Flavor, Groups, ResourceGroup
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.specs.matching import tolerates

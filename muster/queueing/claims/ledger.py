@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from muster.cluster.claims import ClaimKey, Grant
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.quota.audit import audit
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.charges import QueueCharges
-from muster.cluster.quota.claims import ClaimKey, Grant
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
 

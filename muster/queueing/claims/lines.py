@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from muster.cluster.claims import ClaimKey, ClaimPart, QuotaClaim
 from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.claims import ClaimKey, ClaimPart, QuotaClaim
 
 RowKey = tuple[int, QueueUser, tuple[ClaimPart, ...]]
 _Place = tuple[float, str, ClaimKey]

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from muster.cluster.claims import PreemptionRules, QuotaClaim
 from muster.cluster.quota.availability import available, borrows, idle
 from muster.cluster.quota.cells import Amounts
-from muster.cluster.quota.claims import PreemptionRules, QuotaClaim
 from muster.cluster.quota.queuenode import QueueNode
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 

@@ -1,9 +1,9 @@
 """Kueue's Workload (kueue.x-k8s.io/v1beta2) as a claim of quota.
 
-What it asks for is the sum over its pod sets of their count times what one pod requests, as kube-scheduler
-counts it. Its queue is a LocalQueue of its namespace. One that is finished, that is not active or
-that is being deleted asks for nothing; it holds what ``status.admission`` says as long as
-``QuotaReserved`` is true and it is not finished (pkg/workload/workload.go).
+What it asks for is the sum over its pod sets of their count times what one pod requests, as
+kube-scheduler counts it. Its queue is a LocalQueue of its namespace. One that is finished, that is
+not active or that is being deleted asks for nothing; it holds what ``status.admission`` says as
+long as ``QuotaReserved`` is true and it is not finished (pkg/workload/workload.go).
 
 Not looked at: ``minCount``, ``topologyRequest``, node affinity, LimitRanges, RuntimeClasses that
 are not written into the pod templates yet.
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from muster.cluster.claims import ClaimKey, ClaimPart, Grant, PartGrant, QuotaClaim
 from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.claims import ClaimKey, ClaimPart, Grant, PartGrant, QuotaClaim
 from muster.kube import wire
 from muster.kube.quantity import QuantityError
 from muster.kube.resources import Resource

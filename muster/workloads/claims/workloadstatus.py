@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from muster.cluster.quota.claims import Grant, PartGrant
+from muster.cluster.claims import Grant, PartGrant
 from muster.kube.wire import Quantity
 from muster.workloads.claims.kueueworkload import (
     WORKLOADS,

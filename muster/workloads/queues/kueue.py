@@ -30,8 +30,8 @@ from typing import Final
 
 import msgspec
 
+from muster.cluster.claims import PreemptionRules
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.claims import PreemptionRules
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.kube import wire

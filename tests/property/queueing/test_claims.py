@@ -15,16 +15,16 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from muster.cluster.events import QueueUpserted
-from muster.cluster.quota.aliases import QueueUser, Spelling
-from muster.cluster.quota.cells import Cell, Quota
-from muster.cluster.quota.claims import (
+from muster.cluster.claims import (
     NO_PREEMPTION,
     ClaimKey,
     ClaimPart,
     PreemptionRules,
     QuotaClaim,
 )
+from muster.cluster.events import QueueUpserted
+from muster.cluster.quota.aliases import QueueUser, Spelling
+from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook

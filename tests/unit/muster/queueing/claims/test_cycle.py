@@ -10,10 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.cluster.events import QueueGone, QueueUpserted
-from muster.cluster.quota.aliases import QueueUser, Spelling
-from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
-from muster.cluster.quota.claims import (
+from muster.cluster.claims import (
     ClaimKey,
     ClaimPart,
     Grant,
@@ -21,6 +18,9 @@ from muster.cluster.quota.claims import (
     PreemptionRules,
     QuotaClaim,
 )
+from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.aliases import QueueUser, Spelling
+from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Taint, TaintEffect, Toleration

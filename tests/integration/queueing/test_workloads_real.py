@@ -1,0 +1,186 @@
+"""Kueue's Workloads admitted by Muster, on a real control plane with Kueue's own definitions.
+
+::
+
+    cohort all ─┬─ ClusterQueue vision   4 CPUs, takes back what it lent   LocalQueue default/vision
+                └─ ClusterQueue speech   4 CPUs, takes back what it lent   LocalQueue default/speech
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from support.extenders.realcluster import until
+
+from loadtest.benches.kueuerunner import install_crds
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.controlplane.assets import Minor
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.deployment.muster import RBAC, Muster
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+JSON = dict[str, Any]
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{KUEUE}/namespaces/default/workloads"
+SETTINGS = {"queueing": {"kueue": {"workloads": True, "statusSeconds": 0.2}}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(minor: Minor) -> AsyncIterator[Api]:
+    """A control plane with the two queues, and Muster on it."""
+    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as plane, plane.api("admin") as it:
+        await install_crds(it)
+        await it.create(f"{KUEUE}/resourceflavors", named("ResourceFlavor", "f"))
+        for name in ("vision", "speech"):
+            await it.create(f"{KUEUE}/clusterqueues", cluster_queue(name))
+            queue = named("LocalQueue", name) | {"spec": {"clusterQueue": name}}
+            await it.create(f"{KUEUE}/namespaces/default/localqueues", queue)
+        async with Muster(plane, extender=SETTINGS, with_webhook=False):
+            yield it
+
+
+def named(kind: str, name: str) -> JSON:
+    """Return the head of an object."""
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}}
+
+
+def cluster_queue(name: str) -> JSON:
+    """Return a ClusterQueue of the cohort."""
+    flavor = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
+    return named("ClusterQueue", name) | {
+        "spec": {
+            "cohortName": "all",
+            "namespaceSelector": {},
+            "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        }
+    }
+
+
+def workload(name: str, queue: str, cpus: str, pods: int = 1) -> JSON:
+    """Return a Workload of so many pods."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpus}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    return named("Workload", name) | {
+        "spec": {
+            "active": True,
+            "queueName": queue,
+            "podSets": [{"name": "main", "count": pods, "template": template}],
+        }
+    }
+
+
+def is_true(found: JSON, type_: str) -> bool:
+    """Whether a condition is true."""
+    conditions = found.get("status", {}).get("conditions", ())
+    return any(one["type"] == type_ and one["status"] == "True" for one in conditions)
+
+
+async def reached(api: Api, name: str, *types: str) -> JSON:
+    """Wait until conditions of a Workload are true; return it."""
+    found: JSON = {}
+
+    async def holds() -> bool:
+        found.update(await api.get(f"{WORKLOADS}/{name}"))
+        return all(is_true(found, type_) for type_ in types)
+
+    await until(holds)
+    return found
+
+
+async def unreserve(api: Api, name: str) -> None:
+    """End an eviction as Kueue's job controllers and its runner do."""
+    found = await api.get(f"{WORKLOADS}/{name}")
+    kept = [one for one in found["status"]["conditions"] if one["type"] in ("Evicted", "Preempted")]
+    now = {"reason": "Pending", "message": "-", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    kept += [{"type": type_, "status": "False"} | now for type_ in ("QuotaReserved", "Admitted")]
+    body = named("Workload", name) | {"status": {"conditions": kept}}
+    path = f"{WORKLOADS}/{name}/status?fieldManager=kueue-admission&force=true"
+    await api.patch(path, body, kind="application/apply-patch+yaml")
+
+
+async def finish(api: Api, name: str) -> None:
+    """End a Workload as its job's controller does."""
+    found = await api.get(f"{WORKLOADS}/{name}")
+    end = {
+        "type": "Finished", "status": "True", "reason": "Succeeded", "message": "done",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    conditions = [*found["status"]["conditions"], end]
+    await api.patch(f"{WORKLOADS}/{name}/status", {"status": {"conditions": conditions}})
+
+
+async def counters(api: Api, queue: str, pending: int, admitted: int, used: str) -> None:
+    """Wait until a ClusterQueue says so."""
+
+    async def says() -> bool:
+        status = (await api.get(f"{KUEUE}/clusterqueues/{queue}")).get("status", {})
+        numbers = [
+            status.get(name) or 0
+            for name in ("pendingWorkloads", "reservingWorkloads", "admittedWorkloads")
+        ]
+        rows = [status.get(name) for name in ("flavorsReservation", "flavorsUsage")]
+        is_active = is_true({"status": status}, "Active")
+        return (
+            is_active
+            and numbers == [pending, admitted, admitted]
+            and all(row and row[0]["resources"][0]["total"] == used for row in rows)
+        )
+
+    await until(says)
+
+
+async def test_workloads_borrow_are_reclaimed_and_finish_with_counters_at_each_step(
+    api: Api,
+) -> None:
+    for name in ("first", "second", "third"):
+        await api.create(WORKLOADS, workload(name, "speech", "1", pods=2))
+        found = await reached(api, name, "QuotaReserved", "Admitted")
+    assert found["status"]["admission"] == {
+        "clusterQueue": "speech",
+        "podSetAssignments": [
+            {"name": "main", "count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "2"}}
+        ],
+    }
+    await counters(api, "speech", 0, 3, "6")
+
+    await api.create(WORKLOADS, workload("owner", "vision", "4"))
+    victim = await reached(api, "third", "Evicted", "Preempted")  # reserved last
+    assert is_true(victim, "QuotaReserved")
+    await counters(api, "vision", 1, 0, "0")
+    await unreserve(api, "third")
+    await reached(api, "owner", "Admitted")
+    assert "admission" not in (await api.get(f"{WORKLOADS}/third"))["status"]
+    await counters(api, "speech", 1, 2, "4")
+    await counters(api, "vision", 0, 1, "4")
+
+    await finish(api, "owner")
+    again = await reached(api, "third", "Admitted")
+    assert not is_true(again, "Evicted")
+    await counters(api, "speech", 0, 3, "6")
+    await api.delete(f"{WORKLOADS}/third")
+    await counters(api, "speech", 0, 2, "4")
+
+
+async def test_a_queue_with_admission_checks_leaves_workloads_waiting_and_says_so(
+    api: Api,
+) -> None:
+    checked = cluster_queue("checked")
+    checked["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "budget"}]}
+    await api.create(f"{KUEUE}/clusterqueues", checked)
+    queue = named("LocalQueue", "checked") | {"spec": {"clusterQueue": "checked"}}
+    await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
+    await api.create(WORKLOADS, workload("waits", "checked", "1"))
+
+    async def says_why() -> bool:
+        found = await api.get(f"{WORKLOADS}/waits")
+        return any(
+            one["type"] == "QuotaReserved"
+            and one["status"] == "False"
+            and "admission checks are not supported: budget" in one["message"]
+            for one in found.get("status", {}).get("conditions", ())
+        )
+
+    await until(says_why)
