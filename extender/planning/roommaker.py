@@ -34,6 +34,7 @@ from muster.decisions.roomplan import (
 )
 from muster.decisions.tenancy import GangTerms
 from muster.placement.question import Question
+from muster.queueing.preemption.policies import OwnQueuePolicies
 
 
 class Evictions(Container[GangKey], Protocol):
@@ -66,7 +67,9 @@ class RoomMaker:
         if self.evictions.is_served(view.key):
             return None
         charges = self.engine.state.charges
-        asked = RoomQuestion(replace(question, quota=""), terms=self._terms(view))
+        asked = RoomQuestion(
+            replace(question, quota=""), policies=OwnQueuePolicies(), terms=self._terms(view)
+        )
         answer = await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)
         )

@@ -8,8 +8,12 @@ and ``reclaimMinRuntime`` (scheduling.run.ai/v2 Queue).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from muster.cluster.quota.queuespec import QueueName
+
+OWN: Final = "muster/"
+"""What the names of Muster's own queues begin with."""
 
 
 class WithinQueue(StrEnum):
@@ -67,3 +71,23 @@ class PreemptionPolicies:
     def of(self, queue: QueueName | None) -> PreemptionPolicy:
         """Return the settings of a queue."""
         return self.default if queue is None else self.queues.get(queue, self.default)
+
+
+_NEITHER: Final = PreemptionPolicy(
+    within_queue=WithinQueue.NEVER, reclaim=ReclaimWithin.NEVER, is_reclaimable=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQueuePolicies(PreemptionPolicies):
+    """Muster's own queues take and give; those of other dialects do neither.
+
+    What their objects say of preemption is not read here, and a cluster that changes its scheduler
+    must not begin to evict: Kueue's defaults are ``Never``, Volcano's actions have no ``reclaim``.
+    """
+
+    def of(self, queue: QueueName | None) -> PreemptionPolicy:
+        """Return the settings of a queue."""
+        if queue is None or queue.startswith(OWN):
+            return PreemptionPolicies.of(self, queue)
+        return _NEITHER
