@@ -110,7 +110,7 @@ def _make(progress: Progress) -> None:
         for source in SOURCES:
             version, wanted = pinned[source.module]
             progress(f"fetching the CRDs of {source.module} {version}")
-            _copy(source, fetch(go, source.module, version, wanted), out)
+            _copy(source, fetch(go, source.module, version, wanted, PINNED), out)
         out.rename(cache_directory() / _key())
 
 
@@ -121,8 +121,11 @@ def _pinned() -> Iterator[tuple[str, tuple[str, str]]]:
         yield module, (version, checksum)
 
 
-def fetch(go: Path, module: str, version: str, wanted: str) -> Path:
-    """Return where Go's module cache holds the module, once its hash is known to be ``wanted``."""
+def fetch(go: Path, module: str, version: str, wanted: str, pin: Path) -> Path:
+    """Return where Go's module cache holds the module, once its hash is known to be ``wanted``.
+
+    Raises AssetError for another hash. ``pin``: the file that says the wanted one.
+    """
     environment = os.environ | {
         "GOFLAGS": "",
         "GOSUMDB": "off",  # the hash is compared here, with the committed one
@@ -136,7 +139,7 @@ def fetch(go: Path, module: str, version: str, wanted: str) -> Path:
         said = run(command, cwd=Path(outside), env=environment, what=what)
     reply = json.loads(said[said.find("{") :])  # what it tells of its progress comes before
     if reply["Sum"] != wanted:
-        raise AssetError(f"{what}: its hash is {reply['Sum']}, pinned is {wanted}")
+        raise AssetError(f"{what}: its hash is {reply['Sum']}, {pin} says {wanted}")
     return Path(reply["Dir"])
 
 

@@ -42,6 +42,7 @@ from loadtest.testbed.controlplane.crds import fetch
 MODULE: Final = "sigs.k8s.io/kueue"
 VERSION: Final = "v0.19.2"
 SUM: Final = "h1:mPNzr37u0nwI7ikST5QQl5gg6EgtYOAvC9ZbTgywdN8="
+_PIN: Final = Path(__file__)  # where SUM stands
 QPS: Final = 1000  # of raisedkueue, and of the runner: as hack/make/test.mk has it for the runner
 _GO: Final = (1, 26, 0)  # of the module's go.mod
 _PERFORMANCE: Final = Path("test/performance/scheduler")
@@ -97,7 +98,7 @@ def ensure_crds(progress: Progress = lambda _line: None) -> Path:
     if not home.is_dir():
         with locked(cache_directory(), progress):
             if not home.is_dir():
-                module = fetch(toolchain(_GO, progress), MODULE, VERSION, SUM)
+                module = fetch(toolchain(_GO, progress), MODULE, VERSION, SUM, _PIN)
                 with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
                     out = Path(scratch) / "crds"
                     shutil.copytree(module / _CRDS, out, copy_function=shutil.copyfile)
@@ -115,7 +116,7 @@ def _key() -> str:
 def _make(home: Path, progress: Progress) -> None:
     go, started = toolchain(_GO, progress), time.monotonic()
     progress(f"building {MODULE} {VERSION}: {', '.join(_PROGRAMS)}")
-    module = fetch(go, MODULE, VERSION, SUM)
+    module = fetch(go, MODULE, VERSION, SUM, _PIN)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as scratch:
         source, out = Path(scratch) / "source", Path(scratch) / "out"
         # The module cache is read-only, file by file: so are copies that keep the modes.
