@@ -499,7 +499,8 @@ class Planner:
         if claim is None:
             if self.promises.is_void(view):
                 self._promised.void(key)
-            self._promised.look_later(key)
+            if self.rooms is not None:  # it may be the next who makes room
+                self._promised.look_later(key)
             return False
         questions, before = self.questions(key), self.promises.of(key)
         snapshot = self._engine.state.snapshot()
