@@ -35,20 +35,20 @@ from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from extender.planning.worklist import WorkList
+from extender.releases.eviction import evict_each, pods_of, why_stays
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import MERGE, KubeClient
-from muster.kube.errors import KubeError, TooManyRequests
+from muster.kube.errors import KubeError
 from muster.kube.names import EVICTION
 from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
-from muster.kube.writing.podwrites import PodRef, evict_pod
+from muster.kube.writing.podwrites import PodRef
 
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
-EVICTIONS_AT_ONCE: Final = 8
 DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is leaving
 SPARED_S: Final = 600.0  # how long a gang that a budget protects is not tried again
 MOST_NAMED: Final = 5  # hanging members in an Event
@@ -200,7 +200,7 @@ class Evictor:
             return
         now = self._engine.clock()
         one = Departure(victim, GangKey(mark.preemptor), now, Stage.EVICTING, pod.metadata.uid)
-        one.has_begun = True  # nobody knows: so it is completed
+        one.has_begun = True  # whether it was is not known, so it is completed
         self._leaving[victim.gang] = one
         self._parts.worklist.defer(victim.gang, DEFER_S)
 
@@ -222,7 +222,7 @@ class Evictor:
             case Stage.ORDERED:
                 self._end(one)
             case Stage.EVICTING:
-                await self._evict(one, view)
+                await self._evict(one, [] if view is None else await self._remaining(one, view))
             case Stage.LEAVING:
                 await self._wait(one, view)
 
@@ -237,7 +237,7 @@ class Evictor:
 
     async def _begin(self, one: Departure, view: GangView) -> None:
         """Suspend the job, or evict the members, unless a budget forbids it."""
-        pods = await self._read(one, view)
+        pods = await self._remaining(one, view)
         spec = view.spec
         if not pods or spec is None:
             return  # the watch shows soon that they are gone
@@ -251,7 +251,7 @@ class Evictor:
             self._leave(one)
             return
         one.stage = Stage.EVICTING
-        await self._evict(one, view)
+        await self._evict(one, pods)
 
     async def _mark(self, one: Departure, pod: Pod) -> None:
         meta = pod.metadata
@@ -263,9 +263,8 @@ class Evictor:
         client = self._parts.client
         await client.patch(PODS, name, body, namespace=namespace, content_type=MERGE)
 
-    async def _evict(self, one: Departure, view: GangView | None) -> None:
+    async def _evict(self, one: Departure, pods: Sequence[Pod]) -> None:
         """Mark a member and evict them, one to begin with, the marked one last."""
-        pods = [] if view is None else await self._read(one, view)
         if not pods:
             self._leave(one)
             return
@@ -278,14 +277,14 @@ class Evictor:
             first = others.pop(0) if others else marked
             if not await self._evicts_first(one, first, pods):
                 return
-        if not await self._evict_all(one, others):
-            return
-        if await self._evict_all(one, [marked]):
+        if await evict_each(lambda pod: self._evict_one(one, pod), others) and (
+            await self._evict_one(one, marked)
+        ):
             self._leave(one)
 
     async def _evicts_first(self, one: Departure, pod: Pod, pods: Sequence[Pod]) -> bool:
         """Evict the first member; where that is refused for too long, let the gang alone."""
-        if await self._evict_all(one, [pod]):
+        if await self._evict_one(one, pod):
             one.has_begun = True
             self._parts.reports.evicted(one.victim, one.preemptor, pods)
             return True
@@ -304,38 +303,25 @@ class Evictor:
         self._parts.reports.stays(one.victim, one.preemptor, pods, one.refusal)
         self._end(one)
 
-    async def _evict_all(self, one: Departure, pods: Sequence[Pod]) -> bool:
-        """Evict pods, some at once; returns whether all of them go."""
-        outcomes: list[bool] = []
-        for start in range(0, len(pods), EVICTIONS_AT_ONCE):
-            some = pods[start : start + EVICTIONS_AT_ONCE]
-            outcomes += await asyncio.gather(*(self._evict_one(one, pod) for pod in some))
-        return all(outcomes)
-
     async def _evict_one(self, one: Departure, pod: Pod) -> bool:
-        meta, engine = pod.metadata, self._engine
-        try:
-            await evict_pod(self._parts.client, PodRef(meta.namespace, meta.name, meta.uid))
-        except TooManyRequests as error:
-            one.refusal = f"a disruption budget protects it: {error}"
-            self._parts.reports.pod("refused")
+        meta, engine, parts = pod.metadata, self._engine, self._parts
+        ref = PodRef(meta.namespace, meta.name, meta.uid)
+        refusal = await why_stays(parts.client, ref, parts.reports.metrics)
+        if refusal:
+            one.refusal = refusal
             return False
-        except KubeError as error:
-            one.refusal = str(error)
-            self._parts.reports.pod("failed")
-            return False
-        self._parts.reports.pod("evicted")
         why = f"its gang gives way to gang {one.preemptor}"
         engine.story.evicted(pod_uid(meta.uid), one.victim.gang, why, engine.clock())
         return True
 
-    async def _read(self, one: Departure, view: GangView) -> list[Pod]:
-        """Read the members that are still to be evicted; the model has no names of bound pods."""
-        members = self._members(one, view)
-        namespace = "" if view.spec is None else view.spec.namespace
-        pods = await self._parts.client.list(PODS, namespace=namespace)
-        found = [pod for pod in pods if pod_uid(pod.metadata.uid) in members and _is_there(pod)]
+    async def _remaining(self, one: Departure, view: GangView) -> list[Pod]:
+        """Read the members that are still to be evicted, by name."""
+        found = filter(_is_there, await self._read(one, view))
         return sorted(found, key=lambda pod: pod.metadata.name)
+
+    async def _read(self, one: Departure, view: GangView) -> list[Pod]:
+        namespace = "" if view.spec is None else view.spec.namespace
+        return await pods_of(self._parts.client, namespace, self._members(one, view))
 
     # -- leaving ---------------------------------------------------------------------------------
 
@@ -351,17 +337,13 @@ class Evictor:
         late = self._engine.clock() - one.since
         if late < self._settings.hangs_after_seconds or one.is_named:
             return
-        namespace = "" if view.spec is None else view.spec.namespace
-        members = self._members(one, view)
-        pods = await self._parts.client.list(PODS, namespace=namespace)
-        late_pods = [pod for pod in pods if pod_uid(pod.metadata.uid) in members]
-        named = [
-            (await hanging(self._parts.client, namespace, pod.metadata.name)).text
-            for pod in late_pods[:MOST_NAMED]
-        ]
+        pods = await self._read(one, view)
+        metas = [pod.metadata for pod in pods[:MOST_NAMED]]
+        client = self._parts.client
+        named = [(await hanging(client, meta.namespace, meta.name)).text for meta in metas]
         if named:
             one.is_named = True
-            self._parts.reports.hangs(one.victim, late_pods, ", ".join(named), late)
+            self._parts.reports.hangs(one.victim, pods, ", ".join(named), late)
 
     def _end(self, one: Departure) -> None:
         self._leaving.pop(one.victim.gang, None)

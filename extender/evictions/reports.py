@@ -41,10 +41,6 @@ class EvictionReports:
         text = f"gang {victim.gang} is evicted, {_text(victim, preemptor)}"
         self._on(pods, victim, GIVES_WAY, text)
 
-    def pod(self, outcome: str) -> None:
-        """Count an eviction of one pod."""
-        self.metrics.evictions.labels(outcome).inc()
-
     def stays(self, victim: EvictedGang, preemptor: GangKey, pods: Sequence[Pod], why: str) -> None:
         """Report that a gang is let alone: its eviction is refused."""
         self.metrics.given_way.labels("refused").inc()

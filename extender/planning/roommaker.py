@@ -12,7 +12,7 @@ nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from extender.engine import Engine
@@ -27,7 +27,6 @@ from muster.decisions import roomtext
 from muster.decisions.roomplan import (
     NoRoom,
     RoomAnswer,
-    RoomPlan,
     RoomQuestion,
     RoomVictim,
     room_for,
@@ -62,14 +61,12 @@ class RoomMaker:
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
-    async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> RoomPlan | None:
-        """Have others give way to a gang; returns who does, ``None``: nobody."""
+    async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> None:
+        """Have others give way to a gang, if anybody may be made to."""
         if self.evictions.is_served(view.key):
-            return None
+            return
         charges = self.engine.state.charges
-        asked = RoomQuestion(
-            replace(question, quota=""), policies=OwnQueuePolicies(), terms=self._terms(view)
-        )
+        asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))
         answer = await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)
         )
@@ -79,12 +76,10 @@ class RoomMaker:
             self.reporter.makes_no_room(
                 view, roomtext.why_nobody(answer), is_new=_differ(answer, before)
             )
-            return None
+            return
         order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
-        if not self.evictions.order(order):
-            return None
-        self.reporter.makes_room(view, roomtext.makes_room(answer))
-        return answer
+        if self.evictions.order(order):
+            self.reporter.makes_room(view, roomtext.makes_room(answer))
 
     def _note(self, answer: RoomAnswer) -> None:
         """Keep the answer for explain, and forget those about gangs that wait no more."""
@@ -102,9 +97,11 @@ class RoomMaker:
         return found
 
     def _preempts(self, view: GangView) -> bool:
-        """Return whether no member forbids it (``preemptionPolicy: Never``)."""
-        uids = (self.engine.state.pod_uid(int(row)) for row in view.waiting[:1])
-        return all((pod := self.pods.get(uid)) is None or pod.preempts for uid in uids)
+        """Return whether its first member does not forbid it (``preemptionPolicy: Never``)."""
+        if not len(view.waiting):
+            return True
+        pod = self.pods.get(self.engine.state.pod_uid(int(view.waiting[0])))
+        return pod is None or pod.preempts
 
 
 def _differ(answer: NoRoom, before: RoomAnswer | None) -> bool:

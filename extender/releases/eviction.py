@@ -1,19 +1,29 @@
-"""One eviction, counted and logged: the last resort of repairs and rollbacks."""
+"""Evictions, counted and logged: of broken pins, of rollbacks, and of gangs that give way."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, TypeVar
 
 from extender.metrics import ExtenderMetrics
+from muster.cluster.ids import PodUid
 from muster.kube.client import KubeClient
-from muster.kube.errors import APIError, KubeError
+from muster.kube.errors import APIError, KubeError, TooManyRequests
+from muster.kube.resources import PODS
+from muster.kube.translation.translate import pod_uid
+from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef, evict_pod
 
 log = logging.getLogger(__name__)
 
+AT_ONCE: Final = 8  # evictions that are under way together
+T = TypeVar("T")
 
-async def evict(
+
+async def why_stays(
     client: KubeClient, pod: PodRef, metrics: ExtenderMetrics, *, unbound: bool = False
-) -> bool:
-    """Evict the pod of this UID; return False if it stays, so that the caller tries again.
+) -> str:
+    """Evict the pod of this UID; return why it stays, "" if it goes.
 
     ``unbound``: evict only if the pod has no node, whatever the watch has shown so far.
     """
@@ -23,7 +33,33 @@ async def evict(
         outcome = "refused" if isinstance(error, APIError) else "failed"
         metrics.evictions.labels(outcome).inc()
         log.warning("eviction failed", extra={"pod": str(pod), "error": str(error)})
-        return False
-    if gone:
-        metrics.evictions.labels("evicted").inc()
-    return gone
+        protects = "a disruption budget protects it: "
+        return f"{protects if isinstance(error, TooManyRequests) else ''}{error}"
+    if not gone:
+        return "it has a node"
+    metrics.evictions.labels("evicted").inc()
+    return ""
+
+
+async def evict(
+    client: KubeClient, pod: PodRef, metrics: ExtenderMetrics, *, unbound: bool = False
+) -> bool:
+    """Evict as ``why_stays``; return False if the pod stays, so that the caller tries again."""
+    return not await why_stays(client, pod, metrics, unbound=unbound)
+
+
+async def evict_each(evicts: Callable[[T], Awaitable[bool]], pods: Sequence[T]) -> bool:
+    """Evict pods, ``AT_ONCE`` together; returns whether all of them go."""
+    outcomes: list[bool] = []
+    for start in range(0, len(pods), AT_ONCE):
+        outcomes += await asyncio.gather(*map(evicts, pods[start : start + AT_ONCE]))
+    return all(outcomes)
+
+
+async def pods_of(client: KubeClient, namespace: str, uids: Collection[PodUid]) -> list[Pod]:
+    """Read pods of a namespace from the API server: the model has no names of bound pods.
+
+    Raises ``KubeError``.
+    """
+    pods = await client.list(PODS, namespace=namespace)
+    return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]

@@ -18,13 +18,12 @@ from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.planning.worklist import WorkList
-from extender.releases.eviction import evict
+from extender.releases.eviction import evict, evict_each, pods_of
 from extender.reporting.reporter import DecisionReporter
-from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
-from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
@@ -40,7 +39,6 @@ from muster.queueing.partialgangs import (
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 5.0  # short beside the timeouts, which are minutes
-EVICTIONS_AT_ONCE: Final = 8
 FAILED: Final = "Failed"  # core/v1, PodPhase
 DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is being evicted
 
@@ -155,7 +153,8 @@ class PartialGangs:
             for row in np.concatenate([view.released, view.bound]).tolist()
         }
         try:
-            pods = await self._read(view, uids)
+            namespace = view.spec.namespace if view.spec is not None else ""
+            pods = await pods_of(self._client, namespace, uids)
         except KubeError as error:
             log.warning("gang stays", extra={"gang": view.key, "error": str(error)})
             return
@@ -168,21 +167,15 @@ class PartialGangs:
             partial.rolling = True
             self._reporter.rolled_back(view, len(refs))
             self._metrics.rollbacks.inc()
-        for start in range(0, len(refs), EVICTIONS_AT_ONCE):
-            some = refs[start : start + EVICTIONS_AT_ONCE]
-            await asyncio.gather(*(self._evict(ref, view.key) for ref in some))
+        await evict_each(lambda ref: self._evict(ref, view.key), refs)
         self._worklist.defer(view.key, 0.0)
 
-    async def _evict(self, ref: PodRef, gang: GangKey) -> None:
-        if await evict(self._client, ref, self._metrics):
+    async def _evict(self, ref: PodRef, gang: GangKey) -> bool:
+        goes = await evict(self._client, ref, self._metrics)
+        if goes:
             engine, why = self._engine, "its gang is rolled back"
             engine.story.evicted(pod_uid(ref.uid), gang, why, engine.clock())
-
-    async def _read(self, view: GangView, uids: set[PodUid]) -> list[Pod]:
-        """Read these pods from the API server; the model has no names of bound pods."""
-        namespace = view.spec.namespace if view.spec is not None else ""
-        pods = await self._client.list(PODS, namespace=namespace)
-        return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
+        return goes
 
     def _end(self, key: GangKey, *, whole: bool) -> None:
         partial = self._partials.pop(key, None)

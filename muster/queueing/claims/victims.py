@@ -72,13 +72,13 @@ class VictimSearch:
         own = sorted(self._own(), key=_order)
         superior, others = self._others()
         candidates = [*sorted(superior, key=_order), *sorted(others, key=_order), *own]
-        for may_borrow in self._attempts(bool(superior), bool(others)):
+        for may_borrow in self._attempts(has_superior=bool(superior), has_others=bool(others)):
             found = self._attempt(candidates, may_borrow=may_borrow)
             if found:
                 return found
         return []
 
-    def _attempts(self, has_superior: bool, has_others: bool) -> tuple[bool, ...]:  # noqa: FBT001
+    def _attempts(self, *, has_superior: bool, has_others: bool) -> tuple[bool, ...]:
         """Return whether the claim may borrow, in the order in which that is tried."""
         forbidden = not self._rules.borrows
         if not (has_superior or has_others) or (forbidden and not self._is_below_own()):

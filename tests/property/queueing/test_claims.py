@@ -94,7 +94,7 @@ class Claims(RuleBasedStateMachine):
             )
 
     @rule(name=st.integers(0, 9), deactivates=st.booleans())
-    def end(self, name: int, deactivates: bool) -> None:  # noqa: FBT001
+    def end(self, *, name: int, deactivates: bool) -> None:
         key = ClaimKey(f"ns/{name}")
         if key in self.stored and deactivates:
             self.show(replace(self.stored[key], asks=False))
@@ -122,7 +122,7 @@ class Claims(RuleBasedStateMachine):
 
     @precondition(lambda self: bool(self.under_way))
     @rule(is_stored=st.booleans())
-    def answer(self, is_stored: bool) -> None:  # noqa: FBT001
+    def answer(self, *, is_stored: bool) -> None:
         key = self.under_way[0].key
         mine = [one for one in self.under_way if one.key == key]
         self.under_way = [one for one in self.under_way if one.key != key]
