@@ -129,9 +129,7 @@ def queue_sources(
     ``workloads``: what reads and writes Kueue's queues, where its Workloads are admitted here.
     """
     return [
-        _queue_source(objects, statuses, kind)
-        if workloads is None or kind.group != KUEUE
-        else _kueue_source(objects, statuses.program, workloads, kind)
+        _queue_source(objects, statuses, kind, workloads if kind.group == KUEUE else None)
         for kind in QUEUE_KINDS
     ]
 
@@ -143,32 +141,13 @@ def workload_sources(admission: WorkloadAdmission | None) -> list[WatchedKind[An
     return [WatchedKind(WORKLOADS, admission.seen, admission.gone)]
 
 
-def _kueue_source(
-    objects: QueueObjects, program: str, workloads: WorkloadQueues, kind: QueueKind[Any]
-) -> WatchedKind[Any]:
-    """Return a kind of Kueue's: Workloads have its quotas, and gangs are only placed."""
-    resource, *others = (
-        Resource(kind.group, version, kind.plural, kind.type) for version in kind.versions
-    )
-
-    def upserted(found: Any) -> None:
-        reading = kind.read(found)
-        elsewhere = is_elsewhere(kind, found, program)
-        objects.seen(kind.name, found.metadata, reading, is_elsewhere=bool(reading.specs))
-        served = resource if source.watch is None else source.watch.resource
-        workloads.seen(kind, served, found, reading, is_elsewhere=elsewhere)
-
-    def gone(meta: wire.ObjectMeta) -> None:
-        objects.gone(kind.name, meta)
-        workloads.gone(kind, meta)
-
-    source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
-    return source
-
-
 def _queue_source(
-    objects: QueueObjects, statuses: QueueStatusWriter, kind: QueueKind[Any]
+    objects: QueueObjects,
+    statuses: QueueStatusWriter,
+    kind: QueueKind[Any],
+    workloads: WorkloadQueues | None = None,
 ) -> WatchedKind[Any]:
+    """Return a kind of queues; with ``workloads`` those have its quotas, gangs are only placed."""
     resource, *others = (
         Resource(kind.group, version, kind.plural, kind.type) for version in kind.versions
     )
@@ -176,13 +155,17 @@ def _queue_source(
     def upserted(found: Any) -> None:
         reading = kind.read(found)
         elsewhere = is_elsewhere(kind, found, statuses.program)
-        objects.seen(kind.name, found.metadata, reading, is_elsewhere=elsewhere)
+        admits_none = elsewhere if workloads is None else bool(reading.specs)
+        objects.seen(kind.name, found.metadata, reading, is_elsewhere=admits_none)
         served = resource if source.watch is None else source.watch.resource
-        statuses.seen(kind, served, found, reading)
+        if workloads is None:
+            statuses.seen(kind, served, found, reading)
+        else:
+            workloads.seen(kind, served, found, reading, is_elsewhere=elsewhere)
 
     def gone(meta: wire.ObjectMeta) -> None:
         objects.gone(kind.name, meta)
-        statuses.gone(kind, meta)
+        (statuses if workloads is None else workloads).gone(kind, meta)
 
     source: WatchedKind[Any] = WatchedKind(resource, upserted, gone, others=tuple(others))
     return source

@@ -10,38 +10,31 @@ Vision borrows what speech leaves idle, until speech wants it back.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.apiservers.apiproxy import Keeps, StoppingProxy
+from support.extenders.queueplane import QUEUES, queue_plane
 from support.extenders.realcluster import (
     EVENTS,
     PATIENCE_S,
     PODS,
     Cluster,
     cluster,
-    is_bound,
     until,
 )
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC
+from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
 from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-QUEUES = "/apis/muster.dev/v1alpha1/queues"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
 GPU = "nvidia.com/gpu"
 ROOM = {"enabled": True, "budgetSeconds": 1}
 
@@ -80,19 +73,8 @@ def _gang(name: str, queue: str) -> pods.Gang:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane that serves Muster's queues."""
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
-        async with it.api() as api:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
-            await until(lambda: _serves(api))
+    async with queue_plane(minor) as it:
         yield it
-
-
-async def _serves(api: Api) -> bool:
-    try:
-        await api.get(QUEUES)
-    except ApiFailed:
-        return False
-    return True
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -124,18 +106,6 @@ async def _is_empty(fleet: Cluster) -> bool:
     return not await fleet.list_pods()
 
 
-async def _bound(fleet: Cluster, name: str) -> int:
-    found = await fleet.list_pods()
-    return sum(is_bound(p) and p["metadata"]["name"].startswith(f"{name}-") for p in found)
-
-
-async def _runs(fleet: Cluster, name: str, count: int = 2) -> None:
-    async def all_bound() -> bool:
-        return await _bound(fleet, name) == count
-
-    await until(all_bound)
-
-
 async def _event(fleet: Cluster, kind: str, reason: str, is_it: Callable[[str], bool]) -> None:
     async def said() -> bool:
         events = (await fleet.api.get(EVENTS))["items"]
@@ -155,28 +125,25 @@ async def test_a_borrowers_job_is_suspended_for_the_entitled_and_comes_back_with
     """A Job with backoffLimit 0 fails with the first pod that is evicted; this one does not."""
     for name in ("first", "second"):
         await fleet.api.create(JOBS, _job(name, "vision"))
-        await _runs(fleet, name)
+        await fleet.runs(name, 2)
     await fleet.api.create(JOBS, _job("owner", "speech"))
 
-    await _runs(fleet, "owner")
+    await fleet.runs("owner", 2)
 
     jobs = {name: await fleet.api.get(f"{JOBS}/{name}") for name in ("first", "second")}
     (gone,) = (name for name, job in jobs.items() if job["spec"]["suspend"])
     assert jobs[gone]["metadata"]["annotations"][names.SUSPENDED_BY] == names.MUSTER
-    assert await _bound(fleet, gone) == 0
-    assert await _bound(fleet, "first") + await _bound(fleet, "second") == 2
+    assert await fleet.bound_of(gone) == 0
+    assert await fleet.bound_of("first") + await fleet.bound_of("second") == 2
     why = "so that gang job/default/owner gets its room: the queue takes back what it is entitled"
     await _event(
         fleet, "Job", "GivesWay", lambda note: note.startswith("suspended, ") and why in note
     )
     await _event(fleet, "Job", "MakesRoom", lambda note: f"job/default/{gone}" in note)
 
-    await fleet.api.delete(f"{JOBS}/owner")
-    for pod in await fleet.list_pods():
-        if pod["metadata"]["name"].startswith("owner-"):
-            await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}")
+    await fleet.end(f"{JOBS}/owner")
 
-    await _runs(fleet, gone)
+    await fleet.runs(gone, 2)
     job = await fleet.api.get(f"{JOBS}/{gone}")
     assert job["spec"]["suspend"] is False
     assert not job["status"].get("failed")
@@ -202,7 +169,7 @@ async def test_a_gang_of_pods_is_evicted_whole_though_the_extender_is_killed_in_
 
     await fleet.bound(owner)
 
-    left = [await _bound(fleet, gang.name) for gang in gangs]
+    left = [await fleet.bound_of(gang.name) for gang in gangs]
     assert sorted(left) == [0, 2], "one is gone whole, the other is untouched"
 
 
@@ -232,7 +199,7 @@ async def test_what_a_disruption_budget_protects_stays_and_the_next_gang_gives_w
 
     await fleet.bound(owner)
 
-    assert await _bound(fleet, "second") == 2
-    assert await _bound(fleet, "first") == 0
+    assert await fleet.bound_of("second") == 2
+    assert await fleet.bound_of("first") == 0
     said = "and stays: disruption budget keep allows 0 disruptions, 2 are needed"
     await _event(fleet, "Pod", "EvictionRefused", lambda note: said in note)

@@ -10,27 +10,22 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
+from support.extenders.queueplane import QUEUES, queue_plane
 from support.extenders.realcluster import EVENTS, PODS, Cluster, cluster, until
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.client.api import Api, ApiFailed
+from loadtest.testbed.client.api import ApiFailed
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC
+from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-QUEUES = "/apis/muster.dev/v1alpha1/queues"
-DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
 GPU = "nvidia.com/gpu"
 
 
@@ -68,19 +63,8 @@ def _placed_by_others(name: str, scheduler: str, key: str, queue: str) -> JSON:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane that serves Muster's queues."""
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
-        async with it.api() as api:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
-            await until(lambda: _serves(api))
+    async with queue_plane(minor) as it:
         yield it
-
-
-async def _serves(api: Api) -> bool:
-    try:
-        await api.get(QUEUES)
-    except ApiFailed:
-        return False
-    return True
 
 
 @pytest_asyncio.fixture(loop_scope="module")

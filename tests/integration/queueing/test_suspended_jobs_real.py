@@ -7,31 +7,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.apiservers.apiproxy import Keeps, StoppingProxy
 from support.dialects.customkinds import install
+from support.extenders.queueplane import QUEUES, queue_plane, serves
 from support.extenders.realcluster import (
     EVENTS,
     PATIENCE_S,
     PODS,
     Cluster,
     cluster,
-    is_bound,
     until,
 )
 from support.pods.jobs import of_kind
 
-from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.client.nodes import GPU
 from loadtest.testbed.controlplane import crds
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC
+from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
 from muster.kube import names
 from muster.workloads.dialects.jobset import GLOBAL_INDEX, NAME_LABEL, ROLE_LABEL
 from muster.workloads.keys.ranks import COMPLETION_INDEX
@@ -39,11 +35,8 @@ from muster.workloads.keys.ranks import COMPLETION_INDEX
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-QUEUES = "/apis/muster.dev/v1alpha1/queues"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-DEFINITION = Path(__file__).parents[3] / "manifests" / "crds" / "queues.yaml"
 OTHERS = {
     "PyTorchJob": "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs",
     "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs",
@@ -141,23 +134,12 @@ def _other(kind: str) -> JSON:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with Muster's queues and JobSets."""
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
+    async with queue_plane(minor) as it:
         async with it.api() as api:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
             objects = [_jobset("any", 1), *map(_other, OTHERS)]
             await install(api, await asyncio.to_thread(crds.ensure), objects)
-            await until(lambda: _serves(api))
+            await until(lambda: serves(api, JOBSETS, *OTHERS.values()))
         yield it
-
-
-async def _serves(api: Api) -> bool:
-    try:
-        await api.get(QUEUES)
-        for path in (JOBSETS, *OTHERS.values()):
-            await api.get(path)
-    except ApiFailed:
-        return False
-    return True
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -200,29 +182,6 @@ async def _is_suspended(fleet: Cluster, name: str, path: str = JOBS) -> bool:
     return bool((await fleet.api.get(f"{path}/{name}"))["spec"].get("suspend"))
 
 
-async def _bound(fleet: Cluster, name: str) -> int:
-    return sum(is_bound(p) and _is_of(p, name) for p in await fleet.list_pods())
-
-
-def _is_of(pod: JSON, name: str) -> bool:
-    return str(pod["metadata"]["name"]).startswith(f"{name}-")
-
-
-async def _runs(fleet: Cluster, name: str, pods: int) -> None:
-    async def all_bound() -> bool:
-        return await _bound(fleet, name) == pods
-
-    await until(all_bound)
-
-
-async def _end(fleet: Cluster, name: str, path: str = JOBS) -> None:
-    """Delete a job and its pods, as the garbage collector would."""
-    await fleet.api.delete(f"{path}/{name}")
-    for pod in await fleet.list_pods():
-        if _is_of(pod, name):
-            await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}")
-
-
 async def _event(fleet: Cluster, name: str, reason: str, text: str) -> None:
     async def said() -> bool:
         events = (await fleet.api.get(EVENTS))["items"]
@@ -238,7 +197,7 @@ async def test_of_two_suspended_jobs_with_room_for_one_only_one_is_resumed(
     first = await fleet.api.create(JOBS, _job("first", 2))
     assert first["spec"]["suspend"] is True
     assert first["metadata"]["annotations"][names.SUSPENDED_BY] == names.MUSTER
-    await _runs(fleet, "first", 2)
+    await fleet.runs("first", 2)
     await _event(fleet, "first", "Resumed", "all of its 2 pods have room")
     await fleet.api.create(JOBS, _job("second", 2))
     await _event(fleet, "second", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
@@ -247,24 +206,24 @@ async def test_of_two_suspended_jobs_with_room_for_one_only_one_is_resumed(
     (waiting,) = row["waiting"]
     assert (waiting["gang"], waiting["place"], waiting["members"]) == ("job/default/second", 1, 2)
 
-    await _end(fleet, "first")
+    await fleet.end(f"{JOBS}/first")
 
-    await _runs(fleet, "second", 2)
+    await fleet.runs("second", 2)
 
 
 async def test_a_job_is_resumed_with_as_many_pods_as_have_room_and_never_with_fewer_than_it_takes(
     fleet: Cluster,
 ) -> None:
     await fleet.api.create(JOBS, _job("first", 1))
-    await _runs(fleet, "first", 1)
+    await fleet.runs("first", 1)
     least = {names.MIN_PARALLELISM: "2"}
     await fleet.api.create(JOBS, _job("elastic", 4, **least))
     await _event(fleet, "elastic", "Waiting", "queue muster/waiting has 8 nvidia.com/gpu left")
     assert await _is_suspended(fleet, "elastic")
 
-    await _end(fleet, "first")
+    await fleet.end(f"{JOBS}/first")
 
-    await _runs(fleet, "elastic", 2)
+    await fleet.runs("elastic", 2)
     await _event(fleet, "elastic", "Resumed", "2 of the 4 pods that it asks for have room")
     job = await fleet.api.get(f"{JOBS}/elastic")
     assert (job["spec"]["parallelism"], job["spec"]["completions"]) == (2, 2)
@@ -278,7 +237,7 @@ async def test_what_its_author_suspends_stays_suspended(fleet: Cluster) -> None:
     made = await fleet.api.create(JOBS, mine)
     assert names.SUSPENDED_BY not in made["metadata"].get("annotations", {})
     await fleet.api.create(JOBS, _job("other", 1))
-    await _runs(fleet, "other", 1)
+    await fleet.runs("other", 1)
     assert await _is_suspended(fleet, "mine")
 
 
@@ -308,10 +267,10 @@ async def test_a_suspended_jobset_is_resumed_smaller_once_though_the_extender_is
     await _event(fleet, "late", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
     for number, role in enumerate(("driver", "workers")):
         await fleet.api.create(PODS, _member("train", role, number))
-    await _runs(fleet, "train", 2)
+    await fleet.runs("train", 2)
     assert await _is_suspended(fleet, "late")
-    await _end(fleet, "train", JOBSETS)
-    await _runs(fleet, "late", 1)
+    await fleet.end(f"{JOBSETS}/train")
+    await fleet.runs("late", 1)
 
 
 async def test_kinds_of_other_projects_are_suspended_and_resumed_by_their_own_schemas(

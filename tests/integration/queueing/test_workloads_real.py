@@ -168,6 +168,7 @@ async def test_a_queue_with_admission_checks_leaves_workloads_waiting_and_says_s
     api: Api,
 ) -> None:
     checked = cluster_queue("checked")
+    checked["spec"]["cohortName"] = "alone"  # its quota is not lent to the queues of other tests
     checked["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "budget"}]}
     await api.create(f"{KUEUE}/clusterqueues", checked)
     queue = named("LocalQueue", "checked") | {"spec": {"clusterQueue": "checked"}}

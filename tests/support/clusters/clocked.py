@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from support.extenders.extenders import World, world
+from support.extenders.extenders import World, eventually, world
 
-from loadtest.testbed.client.api import ApiFailed
+from loadtest.testbed.client.api import JSON, ApiFailed
 
 
 @dataclass
@@ -25,6 +25,15 @@ class Clocked:
     async def exists(self, *pods: str) -> bool:
         """Whether there is any of these pods."""
         return any([await self._exists(name) for name in pods])
+
+    async def event(self, reason: str) -> JSON:
+        """Wait for an Event of a reason, and return it."""
+
+        async def reported() -> bool:
+            return bool(await self.cluster.events(reason))
+
+        await eventually(reported)
+        return (await self.cluster.events(reason))[0]
 
     async def _exists(self, name: str) -> bool:
         try:

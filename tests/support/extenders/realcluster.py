@@ -89,6 +89,29 @@ class Cluster:
                 )
             await asyncio.sleep(0.1)
 
+    async def bound_of(self, job: str) -> int:
+        """Return how many pods of a job are bound."""
+        return sum(is_bound(pod) for pod in await self.pods_of(job))
+
+    async def pods_of(self, job: str) -> list[JSON]:
+        """Return the pods of a job: their names begin with its own."""
+        found = await self.list_pods()
+        return [pod for pod in found if pod["metadata"]["name"].startswith(f"{job}-")]
+
+    async def end(self, job: str) -> None:
+        """Delete the job at a path, and its pods, as the garbage collector would."""
+        await self.api.delete(job)
+        for pod in await self.pods_of(job.rpartition("/")[2]):
+            await self.api.delete(f"{PODS}/{pod['metadata']['name']}")
+
+    async def runs(self, job: str, count: int) -> None:
+        """Wait until so many pods of a job are bound, and no more."""
+
+        async def all_bound() -> bool:
+            return await self.bound_of(job) == count
+
+        await until(all_bound)
+
     async def stays_unbound(self, gang: pods.Gang) -> None:
         """Give Muster and kube-scheduler every opportunity, then expect not one member bound."""
         await asyncio.sleep(_SETTLED_S)

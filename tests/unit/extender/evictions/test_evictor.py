@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from support.apiservers.apifaults import Fault
 from support.clusters.clocked import Clocked, two_racks
-from support.extenders.extenders import PODS, eventually
+from support.extenders.extenders import PODS
 
 from extender.config.makingroom import MakingRoomConfig
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
-from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
@@ -150,13 +149,6 @@ class Site(Clocked):
         await self.cluster.api.create(BUDGETS, budget)
         status = {"status": {"disruptionsAllowed": 1}}
         await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
-
-    async def event(self, reason: str) -> JSON:
-        async def reported() -> bool:
-            return bool(await self.cluster.events(reason))
-
-        await eventually(reported)
-        return (await self.cluster.events(reason))[0]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from support.clusters.clocked import Clocked, two_racks
-from support.extenders.extenders import PODS, eventually, rack_nodes, until
+from support.extenders.extenders import PODS, rack_nodes, until
 
 from extender.releases.partialgangs import PartialGangs
 from loadtest.testbed.client.api import JSON
@@ -68,13 +68,6 @@ class Torn(Clocked):
         async with self.cluster.http.get("/v1/gangs") as response:
             rows: list[JSON] = await response.json()
         return next(row for row in rows if row["gang"].endswith(f"/{gang.name}"))
-
-    async def event(self, reason: str) -> JSON:
-        async def reported() -> bool:
-            return bool(await self.cluster.events(reason))
-
-        await eventually(reported)
-        return (await self.cluster.events(reason))[0]
 
 
 @pytest.fixture
