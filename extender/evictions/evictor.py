@@ -135,11 +135,14 @@ class Evictor:
         """Have gangs give way, all or none; returns whether they will.
 
         None where one gives way already, has a plan that is not sent yet, is gone, or where too
-        many of its queue gave way within a minute; and none as long as it is not known which gangs
-        an earlier leader began to evict: they may be enough.
+        many of its queue gave way within a minute. None either where others give way to the same
+        gang, or while it is not known which gangs an earlier leader began to evict: they may be
+        enough. That is asked here, since it may have changed while the set was looked for.
         """
         if not self._knows_all:
             self._turned_away.add(order.preemptor)
+            return False
+        if self.is_served(order.preemptor):
             return False
         now, asked = self._engine.clock(), dict[str, int]()
         for victim in order.victims:

@@ -70,15 +70,16 @@ class RoomMaker:
         answer = await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)
         )
-        before = self.answers.get(view.key)
-        self._note(answer)
         if isinstance(answer, NoRoom):
+            before = self.answers.get(view.key)
+            self._note(answer)
             self.reporter.makes_no_room(
                 view, roomtext.why_nobody(answer), is_new=_differ(answer, before)
             )
             return
         order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
         if self.evictions.order(order):
+            self._note(answer)
             self.reporter.makes_room(view, roomtext.makes_room(answer))
 
     def _note(self, answer: RoomAnswer) -> None:

@@ -170,7 +170,8 @@ async def test_a_gang_of_pods_is_evicted_whole_though_the_extender_is_killed_in_
     await fleet.bound(owner)
 
     left = [await fleet.bound_of(gang.name) for gang in gangs]
-    assert sorted(left) == [0, 2], "one is gone whole, the other is untouched"
+    log = fleet.muster.extender.log_tail()
+    assert sorted(left) == [0, 2], f"one is gone whole, the other is untouched\n{log}"
 
 
 async def test_what_a_disruption_budget_protects_stays_and_the_next_gang_gives_way(
