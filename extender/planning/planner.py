@@ -127,7 +127,7 @@ class Planner:
         pace: Pace,
         rooms: RoomMaker | None = None,
     ) -> None:
-        """``release`` gets the pods of each held plan; without ``rooms`` nobody gives way."""
+        """``release`` gets the pods of each held plan; without ``rooms`` no gang gives way."""
         self._engine = engine
         self._config = config
         self._scoring = config.scoring.as_scoring()
