@@ -9,6 +9,7 @@
 ``memberships``         the gang, role and rank of pods that were read before
 ``statedspecs``         the specs of gangs that are written on their pods
 ``foreignmembers``      pending members of our gangs that belong to another scheduler
+``checkpoints``         when gangs last wrote a checkpoint, as their pods say
 ``operatorgroups``      PodGroups that operators made: their owners decide
 ``volumeclaims``        pending pods by the volume claims they use
 ``reopenednamespaces``  namespaces with changed labels: their pods are judged again

@@ -327,6 +327,7 @@ class Feed:
         if event.finished and not event.succeeded:
             self._report_lost(uid, self._engine.state.gang_of(uid))
         self._watchers.networks.see(uid, pod.metadata, event.finished)
+        self._watchers.checkpoints.see(uid, pod)
         if event.finished:
             self._watchers.slipped.drop(uid)
         carried = self._pending.get(uid)
@@ -494,6 +495,7 @@ class Feed:
         self._watchers.networks.drop(uid)
         self._watchers.slipped.drop(uid)
         self._watchers.plans.drop(uid)
+        self._watchers.checkpoints.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

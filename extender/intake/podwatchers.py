@@ -4,8 +4,9 @@
 
     a new member ─► listeners (``Feed.listen``) ─► slipped.see ─► devices.arrived
     any version ─► plans.read, if it has a plan and no node, else plans.drop
-    any managed version ─► lost, if it has failed ─► networks.see ─► slipped.drop, if it has ended
-    gone ─► lost, if it was bound ─► networks.drop ─► slipped.drop ─► plans.drop
+    any managed version ─► lost, if it has failed ─► networks.see ─► checkpoints.see
+                        ─► slipped.drop, if it has ended
+    gone ─► lost, if it was bound ─► networks.drop ─► slipped.drop ─► plans.drop ─► checkpoints.drop
 """
 
 from collections.abc import Callable
@@ -41,6 +42,18 @@ class NetworkUsers(Protocol):
         ...
 
 
+class CheckpointNotes(Protocol):
+    """Pods that say when their gang wrote a checkpoint."""
+
+    def see(self, uid: PodUid, pod: wire.Pod) -> None:
+        """Note what is written on a managed pod."""
+        ...
+
+    def drop(self, uid: PodUid) -> None:
+        """Forget a deleted pod."""
+        ...
+
+
 class DeviceReports(Protocol):
     """Pods that may report a bad device of their node."""
 
@@ -64,3 +77,5 @@ class PodWatchers:
     node_changed: Callable[[str], None]
     #: which plans count of pods without a node
     plans: PlanChecks
+    #: gets no such members without that annotation, either
+    checkpoints: CheckpointNotes

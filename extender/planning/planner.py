@@ -499,7 +499,7 @@ class Planner:
         if claim is None:
             if self.promises.is_void(view):
                 self._promised.void(key)
-            if self.rooms is not None:  # it may be the next who makes room
+            if self.rooms is not None:
                 self._promised.look_later(key)
             return False
         questions, before = self.questions(key), self.promises.of(key)

@@ -367,7 +367,8 @@ class Promises:
             return replace(claim, is_entitled=not borrows(node, claim.request))
 
     def _ends(self, snapshot: Snapshot) -> Steps[list[ExpectedEnd]]:
-        return expected_ends(snapshot, self._engine.clock(), self.run_times.of, self.leaving)
+        now, slack = self._engine.clock(), self._settings.slack_seconds
+        return expected_ends(snapshot, now, self.run_times.of, self.leaving, slack)
 
     def _freed(self, end: ExpectedEnd) -> list[Freed]:
         """Return what an end gives back to queues; pods that are being deleted count as there."""

@@ -11,8 +11,8 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from extender.engine import Engine
@@ -31,9 +31,16 @@ from muster.decisions.roomplan import (
     RoomVictim,
     room_for,
 )
-from muster.decisions.tenancy import GangTerms
+from muster.decisions.tenancy import NO_TERMS, GangTerms
 from muster.placement.question import Question
 from muster.queueing.preemption.policies import OwnQueuePolicies
+
+
+class Checkpoints(Protocol):
+    """Knows when gangs wrote checkpoints."""
+
+    def latest(self) -> Mapping[GangKey, float]:
+        """Return the latest of each gang that wrote one, seconds since the epoch."""
 
 
 class Evictions(Container[GangKey], Protocol):
@@ -58,6 +65,7 @@ class RoomMaker:
     evictions: Evictions
     reporter: DecisionReporter
     pace: Pace
+    checkpoints: Checkpoints
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -93,7 +101,9 @@ class RoomMaker:
         return view is not None and len(view.waiting) > 0
 
     def _terms(self, view: GangView) -> dict[GangKey, GangTerms]:
-        found = {key: GangTerms(is_protected=True) for key in self.evictions.protected()}
+        found = {key: GangTerms(at) for key, at in self.checkpoints.latest().items()}
+        for key in self.evictions.protected():
+            found[key] = replace(found.get(key, NO_TERMS), is_protected=True)
         found[view.key] = GangTerms(preempts=self._preempts(view))
         return found
 

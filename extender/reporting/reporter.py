@@ -18,7 +18,7 @@ from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
-from muster.kube.names import PLAN
+from muster.kube.names import CHECKPOINTED_AT, PLAN
 from muster.kube.wire import OwnerReference, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
@@ -297,6 +297,15 @@ class DecisionReporter:
         log.warning("groups conflict", extra={"gang": gang, "pod": str(_ref(pod)), "why": text})
         advice = "the pod names both; take the keys of one of them away"
         self._warn(_ref(pod), "GroupConflict", f"{text}: {advice}", action="Watching")
+
+    def unread_checkpoint(self, pod: Pod, value: str) -> None:
+        """Report that the time of a checkpoint on a pod cannot be read."""
+        text = (
+            f'metadata.annotations[{CHECKPOINTED_AT}]: "{value}" is not allowed: a time with its '
+            'offset (RFC 3339), such as "2026-05-01T12:00:00Z"; the last time that could be read '
+            "counts, or else the start"
+        )
+        self._warn(_ref(pod), "CheckpointUnreadable", text, action="Watching")
 
     def foreign_member(self, pod: Pod, gang: GangKey) -> None:
         """Report that a gang waits for a member that names another scheduler."""

@@ -17,6 +17,7 @@ from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
 from extender.evictions.evictor import Evictor
+from extender.intake.checkpoints import Checkpoints
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
@@ -98,6 +99,7 @@ class Extender:
     plan_keys: PlanKeyStore = field(init=False)
     forged: ForgedPlans = field(init=False)
     plan_checks: PlanChecks = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
     statuses: GroupStatusWriter = field(init=False)
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
@@ -156,6 +158,7 @@ class Extender:
         self.repairer = rooms.repairer_of(it)
         self.forged = ForgedPlans(self.client)
         self.plan_checks = rooms.plan_checks_of(it, self.forged)
+        self.checkpoints = Checkpoints(it.engine, it.reporter)
         watchers = PodWatchers(
             lost=lost.note,
             slipped=self.slipped,
@@ -163,6 +166,7 @@ class Extender:
             networks=records.attached,
             node_changed=self.repairer.node_changed,
             plans=self.plan_checks,
+            checkpoints=self.checkpoints,
         )
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
@@ -193,7 +197,7 @@ class Extender:
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
         self.planner = rooms.planner_of(
-            it, holding, restrictions, self.reservations.planned, self.evictor
+            it, holding, restrictions, self.reservations.planned, self.evictor, self.checkpoints
         )
         self.bind_times = self.planner.bind_times
         return holding

@@ -17,6 +17,7 @@ from extender.engine import Clock, Engine
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
+from extender.intake.checkpoints import Checkpoints
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -413,9 +414,10 @@ def planner_of(
     restrictions: Restrictions,
     release: Release,
     evictor: Evictor,
+    checkpoints: Checkpoints,
 ) -> Planner:
     """Build the planner, the start of the chain."""
-    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace)
+    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints)
     return Planner(
         it.engine,
         it.config,

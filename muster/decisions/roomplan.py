@@ -352,9 +352,10 @@ class _Case:
     def _at_risk(self, view: GangView) -> float:
         """Return seconds of work that end with a gang."""
         terms, now = self.asked.terms.get(view.key), self.asked.question.now
-        since = view.first_bound_at if terms is None else terms.checkpointed_at
-        since = view.first_bound_at if since is None else since
-        return 0.0 if since is None or not math.isfinite(now) else max(now - since, 0.0)
+        began, saved = view.first_bound_at, None if terms is None else terms.checkpointed_at
+        if began is None or not math.isfinite(now):
+            return 0.0
+        return max(now - (began if saved is None else max(began, saved)), 0.0)
 
     # --- the set ----------------------------------------------------------------------------
 

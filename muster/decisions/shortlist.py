@@ -87,7 +87,7 @@ def _places(
     for at, row in enumerate(gangs.tolist()):
         known = terms.get(snapshot.gang_at(row))
         if known is not None and known.checkpointed_at is not None:
-            since[at] = known.checkpointed_at
+            since[at] = np.fmax(since[at], known.checkpointed_at)
     place = np.empty(len(gangs), dtype=np.int64)
     place[np.lexsort((-since, priority))] = np.arange(len(gangs))
     return place

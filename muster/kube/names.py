@@ -31,6 +31,7 @@ WORKLOAD: Final = PREFIX + "workload"  # kind of work, which stands for a tier
 MIN_PARALLELISM: Final = PREFIX + "min-parallelism"  # pods that a suspended job may be resumed with
 CAPACITY: Final = PREFIX + "capacity"  # "spot" or "on-demand"
 DATASET: Final = PREFIX + "dataset-"  # and a name: a data set and where it is mounted
+CHECKPOINTED_AT: Final = PREFIX + "checkpointed-at"  # RFC 3339, on a pod: the last checkpoint
 MANAGED: Final = PREFIX + "managed"  # label on a namespace; "false": Muster stays out of it
 
 # Written by Muster.

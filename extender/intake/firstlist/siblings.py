@@ -14,6 +14,7 @@ template, their first members differ in metadata only, so that one is judged for
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -57,13 +58,18 @@ def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
     return note if note is not None and note.node == node else None
 
 
+_READ_ALONE: Final = frozenset({names.TERM, names.CHECKPOINTED_AT})
+
+
 def is_quiet(pod: wire.Pod) -> bool:
     """Return whether a new bound pod of ours needs no attention.
 
-    It passed the webhook and has no condition about its devices (``DeviceReports.arrived``).
+    It passed the webhook, has no condition about its devices (``DeviceReports.arrived``) and says
+    nothing of a checkpoint.
     """
     reports = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
-    return passed_webhook(pod) and not reports
+    speaks = reports or names.CHECKPOINTED_AT in pod.metadata.annotations
+    return passed_webhook(pod) and not speaks
 
 
 class Siblings:
@@ -101,7 +107,7 @@ class Siblings:
         ``like``. Its pin names ``node``, as the pin of ``like.pod`` names the node of that pod.
         """
         pod = msgspec.structs.replace(like.pod, metadata=meta)
-        if names.TERM in meta.annotations or planned(meta, node) is None:
+        if meta.annotations.keys() & _READ_ALONE or planned(meta, node) is None:
             return None
         placed = self._placed(pod)
         if placed is None:

@@ -3,6 +3,7 @@
 ::
 
     gang that runs  ├──── its run time ────┤ end
+    ends now        ├──── its run time ────┤··┤ its end has not been seen yet: slack
     overrun         ├──── its run time ────┤····· as long again as it is late, a minute at least
     deleted         ends now
     gives way       ends in 30 s: a pod has so long to end where it does not say otherwise
@@ -47,16 +48,21 @@ class ExpectedEnd:
 
 
 def expected_ends(
-    snapshot: Snapshot, now: float, run_time: RunTime, leaving: Container[GangKey] = ()
+    snapshot: Snapshot,
+    now: float,
+    run_time: RunTime,
+    leaving: Container[GangKey] = (),
+    slack: float = 0.0,
 ) -> Steps[list[ExpectedEnd]]:
     """Return what is expected to end at all, the first end first, in slices.
 
-    ``now``: seconds since the epoch. ``leaving``: gangs that give way to others now.
+    ``now``: seconds since the epoch. ``leaving``: gangs that give way to others now. ``slack``:
+    seconds from the end of a gang until its room is free.
     """
     found = list(_deleted(snapshot, now))
     for number, row in enumerate(_gangs_on_nodes(snapshot)):
         view = snapshot.gang(snapshot.gang_at(row))
-        end = None if view is None else end_of(view, now, run_time)
+        end = None if view is None else end_of(view, now, run_time, slack)
         if view is not None and view.key in leaving:
             end = ExpectedEnd(now + LEAVING_S, _holding(view), view.key)
         if end is not None:
@@ -66,7 +72,7 @@ def expected_ends(
     return sorted(found, key=lambda end: (end.at, end.gang or ""))
 
 
-def end_of(view: GangView, now: float, run_time: RunTime) -> ExpectedEnd | None:
+def end_of(view: GangView, now: float, run_time: RunTime, slack: float = 0.0) -> ExpectedEnd | None:
     """Return when a gang ends, ``None``: nobody knows, or it holds nothing."""
     rows = _holding(view)
     seconds = run_time(view)
@@ -75,6 +81,8 @@ def end_of(view: GangView, now: float, run_time: RunTime) -> ExpectedEnd | None:
     at = (now if view.first_bound_at is None else view.first_bound_at) + seconds
     if at > now:
         return ExpectedEnd(at, rows, view.key)
+    if at + slack > now:
+        return ExpectedEnd(at + slack, rows, view.key)
     return ExpectedEnd(now + max(now - at, LEAST_OVERRUN_S), rows, view.key, is_overrun=True)
 
 

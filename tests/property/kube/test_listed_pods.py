@@ -186,6 +186,7 @@ def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], Sequence[wir
         # Identical pods come after the first of them.
         assert sorted(many.arrived, key=whom) == sorted(one.arrived, key=whom)
         assert many.attached == one.attached
+        assert many.checkpoints.latest() == one.checkpoints.latest()
 
 
 def whom(arrived: object) -> str:
@@ -309,6 +310,7 @@ SAID = st.dictionaries(
     st.sampled_from(
         (
             *(names.GANG_SIZE, names.GANG_MIN, names.QUEUE, names.MOVABLE, names.TERM),
+            *(names.CHECKPOINTED_AT,),
             *(names.TOPOLOGY_REQUIRED, names.SPARES, names.SPARE_LEVEL, names.ROLE),
             *("kubernetes.io/config.mirror", "karpenter.sh/do-not-disrupt", "unread"),
             *("scheduling.k8s.io/group-name", "pod-group.scheduling.sigs.k8s.io"),

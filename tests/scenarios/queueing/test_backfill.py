@@ -146,6 +146,20 @@ async def test_a_gang_that_overruns_is_named_and_moves_the_start() -> None:
     assert promise.slip == 90
 
 
+async def test_a_gang_whose_end_has_not_been_seen_yet_is_no_overrun() -> None:
+    """Its room is free within ``slackSeconds`` (30): looking in between moves nothing further."""
+    site, _ = await _busy(slack_seconds=30.0)
+    large = _large(site)
+    await site.settle()
+    assert site.promised(large) == NOW + 100
+
+    for seconds in (100, 115, 129):
+        await site.settle(NOW + seconds)
+
+        promise = site.promise_of(large)
+        assert (promise.start, promise.overruns) == (NOW + 130, ())
+
+
 async def test_nothing_is_promised_where_nobody_knows_when_anything_ends() -> None:
     site, _ = await _busy(run_time=None)
     large, small = _large(site), site.gang("small", 1, queue="a")

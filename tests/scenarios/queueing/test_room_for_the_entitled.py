@@ -7,7 +7,7 @@
     b               entitled 16: "owner" wants two nodes
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -53,9 +53,13 @@ class RoomSite(Site):
     def __init__(self) -> None:
         super().__init__(4, entitled=16)
         self.orders = Orders()
+        self.saved: dict[GangKey, float] = {}
         reporter, pace = self.planner._reporter, self.planner._pace
-        rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace)
+        rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace, self)
         self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
+
+    def latest(self) -> Mapping[GangKey, float]:
+        return self.saved
 
     async def begin(self) -> tuple[GangKey, GangKey]:
         old = self.gang("old", 2, queue="a")
@@ -93,6 +97,31 @@ async def test_the_entitled_gang_has_the_gang_with_the_least_work_lost_give_way(
     assert promise.start == NOW + 200 + LEAVING_S
     assert promise.waits_for == (new,)
     assert site.runs(old, new, owner) == [True, True, False]
+
+
+async def test_work_before_a_checkpoint_is_not_lost_so_the_gang_that_wrote_one_gives_way(
+    site: RoomSite,
+) -> None:
+    old, _ = await site.begin()
+    site.saved[old] = NOW + 190
+    site.gang("owner", 2, queue="b")
+
+    await site.settle(NOW + 200)
+
+    ((victim,),) = [order.victims for order in site.orders.taken]
+    assert victim.gang == old, "it has run for longer, and saved what it did 10 s ago"
+    assert victim.lost_seconds == 16 * 10
+
+
+async def test_a_checkpoint_older_than_the_start_counts_for_nothing(site: RoomSite) -> None:
+    old, new = await site.begin()
+    site.saved[old] = site.saved[new] = NOW - 1000
+    site.gang("owner", 2, queue="b")
+
+    await site.settle(NOW + 200)
+
+    ((victim,),) = [order.victims for order in site.orders.taken]
+    assert (victim.gang, victim.lost_seconds) == (new, 16 * 100)
 
 
 async def test_the_room_that_is_freed_is_kept_for_whom_it_was_freed(site: RoomSite) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from extender.engine import Clock, Engine
 from extender.intake.objects import Feed
 from extender.intake.planchecks import PlanChecks
-from extender.intake.podwatchers import PodWatchers
+from extender.intake.podwatchers import CheckpointNotes, PodWatchers
 from extender.pendingpods import PendingPods
 from extender.releases.forgedplans import ForgedPlans
 from extender.reporting.reporter import DecisionReporter
@@ -68,6 +68,7 @@ def feed_of(
     slipped: NotWatched | None = None,
     networks: NotWatched | None = None,
     plans: PlanChecks | None = None,
+    checkpoints: CheckpointNotes | None = None,
 ) -> Feed:
     """Return a feed of a cluster with the default levels and policy."""
     watchers = PodWatchers(
@@ -77,5 +78,6 @@ def feed_of(
         networks=networks or NotWatched(),
         node_changed=nowhere,
         plans=plans or plan_checks(engine.clock),
+        checkpoints=checkpoints or NotWatched(),
     )
     return Feed(engine, ManagedPolicy(), names.DEFAULT_LEVELS, pods, reporter, {}, watchers)

@@ -8,6 +8,7 @@ from support.clusters import fingerprint
 from support.clusters.feeds import Annotations, Arrivals, feed_of
 
 from extender.engine import Engine
+from extender.intake.checkpoints import Checkpoints
 from extender.intake.firstlist.plain import PlainPods
 from extender.intake.firstlist.pods import ListedPods
 from extender.intake.firstlist.reader import FirstListReader
@@ -41,12 +42,14 @@ class ListedCluster:
         waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
         reporter = DecisionReporter(self.state, waiting, recorder, metrics, DueEvents())
+        self.checkpoints = Checkpoints(engine, reporter)
         self.feed = feed_of(
             engine,
             waiting,
             reporter,
             slipped=Arrivals(seen=self.come),
             networks=Annotations(seen=self.attach),
+            checkpoints=self.checkpoints,
         )
         self.arrived: list[object] = []
         self.attached: dict[PodUid, object] = {}

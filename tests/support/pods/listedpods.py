@@ -43,7 +43,7 @@ PINNED = {
 ODD = (
     *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
     *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached"),
-    *("secret", "dash", "itself", "twice", "many", "long", "unsealed"),
+    *("secret", "dash", "itself", "twice", "many", "long", "unsealed", "saved"),
 )
 ODD_SPARES = {
     "spares": ["n2"],
@@ -211,6 +211,8 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "", kept: int =
     notes[names.PLAN] = plan.replace('"id":', ' "id":') if odd == "form" else plan
     if odd == "network":
         notes["cni.projectcalico.org/podIP"] = f"10.0.0.{rank}"
+    if odd == "saved":
+        notes[names.CHECKPOINTED_AT] = f"2026-05-01T12:00:0{rank}Z"
     if odd == "attached":
         notes[multus.ANNOTATION] = "[]"
     if odd == "label":
