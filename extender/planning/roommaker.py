@@ -36,7 +36,7 @@ from muster.placement.question import Question
 from muster.queueing.preemption.policies import OwnQueuePolicies
 
 
-class Checkpoints(Protocol):
+class CheckpointTimes(Protocol):
     """Knows when gangs wrote checkpoints."""
 
     def latest(self) -> Mapping[GangKey, float]:
@@ -65,7 +65,7 @@ class RoomMaker:
     evictions: Evictions
     reporter: DecisionReporter
     pace: Pace
-    checkpoints: Checkpoints
+    checkpoints: CheckpointTimes
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
