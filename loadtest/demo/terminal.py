@@ -1,12 +1,12 @@
 """A recorded terminal as a picture: the first block of a page that begins with a command.
 
-``python -m loadtest.demo.terminal docs/install.md docs/install.svg``. The recording itself is made
-by the test that runs its commands, tests/integration/installation/test_recorded_terminal_real.py.
+Recordings are made, and pictures drawn, by the tests that run their commands:
+tests/integration/installation/test_recorded_terminal_real.py for docs/install.md,
+tests/integration/queueing/test_recorded_sharing_real.py for docs/sharing.md.
 """
 
 import io
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +28,7 @@ def recording(page: Path) -> str:
     return found[0]
 
 
-def picture(recorded: str) -> str:
+def picture(recorded: str, title: str) -> str:
     """Return a recorded terminal as SVG; commands stand out."""
     canvas = Console(
         record=True,
@@ -42,12 +42,7 @@ def picture(recorded: str) -> str:
     for line in recorded.rstrip("\n").split("\n"):
         canvas.print(Text(line, style="bold" if line.startswith(PROMPT) else ""))
     return canvas.export_svg(
-        title="from helm install to kubectl muster explain",
+        title=title,
         code_format=SVG_FRAME,
         unique_id="muster",
     )
-
-
-if __name__ == "__main__":
-    page, target = map(Path, sys.argv[1:])
-    target.write_text(picture(recording(page)), encoding="utf-8")

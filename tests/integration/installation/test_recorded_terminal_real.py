@@ -23,6 +23,7 @@ from muster.cli.main import parser
 
 PAGE = ROOT / "docs" / "install.md"
 PICTURE = ROOT / "docs" / "install.svg"
+TITLE = "from helm install to kubectl muster explain"
 PATIENCE_S = 60.0  # until the planner has looked at a gang
 ASKS = ("kubectl muster ", "muster ")  # and changes nothing, so it may ask again
 
@@ -64,11 +65,11 @@ async def _again(shell: Terminal, shown: Entry, *, once: bool) -> Entry:
 def _record(text: str) -> None:
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(terminal.BLOCK.sub(lambda _: text, page, count=1), encoding="utf-8")
-    PICTURE.write_text(terminal.picture(text), encoding="utf-8")
+    PICTURE.write_text(terminal.picture(text, TITLE), encoding="utf-8")
 
 
 def test_the_picture_is_drawn_from_the_recorded_terminal() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == terminal.picture(terminal.recording(PAGE))
+    assert PICTURE.read_text(encoding="utf-8") == terminal.picture(terminal.recording(PAGE), TITLE)
 
 
 def test_the_recorded_commands_are_muster_s_and_name_files_that_exist() -> None:

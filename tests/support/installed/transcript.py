@@ -4,7 +4,8 @@ import asyncio
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.installed.site import Site
@@ -57,17 +58,28 @@ def lasting(lines: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A shell in a checkout, with helm, kubectl and muster, and the site's kubeconfig."""
+    """A shell in a checkout, with kubectl and muster, and a kubeconfig."""
 
-    site: Site
+    #: Where commands run.
     folder: Path
+    kubeconfig: Path
+    #: Says what is in the cluster, when a command fails.
+    told: Callable[[], Awaitable[str]]
+    #: More variables of its environment.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def on(cls, site: Site, folder: Path) -> "Terminal":
-        """Lay the folder out; ``values.yaml`` is the site's."""
-        programs = folder / "bin"
+        """Return one on a site, with helm; ``values.yaml`` is the site's."""
+        made = cls(folder, site.plane.kubeconfig(), site.told).laid_out()
+        (folder / "bin" / "helm").symlink_to(ensure_helm())
+        shutil.copy(site.values, folder / "values.yaml")
+        return made
+
+    def laid_out(self) -> "Terminal":
+        """Lay the folder out: programs, documents and manifests."""
+        programs = self.folder / "bin"
         programs.mkdir()
-        (programs / "helm").symlink_to(ensure_helm())
         kubectl = shutil.which("kubectl")
         assert kubectl is not None
         (programs / "kubectl").symlink_to(kubectl)
@@ -77,9 +89,8 @@ class Terminal:
             )
             (programs / name).chmod(0o755)
         for name in ("docs", "manifests"):
-            (folder / name).symlink_to(ROOT / name)
-        shutil.copy(site.values, folder / "values.yaml")
-        return cls(site, folder)
+            (self.folder / name).symlink_to(ROOT / name)
+        return self
 
     async def run(self, command: str) -> Entry:
         """Run a command as it was typed; AssertionError with all that it said if it fails."""
@@ -89,12 +100,13 @@ class Terminal:
             env={
                 "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
                 "HOME": str(self.folder),
-                "KUBECONFIG": str(self.site.plane.kubeconfig()),
+                "KUBECONFIG": str(self.kubeconfig),
+                **self.variables,
             },
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
         out, complaints = await process.communicate()
         said = f"{PROMPT}{command}\n{out.decode()}{complaints.decode()}"
-        assert process.returncode == 0, f"{said}\n{await self.site.told()}"
+        assert process.returncode == 0, f"{said}\n{await self.told()}"
         return Entry(command, tuple(line.rstrip() for line in out.decode().splitlines()))
