@@ -70,7 +70,7 @@ PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits fo
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
 NOT_PROMISED: Final = "start not promised"
-_ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
+ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
 
 Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
@@ -493,7 +493,7 @@ class Planner:
 
     async def _give(self, key: GangKey) -> bool:
         said, view = self.decisions.get(key), self._view(key)
-        if view is None or not isinstance(said, Wait) or said.reason not in _ENDS_HELP:
+        if view is None or not isinstance(said, Wait) or said.reason not in ENDS_HELP:
             return False
         claim = self.promises.wants(view, lacks_quota=said.reason is WaitReason.OVER_QUOTA)
         if claim is None:

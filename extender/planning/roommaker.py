@@ -73,11 +73,7 @@ class RoomMaker:
         """Have others give way to a gang, if anybody may be made to."""
         if self.evictions.is_served(view.key):
             return
-        charges = self.engine.state.charges
-        asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))
-        answer = await self.pace.drive(
-            room_for(snapshot, charges if charges.is_used else None, asked)
-        )
+        answer = await self.answer(view, question, snapshot)
         if isinstance(answer, NoRoom):
             before = self.answers.get(view.key)
             self._note(answer)
@@ -90,6 +86,14 @@ class RoomMaker:
             self._note(answer)
             self.reporter.makes_room(view, roomtext.makes_room(answer))
 
+    async def answer(self, view: GangView, question: Question, snapshot: Snapshot) -> RoomAnswer:
+        """Return who would give way to a gang of a snapshot; nothing is ordered."""
+        charges = self.engine.state.charges
+        terms = self._terms(view, snapshot)
+        asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=terms)
+        steps = room_for(snapshot, charges if charges.is_used else None, asked)
+        return await self.pace.drive(steps)
+
     def _note(self, answer: RoomAnswer) -> None:
         """Keep the answer for explain, and forget those about gangs that wait no more."""
         for key in [key for key in self.answers if not self._waits(key)]:
@@ -100,18 +104,18 @@ class RoomMaker:
         view = self.engine.state.gang(key)
         return view is not None and len(view.waiting) > 0
 
-    def _terms(self, view: GangView) -> dict[GangKey, GangTerms]:
+    def _terms(self, view: GangView, snapshot: Snapshot) -> dict[GangKey, GangTerms]:
         found = {key: GangTerms(at) for key, at in self.checkpoints.latest().items()}
         for key in self.evictions.protected():
             found[key] = replace(found.get(key, NO_TERMS), is_protected=True)
-        found[view.key] = GangTerms(preempts=self._preempts(view))
+        found[view.key] = GangTerms(preempts=self._preempts(view, snapshot))
         return found
 
-    def _preempts(self, view: GangView) -> bool:
+    def _preempts(self, view: GangView, snapshot: Snapshot) -> bool:
         """Return whether its first member does not forbid it (``preemptionPolicy: Never``)."""
         if not len(view.waiting):
             return True
-        pod = self.pods.get(self.engine.state.pod_uid(int(view.waiting[0])))
+        pod = self.pods.get(snapshot.pods.uid(int(view.waiting[0])))
         return pod is None or pod.preempts
 
 

@@ -4,6 +4,7 @@
 ``queues``        the tree of queues, and who waits in one
 ``stories``       what happened to a pod or a gang, and what caused it
 ``whatif``        what-if and defrag: plans for a supposed cluster
+``roomnotes``     who gives way to a gang, in the form of the answers
 ``nodepods``      the pods of one node, for that node's device plugin
 ``suppositions``  from a question to a supposition about a snapshot
 ``membernotes``   lines about members on nodes that have lost resources

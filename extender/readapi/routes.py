@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from extender.access.answercache import Busy
 from extender.access.readerscope import OutOfSight, ReaderScope, scope_of
 from extender.planning import hotspares, waitcauses
-from extender.planning.planner import Planner
+from extender.planning.planner import ENDS_HELP, Planner
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
 from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem
 from extender.readapi.queues import QueueApi
 from extender.readapi.redaction import Names, names_of, namespace_of, redacted
+from extender.readapi.roomnotes import note_of
 from extender.readapi.stories import KINDS, StoryApi
 from extender.readapi.whatif import WhatIf
 from extender.timeslice import Pace
@@ -204,8 +205,22 @@ class ReadApi:
         decision = None if key is None else self.planner.decisions.get(key)
         if found.decision is UNSET or not isinstance(decision, Wait):
             return found
+        found = await self._with_room(found, decision)
         ways, lines = await self.whatif.ways(decision)
         return replace(found, lines=(*found.lines, *lines), ways=ways)
+
+    async def _with_room(self, found: Explanation, wait: Wait) -> Explanation:
+        """Add who gives way to a gang, or would if it were the first of its queues that waits."""
+        maker = self.planner.rooms
+        if maker is None or wait.reason not in ENDS_HELP:
+            return found
+        known = maker.answers.get(wait.gang)
+        answer = known or await self.whatif.room(wait.gang)
+        if answer is None:
+            return found
+        first = () if known else ("if it were the first that waits now:",)
+        lines = (*found.lines, *first, *roomtext.lines_of(answer))
+        return replace(found, lines=lines, room=note_of(answer))
 
     def _of(self, asked: Explanation, uid: PodUid) -> Explanation:
         key = self.state.gang_of(uid)
@@ -237,11 +252,9 @@ class ReadApi:
         )
 
     def _start(self, key: GangKey) -> tuple[str, ...]:
-        """Return when a gang starts and who gives way to it, in sentences, as far as is known."""
-        promise, rooms = self.planner.promises.of(key), self.planner.rooms
-        answer = None if rooms is None else rooms.answers.get(key)
-        room = () if answer is None else (roomtext.text_of(answer),)
-        return room if promise is None else (promisetext.text_of(promise), *room)
+        """Return when a gang starts, in a sentence, as far as that is known."""
+        promise = self.planner.promises.of(key)
+        return () if promise is None else (promisetext.text_of(promise),)
 
     def _waiting(self, asked: Explanation, view: GangView) -> Explanation:
         """Explain a gang that has no plan."""

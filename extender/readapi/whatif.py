@@ -21,7 +21,9 @@ from aiohttp import web
 from extender.engine import Engine
 from extender.errors import TooLarge
 from extender.planning.planner import Planner
+from extender.planning.roommaker import RoomMaker
 from extender.readapi.answers import answer, as_wire, problem
+from extender.readapi.roomnotes import note_of
 from extender.readapi.suppositions import SupposedQuestion, Supposer, pods_named
 from extender.reporting.boundgangs import pods_on
 from extender.timeslice import Pace
@@ -33,7 +35,9 @@ from muster.apiwire.whatif import BODY_BYTES, WhatIfQuestion, Where, parse
 from muster.apiwire.whatif import WhatIfAnswer as Answered
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
+from muster.decisions import roomtext
 from muster.decisions.answer import decide
+from muster.decisions.roomplan import RoomAnswer, RoomPlan
 from muster.decisions.suppositions import suppose
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError, NotFound
@@ -89,6 +93,8 @@ class WhatIf:
 
     engine: Engine
     planner: Planner
+    #: says who would give way
+    rooms: RoomMaker
     client: KubeClient
     policy: ManagedPolicy
     #: returns whether the cluster is listed and this replica leads
@@ -151,7 +157,17 @@ class WhatIf:
                 break
             if key != supposed.gangs[-1]:
                 there = _with_plan(there, decision)
-        return _answered(supposed, decisions)
+        found = _answered(supposed, decisions)
+        if found.fits or not question.preempt:
+            return found
+        there, last = decisions[-1]
+        return _with_room(found, await self._room(there, last.gang))
+
+    async def _room(self, snapshot: Snapshot, key: GangKey) -> RoomAnswer:
+        view = snapshot.gang(key)
+        if view is None:
+            raise ValueError(f"gang {key}: it is gone")
+        return await self.rooms.answer(view, self._asking(key), snapshot)
 
     def _asking(self, key: GangKey) -> Asking:
         return self.planner.question(key)
@@ -209,6 +225,14 @@ class WhatIf:
         self._known[key] = ((snapshot.generation, wait.generation), ways, lines)
         return ways, lines
 
+    async def room(self, key: GangKey) -> RoomAnswer | None:
+        """Return who would give way to a gang that waits; ``None``: no answer in ``EXPLAIN_S``."""
+        try:
+            async with asyncio.timeout(EXPLAIN_S), self.turns:
+                return await self._room(self.engine.state.snapshot(), key)
+        except (Crowded, TimeoutError, ValueError):
+            return None
+
     async def _names(self, snapshot: Snapshot, answer: Answer) -> dict[int, str]:
         """Look up the names of the moved pods; the model has no names of bound pods."""
         if not isinstance(answer, Proposal):
@@ -235,6 +259,14 @@ def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
         moves=moves,
         relaxes=found.relaxes_at is not None,
     )
+
+
+def _with_room(found: Answered, room: RoomAnswer) -> Answered:
+    """Return the answer about a gang that does not fit, with who would give way to it."""
+    lines = roomtext.lines_of(room)
+    if isinstance(room, RoomPlan):
+        lines += ["then " + line for line in explain.render(room.plan)[:1]]
+    return msgspec.structs.replace(found, lines=(*found.lines, *lines), room=note_of(room))
 
 
 def _with_plan(snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -32,6 +32,7 @@ from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
+from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.queues.queuegauges import QueueGauges
@@ -104,6 +105,7 @@ class Extender:
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
+    room_maker: RoomMaker = field(init=False)
     claims: KueueClaims = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
@@ -195,9 +197,10 @@ class Extender:
         """Build the start of the chain planner → reservations → networks → releaser."""
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
+        self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints)
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
         self.planner = rooms.planner_of(
-            it, holding, restrictions, self.reservations.planned, self.evictor, self.checkpoints
+            it, holding, restrictions, self.reservations.planned, self.room_maker
         )
         self.bind_times = self.planner.bind_times
         return holding
@@ -209,6 +212,7 @@ class Extender:
         self.census = rooms.census_of(it, self.planner, self.partial, self.conditions)
         return Shown(
             planner=self.planner,
+            rooms=self.room_maker,
             census=self.census,
             partial_gangs=self.partial,
             repairer=self.repairer,

@@ -408,16 +408,19 @@ def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) 
     return Restrictions(refused=repairer.refused, kept=lost.kept_from, network=networks.lack)
 
 
+def room_maker_of(it: Common, evictor: Evictor, checkpoints: Checkpoints) -> RoomMaker:
+    """Build the part that has others give way."""
+    return RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints)
+
+
 def planner_of(
     it: Common,
     holding: PlanHolder,
     restrictions: Restrictions,
     release: Release,
-    evictor: Evictor,
-    checkpoints: Checkpoints,
+    rooms: RoomMaker,
 ) -> Planner:
     """Build the planner, the start of the chain."""
-    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints)
     return Planner(
         it.engine,
         it.config,
@@ -474,6 +477,7 @@ class Shown:
     """The parts that the read API and the gauges read."""
 
     planner: Planner
+    rooms: RoomMaker
     census: Census
     partial_gangs: PartialGangs
     repairer: Repairer
@@ -493,7 +497,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         planner=shown.planner,
         client=it.client,
         census=shown.census,
-        whatif=WhatIf(it.engine, shown.planner, it.client, it.policy, ready, it.pace),
+        whatif=WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace),
         stories=StoryApi(it.engine, it.client, it.pace),
         queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
         ready=ready,

@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 from muster.apiwire.decision import Decision
 from muster.apiwire.defrag import PriceAnswer
 from muster.apiwire.gangs import GangRow
+from muster.apiwire.room import RoomNote
 
 PATH = "/v1/explain"
 
@@ -51,3 +52,5 @@ class Explanation(msgspec.Struct, frozen=True):
     decision: Decision | UnsetType = UNSET
     #: None where the search takes too long
     ways: Ways | UnsetType | None = UNSET
+    #: who gives way to its gang, where gangs give way at all (``makingRoom``)
+    room: RoomNote | UnsetType = UNSET

@@ -3,8 +3,10 @@
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from muster.apiwire.decision import Decision
+from muster.apiwire.room import RoomNote
 
 PATH: Final = "/v1/whatif"
 
@@ -97,6 +99,8 @@ class WhatIfQuestion(_Strict, frozen=True):
     with_nodes: tuple[WhatIfNodes, ...] = ()
     #: changed wishes of the gang
     set: Set = Set()
+    #: whether to say who would give way where it does not fit
+    preempt: bool = False
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -122,6 +126,8 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
     #: the domains above the hosts, most members first; empty where it does not fit
     where: tuple[Where, ...]
+    #: who would give way, where that was asked and the gang does not fit
+    room: RoomNote | UnsetType = UNSET
 
 
 def parse(body: bytes) -> WhatIfQuestion:

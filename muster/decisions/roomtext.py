@@ -1,10 +1,12 @@
-"""Who gives way, or why nobody does, in sentences."""
+"""Who gives way, or why nobody does, in sentences and in lines."""
 
 from typing import Final
 
 from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomVictim
+from muster.placement.victims.costs import VictimCost
 
 _MOST_NAMED: Final = 4
+_MOST_LISTED: Final = 16
 
 
 def makes_room(plan: RoomPlan) -> str:
@@ -19,17 +21,45 @@ def makes_room(plan: RoomPlan) -> str:
 
 def why_nobody(answer: NoRoom) -> str:
     """Return why nobody gives way to a gang, in a sentence."""
-    detail = f" ({answer.detail})" if answer.detail else ""
     keeps = ", ".join(f"{count}: {why}" for why, count in answer.keeps)
     rules = f"; of the gangs that run, {keeps}" if keeps else ""
-    return f"nobody gives way: {answer.reason}{detail}{rules}"
+    return f"{_nobody(answer)}{rules}"
 
 
-def text_of(answer: RoomAnswer) -> str:
-    """Return an answer in a sentence."""
-    return makes_room(answer) if isinstance(answer, RoomPlan) else why_nobody(answer)
+def lines_of(answer: RoomAnswer) -> list[str]:
+    """Return an answer for people: the cost, then each gang; or the reason, then each rule."""
+    if isinstance(answer, NoRoom):
+        unsure = "" if answer.certain else "; not every set of gangs was looked at"
+        kept = [f"  {_counted(count, 'gang')}: {why}" for why, count in answer.keeps]
+        return [f"{_nobody(answer)}{unsure}", *kept]
+    listed = [f"  {_listed(one)}" for one in answer.victims[:_MOST_LISTED]]
+    if len(answer.victims) > _MOST_LISTED:
+        listed.append(f"  and {len(answer.victims) - _MOST_LISTED} more")
+    least = "; no other gangs would cost less" if answer.proven else ""
+    who = _counted(len(answer.victims), "gang")
+    verb = "gives" if len(answer.victims) == 1 else "give"
+    return [f"{who} {verb} it room: {_cost(answer.cost)}{least}", *listed]
+
+
+def _nobody(answer: NoRoom) -> str:
+    detail = f" ({answer.detail})" if answer.detail else ""
+    return f"nobody gives way: {answer.reason}{detail}"
 
 
 def _named(one: RoomVictim) -> str:
     part = "" if one.is_whole else f" ({len(one.rows)} members above its minimum)"
     return f"{one.gang}{part}: {one.right}"
+
+
+def _listed(one: RoomVictim) -> str:
+    what = "ends" if one.is_whole else "keeps its minimum"
+    return f"{one.gang}, priority {one.priority}, {what}: {_cost(one.cost)}; {one.right}"
+
+
+def _cost(cost: VictimCost) -> str:
+    end = "ends" if cost.pods == 1 else "end"
+    return f"{_counted(cost.pods, 'pod')} {end}, {cost.lost} device-seconds of work are lost"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

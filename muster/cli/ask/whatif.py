@@ -61,6 +61,9 @@ def register(commands: Subparsers) -> None:
         metavar="KEY=VALUE",
         help="topology-required, topology-preferred (a level, or nothing), size, min",
     )
+    whatif.add_argument(
+        "--preempt", action="store_true", help="if it does not fit: who would give way, or why none"
+    )
     defrag = client.add(
         commands, "defrag", "which moves would make room for a gang; a proposal", run=_defrag
     )
@@ -94,6 +97,7 @@ def _question(arguments: argparse.Namespace) -> WhatIfQuestion:
         without=_without(arguments.without, namespace),
         with_nodes=tuple(_nodes(text) for text in arguments.with_nodes),
         set=_wishes(arguments.set, arguments.replicas),
+        preempt=arguments.preempt,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from muster.apiwire.defrag import Defrag
 from muster.apiwire.whatif import WhatIfAnswer
@@ -19,8 +20,9 @@ def whatif(raw: bytes, width: int | None = None) -> str:
 
 
 def fits(raw: bytes) -> bool:
-    """Return whether the gang would fit."""
-    return msgspec.json.decode(raw, type=WhatIfAnswer).fits
+    """Return whether the gang would fit, as asked with others giving way to it."""
+    found = msgspec.json.decode(raw, type=WhatIfAnswer)
+    return found.fits or (found.room is not UNSET and found.room.makes)
 
 
 def defrag(raw: bytes, width: int | None = None) -> str:
