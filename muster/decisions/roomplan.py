@@ -67,7 +67,7 @@ class WhyNoRoom(StrEnum):
     NOT_READY = "it is not complete"
     OVER_LIMIT = "its queue can never have so much"
     PREEMPTS_NEVER = "it makes nobody give way (preemptionPolicy Never)"
-    NOBODY = "nobody may give way"
+    NOBODY = "a rule keeps every gang"
     NOT_ENOUGH = "not even all who may give way would be enough"
     UNSTABLE = "those who would give way would come back by the same rules"
 

@@ -89,7 +89,8 @@ def _until(start: float, now: float) -> str:
 def _lines(row: QueueRow, name: str, *, wide: bool) -> Iterator[tuple[str, ...]]:
     """Yield a line for each resource that is shown; the first one has the queue's name."""
     shown = [use for use in row.uses if wide or "/" in use.resource] or list(row.uses[:1])
-    waits = f"{row.waiting:,} gangs" if row.waiting else ""
+    plural = "" if row.waiting == 1 else "s"
+    waits = f"{row.waiting:,} gang{plural}" if row.waiting else ""
     if row.problem:
         waits = f"STOPPED {waits}".strip()
     if not shown:

@@ -86,7 +86,7 @@ async def test_why_nobody_would_give_way_is_told_rule_by_rule(
     assert await muster(cluster, "whatif", *arguments, "gang/low", "--without", "node/r1-1") == 1
     told = capsys.readouterr().out.splitlines()
     assert told[-2:] == [
-        "nobody gives way: nobody may give way",
+        "nobody gives way: a rule keeps every gang",
         "  1 gang: its priority is not lower",
     ]
 
@@ -145,6 +145,6 @@ async def test_explain_says_rule_by_rule_why_nobody_gives_way_to_the_first_that_
         await comes(cluster, "late", 5)
         assert await muster(cluster, "explain", "gang/late", "--json") == 0
         found = json.loads(capsys.readouterr().out)
-        assert found["room"]["reason"] == "nobody may give way"
+        assert found["room"]["reason"] == "a rule keeps every gang"
         assert {one["rule"] for one in found["room"]["kept"]} == {"its priority is not lower"}
         assert "if it were the first that waits now:" not in found["lines"]
