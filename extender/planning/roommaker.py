@@ -33,7 +33,7 @@ from muster.decisions.roomplan import (
 )
 from muster.decisions.tenancy import GangTerms
 from muster.placement.question import Question
-from muster.queueing.preemption.policies import OwnQueuePolicies
+from muster.queueing.preemption.policies import PreemptionPolicies
 
 
 class Evictions(Container[GangKey], Protocol):
@@ -58,6 +58,8 @@ class RoomMaker:
     evictions: Evictions
     reporter: DecisionReporter
     pace: Pace
+    #: Whose queues take and give.
+    policies: PreemptionPolicies
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -66,7 +68,7 @@ class RoomMaker:
         if self.evictions.is_served(view.key):
             return
         charges = self.engine.state.charges
-        asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))
+        asked = RoomQuestion(question, policies=self.policies, terms=self._terms(view))
         answer = await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)
         )

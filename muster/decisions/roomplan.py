@@ -66,6 +66,7 @@ class WhyNoRoom(StrEnum):
     NEVER = "it can never be placed as written"
     NOT_READY = "it is not complete"
     OVER_LIMIT = "its queue can never have so much"
+    DELAYED = "its queue has it wait a while before it makes others give way (preemption delay)"
     PREEMPTS_NEVER = "it makes nobody give way (preemptionPolicy Never)"
     NOBODY = "nobody may give way"
     NOT_ENOUGH = "not even all who may give way would be enough"
@@ -162,7 +163,10 @@ def room_for(
     if not isinstance(request, GangRequest) or view is None:
         detail = "" if isinstance(request, GangRequest) else request.explanation.remedy
         return NoRoom(gang, snapshot.generation, WhyNoRoom.NOT_READY, detail)
-    case = _Case(snapshot, later, charges, replace(asked, question=question), request, view)
+    elsewhere = frozenset(name for name, one in snapshot.queues.items() if one.is_elsewhere)
+    policies = replace(asked.policies, elsewhere=elsewhere)
+    asked = replace(asked, question=question, policies=policies)
+    case = _Case(snapshot, later, charges, asked, request, view)
     return (yield from case.run())
 
 
@@ -206,6 +210,9 @@ class _Case:
             return self._no(WhyNoRoom.FITS_NOW if is_now else WhyNoRoom.FREEING)
         if not wants.preempts:
             return self._no(WhyNoRoom.PREEMPTS_NEVER)
+        delay = self.asked.policies.of(usage.find(wants.queue)).delay
+        if self.asked.question.now - wants.submitted_at < delay:
+            return self._no(WhyNoRoom.DELAYED, f"{delay:g} s")
         contested = self._contested(wants, short, fits=fits)
         holding = holding_gangs(self.later)
         first = self._first(contested, holding)

@@ -7,7 +7,8 @@ They are added and dropped one by one, as the search for the cheapest set goes o
 from dataclasses import dataclass, field
 
 from muster.cluster.quota.cells import Amounts
-from muster.queueing.preemption.policies import BorrowWithin
+from muster.cluster.quota.preemptionpolicy import ReclaimFloor
+from muster.cluster.quota.queuenode import QueueNode
 from muster.queueing.preemption.rules import RoomRules, falls
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common
@@ -32,11 +33,12 @@ class VictimAccount:
 
         It is added in any case, and dropped with ``drop``.
         """
+        is_above = self._is_above(other)
         self.usage.give_back(other.queue, amounts)
         if self.rules.is_own(other):
             return True
         self._reclaimed.append(other)
-        return not self._falls(other)
+        return is_above and not self._falls(other)
 
     def drop(self, other: Tenant, amounts: Amounts) -> None:
         """Take back an addition."""
@@ -51,23 +53,43 @@ class VictimAccount:
             return False
         return not self._reclaimed or self._has_right()
 
+    def _is_above(self, other: Tenant) -> bool:
+        """Return whether the queues of a gang still use more than they are entitled to.
+
+        Where they must stay at that, the floor says it, too; else the gang before may have been the
+        last that they spare.
+        """
+        rules, there = self.rules, self.usage.find(other.queue)
+        if there is None or rules.is_own(other):
+            return True
+        if rules.policies.of(there).floor is ReclaimFloor.ENTITLED:
+            return True
+        cells = list(rules.needed(other, is_foreign=self._is_foreign(there)))
+        return all(
+            any(self.usage.borrows(node, cell) for cell in cells)
+            for node in below_common(there, self.usage.find(rules.wants.queue))
+        )
+
+    def _is_foreign(self, there: QueueNode) -> bool:
+        here = self.usage.find(self.rules.wants.queue)
+        return here is None or here.root is not there.root
+
     def _falls(self, other: Tenant) -> bool:
         rules, there = self.rules, self.usage.find(other.queue)
         if there is None:
             return False
-        here = self.usage.find(rules.wants.queue)
-        is_foreign = here is None or here.root is not there.root
+        here, floor = self.usage.find(rules.wants.queue), rules.policies.of(there).floor
         return any(
-            falls(rules.usage, self.usage, node, cell)
+            falls(rules.usage, self.usage, node, cell, floor)
             for node in below_common(there, here)
-            for cell in rules.needed(other, is_foreign=is_foreign)
+            for cell in rules.needed(other, is_foreign=self._is_foreign(there))
         )
 
     def _has_right(self) -> bool:
         """Return whether the queue is entitled to what it takes from others, or may borrow it."""
         rules = self.rules
         here = self.usage.find(rules.wants.queue)
-        if here is None or rules.policies.of(rules.wants.queue).borrow is not BorrowWithin.NEVER:
+        if here is None or rules.policies.of(here).borrows:
             return True
         nodes = [self.usage.find(other.queue) for other in self._reclaimed]
         there = {node.spec.name: node for node in nodes if node and node.root is here.root}

@@ -1,7 +1,7 @@
 """What one object says about queues."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
@@ -76,9 +76,21 @@ class QueueReading:
     problems: tuple[str, ...] = ()
     #: Fields that are written and that Muster does not obey: "FIELD: why, and what it does".
     unobeyed: tuple[str, ...] = ()
+    #: Those that it does not obey where gangs of the dialect do not give way.
+    unobeyed_without_room: tuple[str, ...] = ()
     #: When the object was created, in seconds since the epoch: of two objects that describe the
     #: same queue the older one counts.
     since: float = 0.0
+
+
+def as_obeyed(reading: QueueReading, *, makes_room: bool) -> QueueReading:
+    """Return a reading with the fields that are not obeyed here.
+
+    ``makes_room``: whether gangs of its dialect give way.
+    """
+    if makes_room or not reading.unobeyed_without_room:
+        return reading
+    return replace(reading, unobeyed=reading.unobeyed + reading.unobeyed_without_room)
 
 
 def queue_name(dialect: str, *parts: str) -> QueueName:
