@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from muster.cluster.quota.preemptionpolicy import OWN_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Operator, Requirement, Taint, Toleration
 from muster.kube import wire
@@ -98,9 +99,13 @@ def queue_name(dialect: str, *parts: str) -> QueueName:
     return QueueName("/".join((dialect, *parts)))
 
 
-def whole_cluster(name: QueueName, shares: ShareFunction | None = None) -> QueueSpec:
+def whole_cluster(
+    name: QueueName,
+    shares: ShareFunction | None = None,
+    preemption: PreemptionPolicy = OWN_PREEMPTION,
+) -> QueueSpec:
     """Return the queue above all that share the cluster; whoever knows the nodes fills it in."""
-    return QueueSpec(name, is_whole=True, is_cluster=True, shares=shares)
+    return QueueSpec(name, is_whole=True, is_cluster=True, shares=shares, preemption=preemption)
 
 
 def created_at(meta: wire.ObjectMeta) -> float:
