@@ -68,6 +68,7 @@ class Tenancy:
         queue, terms, pods = self.queue_of(view), self.terms_of(view.key), self.snapshot.pods
         flags = pods.flags[np.array(rows, dtype=np.int64)]
         may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
+        is_marked = bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
         return Tenant(
             gang=view.key,
             queue=queue,
@@ -78,6 +79,7 @@ class Tenancy:
             is_system=self._is_system(view),
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
+            is_marked=is_marked,
             preempts=terms.preempts,
         )
 

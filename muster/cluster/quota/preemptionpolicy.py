@@ -79,9 +79,13 @@ class PreemptionPolicy:
     priority_offset: int = 0
     #: Whether the offset stands for their priorities there (YuniKorn).
     hides_priority: bool = False
-    #: Gangs of this priority and above never give way, and run only within what the queue is
-    #: entitled to (KAI), ``None``: no gang by its priority.
+    #: Gangs of this priority and above never give way (KAI), ``None``: no gang by its priority.
     firm_from: int | None = None
+    #: Whether gangs never give way that say so of themselves, by a label or an annotation.
+    obeys_marks: bool = False
+    #: Whether gangs that never give way run only within what the queue is entitled to (KAI,
+    #: Koordinator).
+    keeps_firm_within: bool = False
 
     @property
     def evicts(self) -> bool:

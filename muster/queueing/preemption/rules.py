@@ -208,7 +208,7 @@ class RoomRules:
 def is_firm(tenant: Tenant, policy: PreemptionPolicy) -> bool:
     """Return whether a gang never gives way, as it says itself or by its priority."""
     by_priority = policy.firm_from is not None and tenant.priority >= policy.firm_from
-    return by_priority or not tenant.is_preemptable
+    return by_priority or not tenant.is_preemptable or (policy.obeys_marks and tenant.is_marked)
 
 
 def falls(

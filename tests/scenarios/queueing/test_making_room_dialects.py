@@ -7,6 +7,8 @@ with the source in its reader (``muster.workloads.queues.preemption``).
 import pytest
 from support.clusters.queuescene import QueueScene
 from support.clusters.roomscene import NOW, keeps_of, names_of
+from support.dialects.clusterqueues import cluster_queue
+from support.dialects.clusterqueues import scene as kueue_scene
 
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.kube.wire import ObjectMeta
@@ -149,6 +151,47 @@ def test_a_gang_gives_way_to_one_within_its_quota_whatever_the_priority() -> Non
     made = QueueScene("a/r1 n1", [kai("a", 8), kai("b", 0)])
     made.runs("x", ["n1"], queue="b", priority=90)
     assert given(made, queue="a", priority=1) == {"x"}
+
+
+def test_a_gang_that_never_gives_way_runs_only_within_its_quota() -> None:
+    """a (8) runs 8 of priority 100 and 8 of 50; another of 100 would exceed the quota."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 8)])
+    made.runs("firm", ["n1"], queue="a", priority=100)
+    made.runs("loose", ["n2"], queue="a", priority=50)
+    refused = made.refused(made.wants("more", 1, queue="a", priority=100))
+    assert refused.reason is WhyNoRoom.FIRM
+    assert "8 of 8 nvidia.com/gpu are used by such gangs" in refused.detail
+    assert given(made, queue="a", priority=60) == {"loose"}
+
+
+def test_what_preemptible_gangs_use_of_a_quota_is_there_for_one_that_is_not() -> None:
+    """a (8) runs 8 of priority 50 and borrows 8 more."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 8)])
+    for node in ("n1", "n2"):
+        made.runs(f"x{node}", [node], queue="a", priority=50)
+    assert len(given(made, queue="a", priority=100)) == 1
+
+
+def test_the_quota_of_the_department_counts_too() -> None:
+    """a and b are teams of d (8), each with a quota of 8."""
+    made = QueueScene("a/r1 n1 n2", [kai("d", 8), kai("a", 8, "d"), kai("b", 8, "d")])
+    made.runs("firm", ["n1"], queue="a", priority=100)
+    made.runs("loose", ["n2"], queue="b", priority=50)
+    refused = made.refused(made.wants("w", 1, queue="b", priority=100))
+    assert refused.reason is WhyNoRoom.FIRM
+    assert "queue kai/d is entitled to" in refused.detail
+
+
+@pytest.mark.parametrize(("queues", "obeyed"), [("kai", True), ("kueue", False)])
+def test_a_mark_counts_where_the_queues_scheduler_has_one(queues: str, *, obeyed: bool) -> None:
+    """In Kueue's queues nobody can say of itself that it never gives way."""
+    if queues == "kai":
+        made = QueueScene("a/r1 n1", [kai("a", 8), kai("b", 0)])
+    else:
+        reclaims = "{reclaimWithinCohort: Any}"
+        made = kueue_scene("a/r1 n1", cluster_queue("a", 8, reclaims), cluster_queue("b", 0))
+    made.runs("x", ["n1"], queue="b", firm=True)
+    assert given(made, queue="a") == (set() if obeyed else {"x"})
 
 
 # --- YuniKorn -------------------------------------------------------------------------------

@@ -78,9 +78,13 @@ class RoomScene(Scene):
         since: float = 0.0,
         minimum: int | None = None,
         like: PodClass | None = None,
+        firm: bool = False,
         **spec: object,
     ) -> GangKey:
-        """Bind a gang that has been running for some time; ``since``: when it started."""
+        """Bind a gang that has been running for some time; ``since``: when it started.
+
+        ``firm``: its pods are marked as never giving way.
+        """
         fields = {"queue": queue, "min_count": minimum or len(nodes), "submitted_at": since + 1}
         return self.crew(
             name,
@@ -91,6 +95,7 @@ class RoomScene(Scene):
             priority=priority,
             started=since,
             created=since,
+            firm=firm,
         )
 
     def wants(

@@ -3,7 +3,8 @@
 Lower priorities of the queue give way (pkg/scheduler/actions/preempt), and gangs of queues above
 their quota to one whose queue stays within its own (plugins/proportion/reclaimable/strategies,
 ``GuaranteeDeservedQuotaStrategy``), after their least run time (plugins/minruntime). Those of a
-priority of 100 and above do not (pkg/common/podgroup, ``CalculatePreemptibility``). What KAI takes
+priority of 100 and above do not (pkg/common/podgroup, ``CalculatePreemptibility``), nor those that
+say so; they run only within the quota. What KAI takes
 back up to the fair share, and not up to the quota, nobody takes back here.
 """
 
@@ -25,6 +26,8 @@ def kai_preemption(preempt: str, reclaim: str, findings: QueueFindings) -> Preem
         preempt_min_run=_run_time("spec.preemptMinRuntime", preempt, findings),
         reclaim_min_run=_run_time("spec.reclaimMinRuntime", reclaim, findings),
         firm_from=FIRM_FROM,
+        obeys_marks=True,
+        keeps_firm_within=True,
     )
 
 

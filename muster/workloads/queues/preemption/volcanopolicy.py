@@ -13,5 +13,8 @@ from muster.cluster.quota.preemptionpolicy import PreemptionPolicy, ReclaimFloor
 def volcano_preemption(*, is_reclaimable: bool) -> PreemptionPolicy:
     """Return who may make whom give way."""
     return PreemptionPolicy(
-        is_reclaimable=is_reclaimable, floor=ReclaimFloor.KEPT, reaches_outside=False
+        is_reclaimable=is_reclaimable,
+        floor=ReclaimFloor.KEPT,
+        reaches_outside=False,
+        obeys_marks=True,
     )

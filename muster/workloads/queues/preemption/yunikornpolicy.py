@@ -29,6 +29,7 @@ DEFAULT_PREEMPTION: Final = PreemptionPolicy(
     reclaim=ReclaimWithin.LOWER_OR_EQUAL_PRIORITY,
     reaches_outside=False,
     delay=30.0,
+    obeys_marks=True,
 )
 """That of a root without properties."""
 
@@ -48,6 +49,7 @@ def yunikorn_preemption(
         within_queue=DEFAULT_PREEMPTION.within_queue,
         reclaim=DEFAULT_PREEMPTION.reclaim,
         reaches_outside=False,
+        obeys_marks=True,
         is_reclaimable=word != "disabled" if word else above.is_reclaimable,
         is_fence=word == "fence",
         delay=_delay(at, properties, above.delay, findings),
