@@ -1,9 +1,10 @@
 """Gangs that never give way and so run only within what their queue is entitled to.
 
-KAI's (pkg/scheduler/plugins/proportion/capacity_policy, ``isAllocatedNonPreemptibleOverQuota``) and
-Koordinator's (pkg/scheduler/plugins/elasticquota, ``checkQuotaRecursive``): what such gangs of a
-queue and of those below it use stays within what it is entitled to, at each queue up to the
-cluster. What other gangs use does not count: they give way.
+KAI's: what such gangs of a queue and of those below it use stays within what it is entitled to, at
+each queue up to the cluster (pkg/scheduler/plugins/proportion/capacity_policy,
+``isAllocatedNonPreemptibleOverQuota``). Koordinator's: the same at the quota alone, whose parents'
+``min`` is at least that of their children together (pkg/scheduler/plugins/elasticquota/plugin.go,
+``PreFilter``). What other gangs use does not count: they give way.
 """
 
 from collections import Counter
