@@ -289,7 +289,7 @@ class _Case:
             submitted_at=self.view.submitted_at,
             is_preemptable=terms.is_preemptable,
             is_marked=self._is_marked(),
-            preempts=terms.preempts,
+            preempts=tenancy.preempts(self.view),
         )
 
     def _is_marked(self) -> bool:

@@ -63,6 +63,10 @@ class Tenancy:
         user = QueueUser(view.key.split("/", 1)[0], view.spec.namespace, view.queue)
         return self.charges.queue_of(user)
 
+    def preempts(self, view: GangView) -> bool:
+        """Return whether a gang makes others give way."""
+        return self.terms_of(view.key).preempts and (view.spec is None or view.spec.preempts)
+
     def tenant(self, view: GangView, rows: Sequence[int]) -> Tenant:
         """Return a gang that holds room with ``rows``."""
         queue, terms, pods = self.queue_of(view), self.terms_of(view.key), self.snapshot.pods
@@ -80,7 +84,7 @@ class Tenancy:
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
             is_marked=is_marked,
-            preempts=terms.preempts,
+            preempts=self.preempts(view),
         )
 
     def amounts(self, queue: QueueName | None, rows: Sequence[int]) -> dict[Cell, int]:

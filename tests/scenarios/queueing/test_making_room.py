@@ -69,6 +69,14 @@ def test_a_gang_that_makes_nobody_give_way_waits() -> None:
     assert refused.reason is WhyNoRoom.PREEMPTS_NEVER
 
 
+def test_a_group_that_says_so_itself_makes_nobody_give_way() -> None:
+    """preemptionPolicy Never of a PodGroup."""
+    scene = RoomScene("a/r1 n1", a=8)
+    scene.runs("x", ["n1"], queue="a")
+    refused = scene.refused(scene.wants("w", 1, queue="a", priority=9, preempts=False))
+    assert refused.reason is WhyNoRoom.PREEMPTS_NEVER
+
+
 # --- between queues -------------------------------------------------------------------------
 
 
@@ -136,6 +144,14 @@ def test_its_surplus_goes_where_the_whole_gang_may_not() -> None:
     made = scene.made(scene.wants("w", 1, queue="a"))
     assert [victim.is_whole for victim in made.victims] == [False]
     assert len(made.rows) == 1
+
+
+def test_a_gang_that_ends_whole_gives_no_member_by_itself() -> None:
+    """KEP-5710, disruptionMode all: the same gang stays, as its end would take b too far."""
+    scene = RoomScene("a/r1 n1 n2", a=8, b=8)
+    scene.runs("x", ["n1", "n2"], queue="b", minimum=1, ends_whole=True)
+    refused = scene.refused(scene.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.WOULD_FALL: 1}
 
 
 def test_a_resource_that_one_queue_does_not_declare_does_not_keep_another_from_its_own() -> None:

@@ -38,7 +38,7 @@ def test_volcanos_queues_make_room_by_the_actions_that_are_on() -> None:
 
 
 def test_a_dialect_that_is_none_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match='makingRoom.queues: "slurm" is not allowed: one of mus'):
+    with pytest.raises(ConfigError, match=r'queues: "slurm" is not allowed: one of muster'):
         _parsed("{queues: [slurm]}")
 
 
