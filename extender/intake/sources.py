@@ -1,7 +1,7 @@
 """The kinds that are watched, and the functions that apply their changes."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -24,8 +24,10 @@ from muster.workloads.claims.kueueworkload import WORKLOADS
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
 from muster.workloads.queues.kueue import GROUP as KUEUE
+from muster.workloads.queues.reading import as_obeyed
 from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
 from muster.workloads.queues.registry import QueueKind, is_elsewhere
+from muster.workloads.queues.yunikorn import DIALECT as YUNIKORN
 from muster.workloads.registry import DIALECTS
 from muster.workloads.suspendedjobs import KINDS
 
@@ -122,14 +124,20 @@ def _gang_source(
 
 
 def queue_sources(
-    objects: QueueObjects, statuses: QueueStatusWriter, workloads: WorkloadQueues | None = None
+    objects: QueueObjects,
+    statuses: QueueStatusWriter,
+    making_room: Container[str] = (),
+    workloads: WorkloadQueues | None = None,
 ) -> list[WatchedKind[Any]]:
     """Return the kinds that describe queues, in every dialect.
 
-    ``workloads``: what reads and writes Kueue's queues, where its Workloads are admitted here.
+    ``making_room``: the dialects whose gangs give way. ``workloads``: what reads and writes Kueue's
+    queues, where its Workloads are admitted here.
     """
     return [
-        _queue_source(objects, statuses, kind, workloads if kind.group == KUEUE else None)
+        _queue_source(
+            objects, statuses, kind, making_room, workloads if kind.group == KUEUE else None
+        )
         for kind in QUEUE_KINDS
     ]
 
@@ -145,6 +153,7 @@ def _queue_source(
     objects: QueueObjects,
     statuses: QueueStatusWriter,
     kind: QueueKind[Any],
+    making_room: Container[str],
     workloads: WorkloadQueues | None = None,
 ) -> WatchedKind[Any]:
     """Return a kind of queues; with ``workloads`` those have its quotas, gangs are only placed."""
@@ -153,7 +162,8 @@ def _queue_source(
     )
 
     def upserted(found: Any) -> None:
-        reading = kind.read(found)
+        makes_room = workloads is not None or kind.dialect in making_room
+        reading = as_obeyed(kind.read(found), makes_room=makes_room)
         elsewhere = is_elsewhere(kind, found, statuses.program)
         admits_none = elsewhere if workloads is None else bool(reading.specs)
         objects.seen(kind.name, found.metadata, reading, is_elsewhere=admits_none)
@@ -172,7 +182,7 @@ def _queue_source(
 
 
 def queue_file_sources(
-    objects: QueueObjects, config: YuniKornQueuesConfig | None
+    objects: QueueObjects, config: YuniKornQueuesConfig | None, making_room: Container[str] = ()
 ) -> list[WatchedKind[Any]]:
     """Return the one ConfigMap that describes queues; nothing where none is configured.
 
@@ -180,7 +190,7 @@ def queue_file_sources(
     """
     if config is None:
         return []
-    file = WatchedQueueFile(objects, config)
+    file = WatchedQueueFile(objects, config, makes_room=YUNIKORN in making_room)
     return [
         WatchedKind(
             CONFIG_MAPS,

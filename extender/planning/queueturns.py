@@ -29,6 +29,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.fairshares import DIVISIONS
+from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.refusal import barred, before, refusal, unknown
 from muster.queueing.admission.turn import Turns
@@ -154,12 +155,28 @@ class QueueTurns:
         groups, minimum = charges.groups(queue), asked.of_first(max(asked.minimum, 1))
         refusals, found = [], []
         for choice in _open_choices(view, groups, snapshot):
-            refused = refusal(charges, queue, minimum, choice) or self._behind(view.key, queue)
+            refused = (
+                refusal(charges, queue, minimum, choice)
+                or self._over_quota(view, queue, snapshot, minimum)
+                or self._behind(view.key, queue)
+            )
             refusals.append(refused)
             if not refused:
                 most = self._most(view.key, queue, asked, choice)
                 found.append(Allowance("", most, nodes_of(groups, choice)))
         return found or [Allowance(refusals[0], None, nodes_of(groups, next(choices(groups))))]
+
+    def _over_quota(
+        self, view: GangView, queue: QueueName, snapshot: Snapshot, minimum: Mapping[str, int]
+    ) -> str:
+        """Return why a gang that never gives way must wait, "" where it need not."""
+        charges = self._engine.state.charges
+        node = charges.tree.find(queue)
+        if node is None or not node.spec.preemption.keeps_firm_within:
+            return ""
+        cells = charges.request(queue, minimum)
+        over = firm_excess(view, snapshot, charges, node, cells)
+        return "" if over is None else str(over)
 
     def _behind(self, key: GangKey, queue: QueueName) -> str:
         first = None if self._line is None else self._line.in_front(key)

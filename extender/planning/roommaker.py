@@ -33,7 +33,7 @@ from muster.decisions.roomplan import (
 )
 from muster.decisions.tenancy import NO_TERMS, GangTerms
 from muster.placement.question import Question
-from muster.queueing.preemption.policies import OwnQueuePolicies
+from muster.queueing.preemption.policies import PreemptionPolicies
 
 
 class CheckpointTimes(Protocol):
@@ -66,6 +66,8 @@ class RoomMaker:
     reporter: DecisionReporter
     pace: Pace
     checkpoints: CheckpointTimes
+    #: Whose queues take and give.
+    policies: PreemptionPolicies
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -90,7 +92,7 @@ class RoomMaker:
         """Return who would give way to a gang of a snapshot; nothing is ordered."""
         charges = self.engine.state.charges
         terms = self._terms(view, snapshot)
-        asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=terms)
+        asked = RoomQuestion(question, policies=self.policies, terms=terms)
         steps = room_for(snapshot, charges if charges.is_used else None, asked)
         return await self.pace.drive(steps)
 

@@ -12,7 +12,7 @@ from extender.config.queuefiles import YuniKornQueuesConfig
 from extender.queues.queueobjects import QueueObjects
 from muster.kube import wire
 from muster.kube.reviews import CONFIG_MAPS, PublishedConfig
-from muster.workloads.queues.reading import QueueReading, created_at
+from muster.workloads.queues.reading import QueueReading, as_obeyed, created_at
 from muster.workloads.queues.yunikorn import queues_yaml
 
 log = logging.getLogger(__name__)
@@ -21,8 +21,12 @@ log = logging.getLogger(__name__)
 class WatchedQueueFile:
     """Applies the ConfigMap with YuniKorn's queues to the model."""
 
-    def __init__(self, objects: QueueObjects, config: YuniKornQueuesConfig) -> None:
+    def __init__(
+        self, objects: QueueObjects, config: YuniKornQueuesConfig, *, makes_room: bool = False
+    ) -> None:
+        """``makes_room``: whether gangs of these queues give way."""
         self._objects = objects
+        self._makes_room = makes_room
         self._key = config.key
         self._kept = QueueReading()
         self._told: tuple[str, ...] = ()
@@ -46,7 +50,8 @@ class WatchedQueueFile:
         if text is None:
             keys = ", ".join(sorted(found.data)) or "none"
             return QueueReading(problems=(f"data: has no key {self._key}; its keys: {keys}",))
-        return queues_yaml(text, created_at(found.metadata))
+        reading = queues_yaml(text, created_at(found.metadata))
+        return as_obeyed(reading, makes_room=self._makes_room)
 
     def _tell(self, meta: wire.ObjectMeta, reading: QueueReading) -> None:
         lines = (*reading.problems, *reading.unobeyed)

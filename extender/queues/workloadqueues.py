@@ -209,7 +209,6 @@ def _terms(found: kueue.ClusterQueue, reading: QueueReading, *, is_elsewhere: bo
         problem = f"admission checks are not supported: {', '.join(checks)}"
     is_drained = found.spec.stop_policy == "HoldAndDrain" and not is_elsewhere
     return QueueTerms(
-        rules=kueue.preemption_rules(found),
         namespaces=reading.namespaces.get(queue_name(kueue.DIALECT, found.metadata.name), ()),
         problem=problem,
         drains="ClusterQueueStopped" if is_drained else "",

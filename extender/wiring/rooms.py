@@ -79,6 +79,7 @@ from muster.kube.wire import Pod
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
+from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.queues.describedqueues import DescribedQueues
 
@@ -312,7 +313,7 @@ def sync_of(
     prepare: Callable[[], Awaitable[None]],
 ) -> Sync:
     """Build the watches and the writer. ``prepare``: called before anything is listed."""
-    base = it.base
+    base, permitted = it.base, it.config.making_room.permitted()
     parts = SyncParts(
         prepare=prepare,
         feed=feed,
@@ -325,9 +326,9 @@ def sync_of(
         listed_again=None if base.collector is None else base.collector.listed,
         more=[
             *network_sources(networks.pools),
-            *queue_sources(queues.objects, queues, claims.queues),
+            *queue_sources(queues.objects, queues, permitted, claims.queues),
             *workload_sources(claims.admission),
-            *queue_file_sources(queues.objects, it.config.yunikorn_queues),
+            *queue_file_sources(queues.objects, it.config.yunikorn_queues, permitted),
         ],
     )
     return Sync(it.client, parts, it.metrics, it.pace, base.jitter)
@@ -410,7 +411,8 @@ def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) 
 
 def room_maker_of(it: Common, evictor: Evictor, checkpoints: Checkpoints) -> RoomMaker:
     """Build the part that has others give way."""
-    return RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints)
+    policies = PreemptionPolicies(it.config.making_room.named())
+    return RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies)
 
 
 def planner_of(

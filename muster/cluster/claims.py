@@ -7,7 +7,7 @@ here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import NewType
 
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
@@ -104,34 +104,3 @@ class QuotaClaim:
     granted_at: float = 0.0
     #: Whether it was evicted and holds its quota until its pods are gone.
     is_leaving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptionRules:
-    """Whom the claims of a queue may evict (Kueue's ClusterQueuePreemption)."""
-
-    #: In the same queue: of lower priority.
-    lower_within: bool = False
-    #: In the same queue: also newer ones of equal priority.
-    newer_within: bool = False
-    #: In other queues of the tree, those that use more than they are entitled to.
-    reclaims: bool = False
-    #: Of these only such as have a lower priority.
-    reclaims_lower: bool = False
-    #: While the queue itself borrows: those of lower priority in other queues.
-    borrows: bool = False
-    #: Up to this priority, ``None``: whatever it is.
-    borrows_up_to: int | None = None
-
-    @property
-    def evicts(self) -> bool:
-        """Whether anybody may be evicted."""
-        return self.lower_within or self.newer_within or self.reclaims
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether it can always take back what it is entitled to."""
-        return self.reclaims and not self.reclaims_lower
-
-
-NO_PREEMPTION: Final = PreemptionRules()

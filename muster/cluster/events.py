@@ -177,6 +177,8 @@ class PodUpserted:
     queue: str = ""
     #: Whether its owner asks that it is never moved.
     stays: bool = False
+    #: Whether its owner says that it never gives way to others.
+    firm: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,6 +42,7 @@ from muster.placement.request import GangRequest, read
 from muster.placement.victims.costs import CostOrder, VictimCost
 from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
 from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, units_of
+from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
@@ -66,6 +67,8 @@ class WhyNoRoom(StrEnum):
     NEVER = "it can never be placed as written"
     NOT_READY = "it is not complete"
     OVER_LIMIT = "its queue can never have so much"
+    DELAYED = "its queue has it wait a while before it makes others give way (preemption delay)"
+    FIRM = "its queue may not borrow for it"
     PREEMPTS_NEVER = "it makes nobody give way (preemptionPolicy Never)"
     NOBODY = "a rule keeps every gang"
     NOT_ENOUGH = "not even all who may give way would be enough"
@@ -162,7 +165,10 @@ def room_for(
     if not isinstance(request, GangRequest) or view is None:
         detail = "" if isinstance(request, GangRequest) else request.explanation.remedy
         return NoRoom(gang, snapshot.generation, WhyNoRoom.NOT_READY, detail)
-    case = _Case(snapshot, later, charges, replace(asked, question=question), request, view)
+    elsewhere = frozenset(name for name, one in snapshot.queues.items() if one.is_elsewhere)
+    policies = replace(asked.policies, elsewhere=elsewhere)
+    asked = replace(asked, question=question, policies=policies)
+    case = _Case(snapshot, later, charges, asked, request, view)
     return (yield from case.run())
 
 
@@ -206,6 +212,9 @@ class _Case:
             return self._no(WhyNoRoom.FITS_NOW if is_now else WhyNoRoom.FREEING)
         if not wants.preempts:
             return self._no(WhyNoRoom.PREEMPTS_NEVER)
+        delay = self.asked.policies.of(usage.find(wants.queue)).delay
+        if self.asked.question.now - wants.submitted_at < delay:
+            return self._no(WhyNoRoom.DELAYED, f"{delay:g} s")
         contested = self._contested(wants, short, fits=fits)
         holding = holding_gangs(self.later)
         first = self._first(contested, holding)
@@ -279,13 +288,23 @@ class _Case:
             amounts=cells,
             submitted_at=self.view.submitted_at,
             is_preemptable=terms.is_preemptable,
-            preempts=terms.preempts,
+            is_marked=self._is_marked(),
+            preempts=tenancy.preempts(self.view),
         )
+
+    def _is_marked(self) -> bool:
+        flags = self.later.pods.flags[self.view.waiting]
+        return bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
 
     def _never(self, usage: UsageTrial, wants: Tenant) -> NoRoom | None:
         node = usage.find(wants.queue)
         cell = None if node is None else never_fits(node, wants.amounts)
-        return None if cell is None else self._no(WhyNoRoom.OVER_LIMIT, cell.resource)
+        if cell is not None:
+            return self._no(WhyNoRoom.OVER_LIMIT, cell.resource)
+        if node is None or self.charges is None:
+            return None
+        over = firm_excess(self.view, self.later, self.charges, node, wants.amounts)
+        return None if over is None else self._no(WhyNoRoom.FIRM, str(over))
 
     def _fits(self, snapshot: Snapshot) -> Steps[bool]:
         view = snapshot.gang(self.view.key)

@@ -63,11 +63,16 @@ class Tenancy:
         user = QueueUser(view.key.split("/", 1)[0], view.spec.namespace, view.queue)
         return self.charges.queue_of(user)
 
+    def preempts(self, view: GangView) -> bool:
+        """Return whether a gang makes others give way."""
+        return self.terms_of(view.key).preempts and (view.spec is None or view.spec.preempts)
+
     def tenant(self, view: GangView, rows: Sequence[int]) -> Tenant:
         """Return a gang that holds room with ``rows``."""
         queue, terms, pods = self.queue_of(view), self.terms_of(view.key), self.snapshot.pods
         flags = pods.flags[np.array(rows, dtype=np.int64)]
         may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
+        is_marked = bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
         return Tenant(
             gang=view.key,
             queue=queue,
@@ -78,7 +83,8 @@ class Tenancy:
             is_system=self._is_system(view),
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
-            preempts=terms.preempts,
+            is_marked=is_marked,
+            preempts=self.preempts(view),
         )
 
     def amounts(self, queue: QueueName | None, rows: Sequence[int]) -> dict[Cell, int]:

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from loadtest.benches.room.score import HOST, POLICIES, RACK
+from loadtest.benches.room.score import HOST, POLICY, RACK
 from muster.cluster.events import GangUpserted, NodeUpserted, PodGone, PodUpserted, QueueUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.quota.aliases import Spelling
@@ -102,7 +102,7 @@ class _FullFleet:
         self._changed()
         snapshot = self.state.snapshot()
         gang = GangKey(f"muster/bench/{'block' if number % 2 else 'free'}")
-        asked = RoomQuestion(Question(gang, now=_NOW), POLICIES, terms=self._terms)
+        asked = RoomQuestion(Question(gang, now=_NOW), terms=self._terms)
         steps, slices = room_for(snapshot, self.state.charges, asked), list[float]()
         while True:
             began = time.process_time()
@@ -129,7 +129,10 @@ class _FullFleet:
         for number in range(_QUEUES):
             entitled = self._settings.nodes * 8 // (2 if number == 0 else 2 * _QUEUES)
             spec = QueueSpec(
-                QueueName(f"muster/q{number}"), root, {Cell("", _GPU): Quota(entitled)}
+                QueueName(f"muster/q{number}"),
+                root,
+                {Cell("", _GPU): Quota(entitled)},
+                preemption=POLICY,
             )
             self.state.apply(QueueUpserted(spec, (Spelling("", f"q{number}"),)), now=_NOW)
 

@@ -11,6 +11,7 @@ from muster.cluster.events import GangUpserted, NodeUpserted, PodUpserted, Queue
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
 from muster.cluster.specs.gangspec import GangSpec
@@ -21,15 +22,12 @@ from muster.decisions.tenancy import GangTerms
 from muster.kube.names import PLAN_GATE
 from muster.placement.question import Question
 from muster.placement.victims.costs import CostOrder
-from muster.queueing.preemption.policies import PreemptionPolicies, PreemptionPolicy
 
 RACK: Final = "muster.dev/rack"
 HOST: Final = "kubernetes.io/hostname"
 _GPU: Final = "nvidia.com/gpu"
 ASKED: Final = GangKey("muster/bench/asked")
-POLICIES: Final = PreemptionPolicies(
-    PreemptionPolicy(preempt_min_run=MIN_RUN_S, reclaim_min_run=MIN_RUN_S)
-)
+POLICY: Final = PreemptionPolicy(preempt_min_run=MIN_RUN_S, reclaim_min_run=MIN_RUN_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def question_of(case: RoomCase, gang: GangKey, order: CostOrder | None = None) -
         key_of(job.name): GangTerms(job.checkpointed, is_protected=job.name in case.protected)
         for job in case.jobs
     }
-    return RoomQuestion(Question(gang, now=NOW), POLICIES, order or CostOrder(), terms)
+    return RoomQuestion(Question(gang, now=NOW), order=order or CostOrder(), terms=terms)
 
 
 def _gone(answer: RoomAnswer) -> dict[str, int]:
@@ -136,7 +134,8 @@ def put_queues(state: ClusterState, case: RoomCase) -> None:
     state.apply(QueueUpserted(QueueSpec(root, is_whole=True, is_cluster=True)), now=NOW)
     for queue in QUEUES:
         quota = Quota(case.entitled[queue], limit=case.limits[queue])
-        spec = QueueSpec(QueueName(f"muster/{queue}"), root, {Cell("", _GPU): quota})
+        name, quotas = QueueName(f"muster/{queue}"), {Cell("", _GPU): quota}
+        spec = QueueSpec(name, root, quotas, preemption=POLICY)
         state.apply(QueueUpserted(spec, (Spelling("", queue),)), now=NOW)
 
 

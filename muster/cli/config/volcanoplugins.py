@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 NOTHING_ALIKE: Final = "not used: Muster has nothing like it"
-_NOT_TAKEN: Final = "not used: Muster itself takes nothing back in this version"
+_SPARED: Final = "always done: gangs of the system never give way"
 _LEVELS: Final = "always done: networkTopology is obeyed, by levels of node labels (levels)"
 _PROMISED: Final = "not used: the first gang that does not fit is promised a start (backfill)"
 
@@ -21,12 +21,16 @@ ACTIONS: Final[Mapping[str, str]] = {
         "always done: pods without requests are planned like others. Muster's own section "
         "backfill, on by default, is about gangs that go before one that waits"
     ),
-    "preempt": _NOT_TAKEN,
-    "reclaim": _NOT_TAKEN,
+    "preempt": "in makingRoom: gangs give way to a higher priority of their queue",
+    "reclaim": "in makingRoom: gangs of queues that use more than they deserve give way to others",
     "shuffle": "not used: no running pod is moved by itself; muster defrag names moves",
     "elect": _PROMISED,
     "reserve": _PROMISED,
 }
+
+
+EVICTING: Final = ("preempt", "reclaim")
+"""Actions that are settings of Muster's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
         "always done: gangs go by priority where shares of queues do not decide"
     ),
     "gang": VolcanoPlugin("always done: a gang starts with its minimum, or not at all"),
-    "conformance": VolcanoPlugin(_NOT_TAKEN),
+    "conformance": VolcanoPlugin(_SPARED),
     "drf": VolcanoPlugin(
         "always done for queues: the lesser share goes first; within a queue gangs go by priority "
         "and age"

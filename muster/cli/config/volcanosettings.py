@@ -6,7 +6,7 @@ from typing import Final
 
 from muster.cli.config import volcanoplugins, volcanoscoring
 from muster.cli.config.volcanofile import Setting, VolcanoFile
-from muster.cli.config.volcanoplugins import NUMBER, SWITCH, SWITCHES, TEXT, Kind
+from muster.cli.config.volcanoplugins import EVICTING, NUMBER, SWITCH, SWITCHES, TEXT, Kind
 from muster.workloads.queues.findings import shown
 
 _TOP: Final = ("actions", "tiers", "configurations", "metrics")
@@ -34,6 +34,9 @@ def translated(file: VolcanoFile) -> Translation:
     }
     if scoring := reading.scoring():
         made["scoring"] = scoring
+    if reading.evicting:
+        done = {action: action in reading.evicting for action in EVICTING}
+        made["makingRoom"] = {"enabled": True, "queues": ["volcano"], "volcano": done}
     return Translation(made, reading.lines())
 
 
@@ -54,6 +57,8 @@ class _Reading:
         self._source = source
         self._weighers: list[_Weigher] = []
         self._said: list[tuple[int, str]] = []
+        #: actions that make gangs give way
+        self.evicting: set[str] = set()
 
     def lines(self) -> tuple[str, ...]:
         """Return what was said, in the order of the file."""
@@ -97,7 +102,9 @@ class _Reading:
         for name in (setting.text or "").split(","):
             action = name.strip()
             why = volcanoplugins.ACTIONS.get(action)
-            if why is not None:
+            if action in EVICTING:
+                self.evicting.add(action)
+            elif why is not None:
                 self._say(setting, f"{action}: {why}")
             elif setting.text:
                 what = f'action "{shown(action)}"'

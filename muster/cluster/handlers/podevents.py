@@ -30,6 +30,7 @@ _PREEMPTIBLE: Final = PodFlag.PREEMPTIBLE.value
 _TERMINATING: Final = PodFlag.TERMINATING.value
 _SUCCEEDED: Final = PodFlag.SUCCEEDED.value
 _STAYS: Final = PodFlag.STAYS.value
+_FIRM: Final = PodFlag.FIRM.value
 _SETTLED: Final = frozenset({PodState.BOUND.value, PodState.FINISHED.value})
 
 
@@ -334,6 +335,7 @@ def flags_of(event: PodUpserted) -> int:
         | (_TERMINATING if event.terminating else 0)
         | (_SUCCEEDED if event.finished and event.succeeded else 0)
         | (_STAYS if event.stays else 0)
+        | (_FIRM if event.firm else 0)
     )
 
 

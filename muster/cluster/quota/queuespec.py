@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.preemptionpolicy import OWN_PREEMPTION, PreemptionPolicy
 
 #: ``dialect/name``, or ``dialect/namespace/name`` where queues have a namespace.
 QueueName = NewType("QueueName", str)
@@ -57,3 +58,5 @@ class QueueSpec:
     #: Whether it is the root of queues that share the cluster. ``quotas`` are then what the nodes
     #: have, filled in by whoever knows the nodes; a cell that it does not name is unlimited.
     is_cluster: bool = False
+    #: Who may make whom give way.
+    preemption: PreemptionPolicy = OWN_PREEMPTION

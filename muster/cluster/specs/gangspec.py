@@ -122,6 +122,10 @@ class GangSpec:
     restarts: bool = False
     #: Seconds for which it runs at most once it has its minimum, ``None``: its user does not say.
     max_run_time: float | None = None
+    #: Whether it ends whole where it gives way, and never a member above its minimum by itself.
+    ends_whole: bool = False
+    #: Whether it makes others give way.
+    preempts: bool = True
     #: (field, where the user wrote it), so that messages name what the user wrote
     #: (``muster.cluster.specs.contradictions``).
     written: tuple[tuple[str, str], ...] = ()

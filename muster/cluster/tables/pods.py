@@ -76,6 +76,7 @@ class PodFlag(IntFlag):
     TERMINATING = 8
     SUCCEEDED = 16
     STAYS = 32  # its owner asks that it is never moved
+    FIRM = 64  # its owner says that it never gives way
 
 
 HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})

@@ -8,6 +8,7 @@
 ``limitranges``            what a namespace's LimitRanges give to containers
 ``serveradditions``        what it adds to one from objects that Muster does not read
 ``volumes``                what a pod's volumes say about where it may run
+``firmmarks``              whether a pod's owner says that it never gives way
 ``planannotation``         the annotation ``muster.dev/plan``, and the pin
 ``planseal``               whether Muster wrote a plan, and for whom
 ``allocationsannotation``  the annotation ``muster.dev/node-allocations``

@@ -32,6 +32,7 @@ from muster.cluster.specs.podconstraints import LabelSet, Taint
 from muster.kube import names, wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import allocationsannotation
+from muster.kube.translation.firmmarks import is_firm
 from muster.kube.translation.planannotation import encode_plan, plan_note
 from muster.kube.translation.podclass import CLASS_LIMIT, ClassCache, DeviceAskReader
 from muster.kube.translation.requests import amounts
@@ -156,6 +157,7 @@ class Translator:
             priority=spec.priority or 0,
             preemptible=_MIRROR not in meta.annotations,
             stays=_stays(meta),
+            firm=is_firm(meta.labels, meta.annotations),
             created=_epoch(meta.creation_timestamp),
             started=_epoch(status.start_time),
             finished=status.phase in ("Succeeded", "Failed"),
@@ -192,6 +194,7 @@ class Translator:
             rank=rank,
             preemptible=_MIRROR not in meta.annotations,
             stays=_stays(meta),
+            firm=is_firm(meta.labels, meta.annotations),
             created=_epoch(meta.creation_timestamp),
             owned=any(owner.controller for owner in meta.owner_references),
             plan=_note(meta),

@@ -88,7 +88,7 @@ def movable(snapshot: Snapshot, waiting: GangView) -> Movable:
         (Stays.NOT_MANAGED, without(PodFlag.MANAGED)),
         (Stays.NOT_OWNED, without(PodFlag.OWNED)),
         (Stays.ON_ITS_WAY, ~without(PodFlag.TERMINATING) | (state != PodState.BOUND)),
-        (Stays.ASKED, without(PodFlag.PREEMPTIBLE) | ~without(PodFlag.STAYS)),
+        (Stays.ASKED, without(PodFlag.PREEMPTIBLE) | ~without(PodFlag.STAYS | PodFlag.FIRM)),
         (Stays.HIGHER, pods.priority.array() > waiting.priority),
         (Stays.ITS_OWN, pods.gang.array() == (-2 if own is None else own)),
     ):

@@ -71,7 +71,12 @@ def _members(
 ) -> Iterator[GivingUnit]:
     """Yield the members above the minimum, those that come last in rank order first."""
     pods = prices.snapshot.pods
-    if view.spec is None or view.spec.slice_size or prices.crew(row).stops([-1]):
+    if (
+        view.spec is None
+        or view.spec.slice_size
+        or view.spec.ends_whole
+        or prices.crew(row).stops([-1])
+    ):
         return
     for member in reversed(view.bound[1:].tolist()):
         if prices.stops(row, [member]):

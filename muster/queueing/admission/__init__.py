@@ -1,6 +1,7 @@
 """Which of all gangs that wait for quota is admitted next.
 
 ``applicant``       a gang that waits for quota
+``firmgangs``       gangs that never give way, within what their queue is entitled to
 ``memberrequests``  what the waiting members of a gang take
 ``quotacolumns``    the tree of queues as columns: what each may take now
 ``waitinglist``     those who wait as columns, in the order of their queues

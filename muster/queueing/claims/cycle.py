@@ -18,13 +18,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from muster.cluster.claims import (
-    NO_PREEMPTION,
-    ClaimKey,
-    Grant,
-    PreemptionRules,
-    QuotaClaim,
-)
+from muster.cluster.claims import ClaimKey, Grant, QuotaClaim
 from muster.cluster.quota.availability import borrows, lack
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuenode import QueueNode
@@ -40,10 +34,8 @@ from muster.queueing.claims.victims import VictimSearch
 
 @dataclass(frozen=True, slots=True)
 class QueueTerms:
-    """What counts for the claims of a queue besides its quota."""
+    """What counts for the claims of a queue besides its quota and whom they may evict."""
 
-    #: Whom they may evict.
-    rules: PreemptionRules = NO_PREEMPTION
     #: ANDed requirements over the labels of their namespace.
     namespaces: tuple[Requirement, ...] = ()
     #: Why nobody is given quota though the queue is open, "": nothing.
@@ -178,8 +170,8 @@ class AdmissionCycle:
 
     def _choice(self, node: QueueNode, key: ClaimKey) -> FlavorChoice:
         queue = node.spec.name
-        groups, rules = self._ledger.charges.groups(queue), self._terms(queue).rules
-        return choose(node, groups, rules, self._in.claims[key], self._in.taints)
+        groups = self._ledger.charges.groups(queue)
+        return choose(node, groups, self._in.claims[key], self._in.taints)
 
     def _look_at(self, entry: _Entry) -> None:
         """Decide about a head, and let the next of its queue take part."""
@@ -259,10 +251,9 @@ class AdmissionCycle:
 
     def _evict_for(self, node: QueueNode, claim: QuotaClaim, choice: FlavorChoice) -> bool:
         """Evict those who must go so that a claim fits; returns whether there are any."""
-        rules = self._terms(node.spec.name).rules
-        if not rules.evicts:
+        if not node.spec.preemption.evicts:
             return False
-        victims = VictimSearch(self._ledger, node, rules, claim, choice.cells).find()
+        victims = VictimSearch(self._ledger, node, claim, choice.cells).find()
         for victim in victims:
             self._ledger.leave(victim.holding.key)
             self.decisions.append(ClaimEvicted(victim.holding.key, claim.key, victim.reason.value))
@@ -283,7 +274,7 @@ class AdmissionCycle:
 
     def _keep_for(self, node: QueueNode, choice: FlavorChoice) -> None:
         """Keep what the first of a strict queue is entitled to until the end of the pass."""
-        if not node.spec.is_strict or self._terms(node.spec.name).rules.is_sure:
+        if not node.spec.is_strict or node.spec.preemption.is_sure:
             return
         kept = {
             cell: min(amount, max(0, node.entitled(cell) - node.used(cell)))

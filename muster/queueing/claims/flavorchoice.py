@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from muster.cluster.claims import ClaimPart, Grant, PartGrant, PreemptionRules, QuotaClaim
+from muster.cluster.claims import ClaimPart, Grant, PartGrant, QuotaClaim
 from muster.cluster.quota.availability import lack, potential
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.charges import PODS
@@ -63,9 +63,7 @@ _NEVER: Final = "can never have so much of"
 _LATER: Final = "has too little left of"
 
 
-def choose(
-    node: QueueNode, groups: Groups, rules: PreemptionRules, claim: QuotaClaim, taints: Taints
-) -> FlavorChoice:
+def choose(node: QueueNode, groups: Groups, claim: QuotaClaim, taints: Taints) -> FlavorChoice:
     """Return the flavors that a claim takes; with NEVER or LATER those that come closest."""
     used: dict[Cell, int] = {}
     parts: list[PartGrant] = []
@@ -81,7 +79,7 @@ def choose(
             asked = {name: wanted[name] for name in group.resources if name in wanted}
             if not asked:
                 continue
-            best = min(_options(node, group, rules, part, asked, used, taints), key=_fit_of)
+            best = min(_options(node, group, part, asked, used, taints), key=_fit_of)
             if best.fit > fit:
                 fit, message = best.fit, _message(node, best)
             may_evict &= best.may_evict or best.fit is Fit.NOW
@@ -108,7 +106,6 @@ def _wanted(part: ClaimPart, groups: Groups) -> dict[str, int]:
 def _options(
     node: QueueNode,
     group: ResourceGroup,
-    rules: PreemptionRules,
     part: ClaimPart,
     asked: Mapping[str, int],
     used: Mapping[Cell, int],
@@ -123,7 +120,7 @@ def _options(
             Cell(flavor.name, name): amount + used.get(Cell(flavor.name, name), 0)
             for name, amount in asked.items()
         }
-        option = _option(node, rules, flavor.name, asked, cells)
+        option = _option(node, flavor.name, asked, cells)
         yield option
         if option.fit is Fit.NOW:
             return
@@ -132,7 +129,6 @@ def _options(
 
 def _option(
     node: QueueNode,
-    rules: PreemptionRules,
     flavor: str,
     asked: Mapping[str, int],
     cells: Mapping[Cell, int],
@@ -142,7 +138,8 @@ def _option(
     if any(amount > potential(node, cell) for cell, amount in cells.items()):
         return _Option(Fit.NEVER, flavor, asked, may_evict=False)
     is_entitled = all(amount <= node.entitled(cell) for cell, amount in cells.items())
-    return _Option(Fit.LATER, flavor, asked, may_evict=is_entitled or rules.borrows)
+    may_evict = is_entitled or node.spec.preemption.borrows
+    return _Option(Fit.LATER, flavor, asked, may_evict=may_evict)
 
 
 def _suits(flavor: Flavor, keys: set[str], part: ClaimPart, taints: tuple[Taint, ...]) -> bool:

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from muster.cluster.claims import PreemptionRules, QuotaClaim
+from muster.cluster.claims import QuotaClaim
 from muster.cluster.quota.availability import available, borrows, idle
 from muster.cluster.quota.cells import Amounts
+from muster.cluster.quota.preemptionpolicy import ReclaimWithin, WithinQueue
 from muster.cluster.quota.queuenode import QueueNode
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 
@@ -55,14 +56,13 @@ class VictimSearch:
         self,
         ledger: ClaimLedger,
         node: QueueNode,
-        rules: PreemptionRules,
         claim: QuotaClaim,
         cells: Amounts,
     ) -> None:
         """``node``: the claim's queue in ``ledger.promised``; ``cells``: what it asks for."""
         self._ledger = ledger
         self._node = node
-        self._rules = rules
+        self._policy = node.spec.preemption
         self._claim = claim
         self._cells = cells
         self._short = [cell for cell, amount in cells.items() if amount > available(node, cell)]
@@ -80,7 +80,7 @@ class VictimSearch:
 
     def _attempts(self, *, has_superior: bool, has_others: bool) -> tuple[bool, ...]:
         """Return whether the claim may borrow, in the order in which that is tried."""
-        forbidden = not self._rules.borrows
+        forbidden = not self._policy.borrows
         if not (has_superior or has_others) or (forbidden and not self._is_below_own()):
             return (True,)
         if forbidden and not has_superior:
@@ -95,11 +95,13 @@ class VictimSearch:
     # --- candidates -------------------------------------------------------------------------
 
     def _own(self) -> Iterator[_Candidate]:
-        rules, claim = self._rules, self._claim
+        within, claim = self._policy.within_queue, self._claim
+        if within is WithinQueue.NEVER:
+            return
+        takes_newer = within is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
         for one in self._relevant(self._node):
-            is_lower = one.priority < claim.priority
             is_newer = one.priority == claim.priority and one.since > claim.since
-            if (rules.lower_within and is_lower) or (rules.newer_within and (is_lower or is_newer)):
+            if one.priority < claim.priority or (takes_newer and is_newer):
                 yield _Candidate(Victim(one, EvictionReason.IN_QUEUE), self._node)
 
     def _others(self) -> tuple[list[_Candidate], list[_Candidate]]:
@@ -109,7 +111,7 @@ class VictimSearch:
         """
         superior: list[_Candidate] = []
         others: list[_Candidate] = []
-        if not self._rules.reclaims:
+        if self._policy.reclaim is ReclaimWithin.NEVER:
             return superior, others
         rest, below = dict(self._cells), self._node
         is_superior = not borrows(below, rest)
@@ -130,20 +132,23 @@ class VictimSearch:
                 continue
             yield from self._in_subtree(child, common, without, is_superior=is_superior)
             for one in self._relevant(child):
-                if self._rules.reclaims_lower and one.priority >= self._claim.priority:
+                if not self._may_reclaim(one):
                     continue
                 yield self._candidate(one, child, common, is_superior=is_superior)
+
+    def _may_reclaim(self, one: Holding) -> bool:
+        reclaim = self._policy.reclaim
+        if reclaim is ReclaimWithin.LOWER_OR_EQUAL_PRIORITY:
+            return one.priority <= self._claim.priority
+        return reclaim is ReclaimWithin.ANY or one.priority < self._claim.priority
 
     def _candidate(
         self, one: Holding, queue: QueueNode, common: QueueNode, *, is_superior: bool
     ) -> _Candidate:
         if is_superior:
             return _Candidate(Victim(one, EvictionReason.RECLAIMED), queue, common)
-        limit, rules = self._rules.borrows_up_to, self._rules
-        is_above = one.priority >= self._claim.priority or (
-            limit is not None and one.priority > limit
-        )
-        if not rules.borrows or is_above:
+        is_lower = one.priority < self._claim.priority
+        if not (self._policy.borrows and is_lower and self._policy.may_borrow_from(one.priority)):
             victim = Victim(one, EvictionReason.RECLAIMED)
             return _Candidate(victim, queue, common, only_without_borrowing=True)
         return _Candidate(Victim(one, EvictionReason.WHILE_BORROWING), queue, common)

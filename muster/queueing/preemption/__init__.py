@@ -2,9 +2,9 @@
 
 Inside one queue a gang gives way to one of a higher priority. Between queues it gives way to one
 whose queue stays within what it is entitled to, if its own queue uses more than that. The words and
-the settings are Kueue's (apis/kueue/v1beta2, ClusterQueuePreemption).
+the settings are Kueue's (``muster.cluster.quota.preemptionpolicy``).
 
-``policies``       the settings of an administrator
+``policies``       whose settings count: of queues that make room
 ``tenant``         a gang as the rules see it
 ``usagetrial``     what queues would use if some gangs ended and others ran
 ``rules``          whether one gang gives way to another, rule by rule

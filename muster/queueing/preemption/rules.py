@@ -5,11 +5,12 @@
     itself ─► of the system ─► protected ─► not preemptable ─► the same queue?
                                                                  │
         yes: young ─► by priority (withinClusterQueue)           │
-        no, one tree: not reclaimable ─► young ─► the queue that wants room stays entitled?
-              yes: reclaimWithinCohort     no: borrowWithinCohort
-              ─► the other queue is above what it is entitled to, and stays at or above it
-        no, two trees, or no queue: young ─► a strictly lower priority, as kube-scheduler has it
-              ─► its queue, if it has one, as before
+        no, one tree: not reclaimable ─► young ─► outside a fence
+              ─► the queue that wants room stays entitled?
+                    yes: reclaimWithinCohort     no: borrowWithinCohort
+              ─► the other queue is above what it is entitled to, and does not fall too far
+        no, two trees, or no queue: one of the queues keeps to its tree ─► young
+              ─► a strictly lower priority, as kube-scheduler has it ─► its queue, if it has one
 
 Only the *contested* cells are compared: those that the gang needs and of which there is too little
 (volcano#4658, volcano#4536: a resource that one queue does not declare must not keep another from
@@ -17,21 +18,22 @@ taking back its own). All queues between a gang and the queue above both must be
 entitled to (kueue#10131).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.cluster.quota.cells import Amounts, Cell
-from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName
-from muster.queueing.preemption.policies import (
-    BorrowWithin,
-    PreemptionPolicies,
+from muster.cluster.quota.preemptionpolicy import (
+    PreemptionPolicy,
+    ReclaimFloor,
     ReclaimWithin,
     WithinQueue,
 )
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
-from muster.queueing.preemption.usagetrial import UsageTrial, below_common
+from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
 
 
 class Keeps(StrEnum):
@@ -44,8 +46,11 @@ class Keeps(StrEnum):
     YOUNG = "it has not run for the least time that its queue grants"
     WITHIN_NEVER = "no gang of the queue gives way to another of it (policy)"
     NOT_LOWER = "its priority is not lower"
+    HIGHER = "its priority is higher"
     NOT_NEWER = "its priority is not lower, nor is it newer"
     NOT_RECLAIMABLE = "its queue gives nothing to other queues (not reclaimable)"
+    FENCED = "a fence keeps the queue from taking from it (policy)"
+    OUTSIDE = "one of the two queues takes and gives only in its own tree"
     RECLAIM_NEVER = "the queue takes nothing back from others (policy)"
     BORROWER = "the queue would use more than it is entitled to"
     OVER_THRESHOLD = "its priority is above the threshold for those who borrow"
@@ -83,17 +88,18 @@ class RoomRules:
             return Keeps.SYSTEM
         if other.is_protected:
             return Keeps.PROTECTED
-        if not other.is_preemptable:
+        here, there = self.usage.find(self.wants.queue), self.usage.find(other.queue)
+        theirs = self.policies.of(there)
+        if is_firm(other, theirs):
             return Keeps.NOT_PREEMPTABLE
         if self.is_own(other):
             return self._within(other)
-        here, there = self.usage.find(self.wants.queue), self.usage.find(other.queue)
-        if not self.policies.of(other.queue).is_reclaimable:
+        if not theirs.is_reclaimable:
             return Keeps.NOT_RECLAIMABLE
-        if self._is_young(other, self.policies.of(other.queue).reclaim_min_run):
+        if self._is_young(other, reclaim_min_run(theirs, there, here)):
             return Keeps.YOUNG
         if here is None or there is None or here.root is not there.root:
-            foreign = None if other.priority < self.wants.priority else Keeps.NOT_LOWER
+            foreign = self._foreign(other, theirs, here)
             return foreign or (None if there is None else self._above(other, there, here))
         return self._between(other, there, here) or self._above(other, there, here)
 
@@ -102,10 +108,11 @@ class RoomRules:
         return other.queue is not None and other.queue == self.wants.queue
 
     def _within(self, other: Tenant) -> Keeps | None:
-        policy = self.policies.of(self.wants.queue)
+        here = self.usage.find(self.wants.queue)
+        policy = self.policies.of(here)
         if policy.within_queue is WithinQueue.NEVER:
             return Keeps.WITHIN_NEVER
-        if self._is_young(other, policy.preempt_min_run):
+        if self._is_young(other, preempt_min_run(here)):
             return Keeps.YOUNG
         if other.priority < self.wants.priority:
             return None
@@ -114,20 +121,28 @@ class RoomRules:
         is_newer = other.submitted_at > self.wants.submitted_at
         return None if is_newer and other.priority == self.wants.priority else Keeps.NOT_NEWER
 
+    def _foreign(
+        self, other: Tenant, theirs: PreemptionPolicy, here: QueueNode | None
+    ) -> Keeps | None:
+        if not (self.policies.of(here).reaches_outside and theirs.reaches_outside):
+            return Keeps.OUTSIDE
+        return None if other.priority < self.wants.priority else Keeps.NOT_LOWER
+
     def _between(self, other: Tenant, there: QueueNode, here: QueueNode) -> Keeps | None:
-        policy = self.policies.of(self.wants.queue)
+        policy, up = self.policies.of(here), below_common(here, there)
         if policy.reclaim is ReclaimWithin.NEVER:
             return Keeps.RECLAIM_NEVER
-        is_lower = other.priority < self.wants.priority
+        if any(node.spec.preemption.is_fence for node in up):
+            return Keeps.FENCED
+        mine = compared_priority(self.wants.priority, up)
+        priority = compared_priority(other.priority, below_common(there, here))
         if self._would_be_entitled(there, here):
-            lower_only = policy.reclaim is ReclaimWithin.LOWER_PRIORITY
-            return Keeps.NOT_LOWER if lower_only and not is_lower else None
-        if policy.borrow is BorrowWithin.NEVER or not self.wants.is_preemptable:
+            return _by_priority(policy.reclaim, priority, mine)
+        if not policy.borrows or is_firm(self.wants, policy):
             return Keeps.BORROWER
-        threshold = policy.borrow_threshold
-        if threshold is not None and other.priority > threshold:
+        if not policy.may_borrow_from(other.priority):
             return Keeps.OVER_THRESHOLD
-        return None if is_lower else Keeps.NOT_LOWER
+        return None if priority < mine else Keeps.NOT_LOWER
 
     def _would_be_entitled(self, there: QueueNode, here: QueueNode) -> bool:
         """Return whether the queue stays entitled, if its own gangs give all that they may."""
@@ -140,6 +155,7 @@ class RoomRules:
 
     def _above(self, other: Tenant, there: QueueNode, here: QueueNode | None) -> Keeps | None:
         """Return whether the queues of a gang are entitled to what it holds."""
+        floor = self.policies.of(there).floor
         cells = list(self.needed(other, is_foreign=here is None or here.root is not there.root))
         trial: UsageTrial | None = None
         for node in below_common(there, here):
@@ -148,7 +164,7 @@ class RoomRules:
             if trial is None:
                 trial = self.usage.copy()
                 trial.give_back(other.queue, other.amounts)
-            if any(falls(self.usage, trial, node, cell) for cell in cells):
+            if any(falls(self.usage, trial, node, cell, floor) for cell in cells):
                 return Keeps.WOULD_FALL
         return None
 
@@ -189,7 +205,67 @@ class RoomRules:
         return other.started_at is None or self.now - other.started_at < least
 
 
-def falls(before: UsageTrial, after: UsageTrial, node: QueueNode, cell: Cell) -> bool:
-    """Return whether a queue uses less than it is entitled to after a change, and not before."""
-    entitled = before.entitled(node, cell)
-    return after.used(node, cell) < entitled <= before.used(node, cell)
+def is_firm(tenant: Tenant, policy: PreemptionPolicy) -> bool:
+    """Return whether a gang never gives way, as it says itself or by its priority."""
+    by_priority = policy.firm_from is not None and tenant.priority >= policy.firm_from
+    return by_priority or not tenant.is_preemptable or (policy.obeys_marks and tenant.is_marked)
+
+
+def falls(
+    before: UsageTrial, after: UsageTrial, node: QueueNode, cell: Cell, floor: ReclaimFloor
+) -> bool:
+    """Return whether a change takes a queue below the floor that it was not below before."""
+    if floor is ReclaimFloor.ZERO:
+        return False
+    least = (
+        before.entitled(node, cell) if floor is ReclaimFloor.ENTITLED else before.kept(node, cell)
+    )
+    return after.used(node, cell) < least <= before.used(node, cell)
+
+
+def preempt_min_run(node: QueueNode | None) -> float:
+    """Return for how long gangs of a queue run before others of it make them give way.
+
+    Its own setting, else that of the first queue above it that has one (KAI, plugins/minruntime,
+    ``getPreemptMinRuntime``).
+    """
+    return _first(each.spec.preemption.preempt_min_run for each in path(node))
+
+
+def reclaim_min_run(
+    theirs: PreemptionPolicy, there: QueueNode | None, here: QueueNode | None
+) -> float:
+    """Return for how long gangs of a queue run before those of another make them give way.
+
+    The setting of the queue just below the one above both, else that of the first above it that has
+    one (KAI, plugins/minruntime, ``resolveReclaimMinRuntimeLCA``).
+    """
+    if there is None:
+        return theirs.reclaim_min_run or 0.0
+    top = (below_common(there, here) or [there])[-1]
+    return _first(each.spec.preemption.reclaim_min_run for each in path(top))
+
+
+def _first(found: Iterable[float | None]) -> float:
+    return next((seconds for seconds in found if seconds is not None), 0.0)
+
+
+def compared_priority(priority: int, up: Iterable[QueueNode]) -> int:
+    """Return a gang's priority as queues beside one above it see it.
+
+    ``up``: its queue and those above it, below the one that both have in common. Each adds its
+    offset, or shows that alone (YuniKorn, pkg/scheduler/objects/queue.go,
+    ``findPreemptionFenceRoot``).
+    """
+    for policy in (node.spec.preemption for node in up):
+        priority = policy.priority_offset + (0 if policy.hides_priority else priority)
+    return priority
+
+
+def _by_priority(reclaim: ReclaimWithin, priority: int, mine: int) -> Keeps | None:
+    """Return whether a priority keeps a gang from giving way to one that is entitled."""
+    if reclaim is ReclaimWithin.LOWER_PRIORITY and priority >= mine:
+        return Keeps.NOT_LOWER
+    if reclaim is ReclaimWithin.LOWER_OR_EQUAL_PRIORITY and priority > mine:
+        return Keeps.HIGHER
+    return None

@@ -57,7 +57,8 @@ def is_evener(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     """Return whether a set that takes from other queues makes the potential less.
 
     Of each pair the queues are compared that are just below the one above both. True for a set that
-    takes from no other queue: inside a queue it is the priority that rises strictly.
+    takes from no other queue: inside a queue it is the priority that rises strictly. So it does
+    where a gang that borrows takes from lower priorities alone: the potential must not grow there.
     """
     here = rules.usage.find(rules.wants.queue)
     nodes: dict[QueueName, QueueNode] = {}
@@ -73,7 +74,15 @@ def is_evener(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     if not nodes:
         return True
     before = potential(rules.usage, nodes.values(), cells)
-    return potential(after, nodes.values(), cells) < before
+    change = potential(after, nodes.values(), cells) - before
+    return change < 0 or (change == 0 and _rises(rules, gone))
+
+
+def _rises(rules: RoomRules, gone: Sequence[Gone]) -> bool:
+    """Return whether a gang that may borrow takes from lower priorities alone."""
+    if not rules.policies.of(rules.usage.find(rules.wants.queue)).borrows:
+        return False
+    return all(other.priority < rules.wants.priority for other, _ in gone)
 
 
 def potential(usage: UsageTrial, nodes: Iterable[QueueNode], cells: Sequence[Cell]) -> Fraction:

@@ -27,8 +27,9 @@ class Tenant:
     is_system: bool = False
     #: Whether a disruption budget, or an administrator, protects it now.
     is_protected: bool = False
-    #: Whether it gives way at all. Volcano's ``volcano.sh/preemptable``; those of KAI's priority
-    #: classes from 100 on do not, and run only within what their queue is entitled to.
+    #: Whether it gives way at all.
     is_preemptable: bool = True
+    #: Whether one of its pods is marked as never giving way; only some queues obey that.
+    is_marked: bool = False
     #: Whether it makes others give way (``preemptionPolicy`` is not Never).
     preempts: bool = True

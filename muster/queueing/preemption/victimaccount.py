@@ -6,11 +6,13 @@ They are added and dropped one by one, as the search for the cheapest set goes o
 
 from dataclasses import dataclass, field
 
-from muster.cluster.quota.cells import Amounts
-from muster.queueing.preemption.policies import BorrowWithin
+from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.preemptionpolicy import ReclaimFloor
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.preemption.rules import RoomRules, falls
 from muster.queueing.preemption.tenant import Tenant
-from muster.queueing.preemption.usagetrial import UsageTrial, below_common
+from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
 
 
 @dataclass(slots=True, eq=False)
@@ -20,8 +22,10 @@ class VictimAccount:
     rules: RoomRules
     #: What queues use without the set.
     usage: UsageTrial = field(init=False)
-    #: How many of the set are charged to other queues of the tree.
-    _reclaimed: list[Tenant] = field(default_factory=list)
+    #: Who of the set is charged to other queues of the tree, with what each gives back.
+    _reclaimed: list[tuple[Tenant, Amounts]] = field(default_factory=list)
+    #: By queue, its name and those of the queues above it.
+    _paths: dict[QueueName | None, frozenset[QueueName]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with nobody."""
@@ -30,19 +34,19 @@ class VictimAccount:
     def add(self, other: Tenant, amounts: Amounts) -> bool:
         """Let a gang give back ``amounts``; returns whether its queues may spare that.
 
-        It is added in any case, and dropped with ``drop``.
+        It is added in any case, and dropped with ``drop``. The order of additions is no matter.
         """
         self.usage.give_back(other.queue, amounts)
         if self.rules.is_own(other):
             return True
-        self._reclaimed.append(other)
+        self._reclaimed.append((other, amounts))
         return not self._falls(other)
 
     def drop(self, other: Tenant, amounts: Amounts) -> None:
         """Take back an addition."""
         self.usage.charge(other.queue, amounts)
         if not self.rules.is_own(other):
-            self._reclaimed.remove(other)
+            self._reclaimed.remove((other, amounts))
 
     def suffices(self) -> bool:
         """Return whether the queue admits the gang now, with the right that the set was taken."""
@@ -52,23 +56,49 @@ class VictimAccount:
         return not self._reclaimed or self._has_right()
 
     def _falls(self, other: Tenant) -> bool:
+        """Return whether the set takes a queue of a gang below what it may fall to."""
         rules, there = self.rules, self.usage.find(other.queue)
         if there is None:
             return False
-        here = self.usage.find(rules.wants.queue)
+        here, floor = self.usage.find(rules.wants.queue), rules.policies.of(there).floor
         is_foreign = here is None or here.root is not there.root
-        return any(
-            falls(rules.usage, self.usage, node, cell)
-            for node in below_common(there, here)
-            for cell in rules.needed(other, is_foreign=is_foreign)
+        cells = list(rules.needed(other, is_foreign=is_foreign))
+        nodes = below_common(there, here)
+        if any(
+            falls(rules.usage, self.usage, node, cell, floor) for node in nodes for cell in cells
+        ):
+            return True
+        return floor is not ReclaimFloor.ENTITLED and not all(
+            any(self._is_above(node, cell) for cell in cells) for node in nodes
         )
+
+    def _is_above(self, node: QueueNode, cell: Cell) -> bool:
+        """Return whether a queue is above its entitlement until the last of the set goes.
+
+        Each gang gives way while the queue is above it. That is so in some order just if it is so
+        where the one that gives most is the last.
+        """
+        last = max(
+            (one for one in self._reclaimed if node.spec.name in self._path(one[0].queue)),
+            key=lambda one: one[1].get(cell, 0),
+        )
+        self.usage.charge(last[0].queue, last[1])
+        found = self.usage.borrows(node, cell)
+        self.usage.give_back(last[0].queue, last[1])
+        return found
+
+    def _path(self, queue: QueueName | None) -> frozenset[QueueName]:
+        if queue not in self._paths:
+            nodes = path(self.usage.find(queue))
+            self._paths[queue] = frozenset(node.spec.name for node in nodes)
+        return self._paths[queue]
 
     def _has_right(self) -> bool:
         """Return whether the queue is entitled to what it takes from others, or may borrow it."""
         rules = self.rules
         here = self.usage.find(rules.wants.queue)
-        if here is None or rules.policies.of(rules.wants.queue).borrow is not BorrowWithin.NEVER:
+        if here is None or rules.policies.of(here).borrows:
             return True
-        nodes = [self.usage.find(other.queue) for other in self._reclaimed]
+        nodes = [self.usage.find(other.queue) for other, _ in self._reclaimed]
         there = {node.spec.name: node for node in nodes if node and node.root is here.root}
         return all(rules.stays_entitled(self.usage, here, node) for node in there.values())

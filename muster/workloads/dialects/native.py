@@ -13,6 +13,11 @@ Kubernetes  on the pod                           objects
 A Workload's pod group is a template: pods with different replica keys are different gangs
 that all copy it. A *basic* policy makes no gang: each pod goes when it comes.
 
+**Giving way** (KEP-5710; staging/src/k8s.io/api/scheduling/v1alpha3/types.go, ``DisruptionMode``).
+A group of mode ``all`` (``PodGroup`` in v1alpha2) ends whole or not at all; of any other, and
+without a mode, members above the minimum may end by themselves. ``preemptionPolicy: Never``: it
+makes nobody give way.
+
 The topology keys are required levels. ``CompositePodGroup`` (1.37 alpha) is not read: its
 PodGroups are gangs of their own.
 
@@ -70,11 +75,25 @@ class Constraints(wire.Wire, frozen=True):
     topology: tuple[TopologyKey, ...] = ()
 
 
+class DisruptionMode(wire.Wire, frozen=True):
+    """How the members of a group end; v1alpha2 has a word for it."""
+
+    all: dict[str, object] | None = None
+
+
 class PodGroupSpec(wire.Wire, frozen=True):
     """What Muster reads of a PodGroup's spec."""
 
     scheduling_policy: Policy = Policy()
     scheduling_constraints: Constraints | None = None
+    disruption_mode: DisruptionMode | str | None = None
+    preemption_policy: str = ""
+
+    @property
+    def ends_whole(self) -> bool:
+        """Whether its pods end together only."""
+        mode = self.disruption_mode
+        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 
 class PodGroupStatus(wire.Wire, frozen=True):
@@ -119,7 +138,13 @@ def spec(found: PodGroup) -> GangSpec:
     terms = () if keys is None else keys.topology
     level = foreign(terms[0].key) if terms else None
     written = (*plain.written, ("required_level", _TOPOLOGY))
-    laid = replace(plain, required_level=level, written=written)
+    laid = replace(
+        plain,
+        required_level=level,
+        written=written,
+        ends_whole=found.spec.ends_whole,
+        preempts=found.spec.preemption_policy != "Never",
+    )
     if len(terms) > 1:
         problem = f"{_TOPOLOGY}: {len(terms)} terms; Muster keeps one"
         laid = replace(laid, problems=(*laid.problems, problem))

@@ -11,6 +11,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 
 ``reading``       what one object says about queues
 ``muster``        Queue of Muster itself
+``preemption/``   who may make whom give way, dialect by dialect
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI

@@ -23,6 +23,7 @@ from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.quotapolicies import QUOTA_PREEMPTION
 from muster.workloads.queues.reading import QueueAlias, QueueReading, created_at, queue_name
 from muster.workloads.queues.statusmeta import StatusMeta
 
@@ -55,7 +56,11 @@ def elastic_quota(found: ElasticQuota) -> QueueReading:
     quotas = {**_forbidden(found.spec), **min_and_max(found.spec, findings)}
     name = queue_name(DIALECT, meta.namespace, meta.name)
     return QueueReading(
-        specs=(QueueSpec(name, POOL, quotas, is_open=not findings.problems),),
+        specs=(
+            QueueSpec(
+                name, POOL, quotas, is_open=not findings.problems, preemption=QUOTA_PREEMPTION
+            ),
+        ),
         implied=(QueueSpec(POOL),),
         aliases=(QueueAlias("", name, meta.namespace),),
         problems=tuple(findings.problems),

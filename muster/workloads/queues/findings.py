@@ -8,6 +8,7 @@ from muster.kube.wire import Quantity
 from muster.workloads.queues.amounts import ALLOWED, AmountError, amount
 
 _LONGEST_VALUE: Final = 80  # characters of a refused value that a message repeats
+WITHOUT_ROOM: Final = "no gang of this kind of queue gives way here (makingRoom.queues)"
 _LONGEST: Final = 400  # characters of a message: names in it are users', too
 
 
@@ -18,6 +19,7 @@ class QueueFindings:
         """Begin with nothing found."""
         self.problems: list[str] = []
         self.unobeyed: list[str] = []
+        self.unobeyed_without_room: list[str] = []
 
     def wrong(self, field: str, value: object, allowed: str) -> None:
         """Take note of a value that is not allowed."""
@@ -30,6 +32,11 @@ class QueueFindings:
     def ignored(self, field: str, why: str) -> None:
         """Take note of a field that is written and not obeyed: why, and what happens instead."""
         self.unobeyed.append(shown(f"{field}: {why}", _LONGEST))
+
+    def needs_room(self, field: str, value: object) -> None:
+        """Take note of a field that is obeyed only where gangs of its dialect give way."""
+        message = f"{field}: {shown(value)}: {WITHOUT_ROOM}"
+        self.unobeyed_without_room.append(shown(message, _LONGEST))
 
     def one_of(self, field: str, value: str, allowed: Collection[str]) -> None:
         """Take note of a word that is none of the allowed ones; "" is the default."""

@@ -26,6 +26,7 @@ from muster.cluster.quota.cells import UNLIMITED, Cell, Quota, capped
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec, ShareFunction
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.kaipolicy import kai_preemption
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -88,16 +89,11 @@ def queue(found: Queue) -> QueueReading:
     spec, findings, name = found.spec, QueueFindings(), found.metadata.name
     quotas = _quotas(spec.resources, findings)
     weight, priority = _weight(spec.resources, findings), _priority(spec, findings)
-    for field, written in (
-        ("spec.preemptMinRuntime", spec.preempt_min_runtime),
-        ("spec.reclaimMinRuntime", spec.reclaim_min_runtime),
-    ):
-        if written:
-            findings.ignored(field, "Muster ends nothing to make room")
+    policy = kai_preemption(spec.preempt_min_runtime, spec.reclaim_min_runtime, findings)
     parent = queue_name(DIALECT, spec.parent_queue) if spec.parent_queue else CLUSTER
     read = QueueSpec(
         queue_name(DIALECT, name), parent, quotas, weight, priority,
-        is_whole=True, is_open=not findings.problems,
+        is_whole=True, is_open=not findings.problems, preemption=policy,
     )  # fmt: skip
     texts = (name, "") if name == DEFAULT_QUEUE else (name,)
     return QueueReading(

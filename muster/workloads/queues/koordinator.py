@@ -32,6 +32,7 @@ from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.kube import quantity, wire
 from muster.workloads.queues.elasticquota import ElasticQuota, min_and_max
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.quotapolicies import KOORDINATOR_PREEMPTION
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -64,15 +65,22 @@ def koordinator_quota(found: ElasticQuota) -> QueueReading:
     spec = QueueSpec(
         name, parent, quotas, weight, is_whole=True,
         is_open=not findings.problems, is_cluster=meta.name == ROOT,
+        preemption=KOORDINATOR_PREEMPTION,
     )  # fmt: skip
     return QueueReading(
         specs=(spec,),
-        implied=(whole_cluster(parent),) if parent == queue_name(DIALECT, ROOT) else (),
+        implied=_implied(parent),
         aliases=aliases,
         problems=tuple(findings.problems),
         unobeyed=tuple(findings.unobeyed),
         since=created_at(meta),
     )
+
+
+def _implied(parent: QueueName | None) -> tuple[QueueSpec, ...]:
+    if parent != queue_name(DIALECT, ROOT):
+        return ()
+    return (whole_cluster(parent, preemption=KOORDINATOR_PREEMPTION),)
 
 
 def _parent(meta: wire.ObjectMeta, findings: QueueFindings) -> QueueName | None:

@@ -30,7 +30,6 @@ from typing import Final
 
 import msgspec
 
-from muster.cluster.claims import PreemptionRules
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Operator, Requirement
@@ -38,6 +37,7 @@ from muster.kube import wire
 from muster.kube.translation import selectors
 from muster.kube.translation.selectors import UnknownOperator
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.kueuepolicy import ClusterQueuePreemption, preemption
 from muster.workloads.queues.reading import (
     NO_NAMESPACE,
     FlavorGroup,
@@ -55,14 +55,11 @@ DEFAULT_QUEUE: Final = "default"
 
 _STRICT, _BEST_EFFORT = "StrictFIFO", "BestEffortFIFO"
 _STOP: Final = ("None", "Hold", "HoldAndDrain")
-_RECLAIM: Final = ("Never", "LowerPriority", "Any")
-_WITHIN: Final = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
-_BORROW: Final = ("Never", "LowerPriority")
 _FUNGIBILITY: Final = ("MayStopSearch", "TryNextFlavor", "Borrow", "Preempt")
 _PREFERENCE: Final = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 _SCOPE: Final = ("NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing")
 _INT32: Final = 2**31
-_WAITS: Final = "Muster ends nothing to make room: the gang waits"
+_FLAVOR_FIRST: Final = "a gang takes the first flavor in which it fits before others give way"
 _DRAIN: Final = "what runs is not ended; new gangs wait, as with Hold"
 
 
@@ -101,21 +98,6 @@ class FlavorFungibility(wire.Wire, frozen=True):
     when_can_borrow: str = ""
     when_can_preempt: str = ""
     preference: str = ""
-
-
-class BorrowWithinCohort(wire.Wire, frozen=True):
-    """kueue.x-k8s.io/v1beta2 BorrowWithinCohort."""
-
-    policy: str = ""
-    max_priority_threshold: int | None = None
-
-
-class ClusterQueuePreemption(wire.Wire, frozen=True):
-    """kueue.x-k8s.io/v1beta2 ClusterQueuePreemption."""
-
-    reclaim_within_cohort: str = ""
-    borrow_within_cohort: BorrowWithinCohort = BorrowWithinCohort()
-    within_cluster_queue: str = ""
 
 
 class AdmissionCheckRule(wire.Wire, frozen=True):
@@ -230,12 +212,13 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
     quotas = _quotas(spec.resource_groups, findings, has_parent=bool(cohort))
     namespaces = _namespaces(spec.namespace_selector, findings)
     weight = _weight(spec.fair_sharing, findings)
+    policy = preemption(spec.preemption, findings)
     _policies(spec, findings)
     is_ending = found.metadata.deletion_timestamp is not None
     is_open = spec.stop_policy in ("", "None") and not is_ending and not findings.problems
     queue = QueueSpec(
         name, _cohort(cohort), quotas, weight,
-        is_strict=spec.queueing_strategy == _STRICT, is_open=is_open,
+        is_strict=spec.queueing_strategy == _STRICT, is_open=is_open, preemption=policy,
     )  # fmt: skip
     return QueueReading(
         specs=(queue,),
@@ -244,21 +227,8 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
         groups={name: tuple(_groups(spec.resource_groups))},
         problems=tuple(findings.problems),
         unobeyed=tuple(findings.unobeyed),
+        unobeyed_without_room=tuple(findings.unobeyed_without_room),
         since=created_at(found.metadata),
-    )
-
-
-def preemption_rules(found: ClusterQueue) -> PreemptionRules:
-    """Return whom the Workloads of a ClusterQueue may evict; a wrong word means nobody."""
-    rules = found.spec.preemption
-    reclaims = rules.reclaim_within_cohort in ("LowerPriority", "Any")
-    return PreemptionRules(
-        lower_within=rules.within_cluster_queue in _WITHIN[1:],
-        newer_within=rules.within_cluster_queue == "LowerOrNewerEqualPriority",
-        reclaims=reclaims,
-        reclaims_lower=rules.reclaim_within_cohort == "LowerPriority",
-        borrows=reclaims and rules.borrow_within_cohort.policy == "LowerPriority",
-        borrows_up_to=rules.borrow_within_cohort.max_priority_threshold,
     )
 
 
@@ -274,7 +244,6 @@ def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
     findings.one_of("spec.stopPolicy", spec.stop_policy, _STOP)
     if spec.stop_policy == "HoldAndDrain":
         findings.ignored("spec.stopPolicy", f"HoldAndDrain: {_DRAIN}")
-    _preemption(spec.preemption, findings)
     _fungibility(spec.flavor_fungibility, findings)
     mode = spec.admission_scope.admission_mode
     findings.one_of("spec.admissionScope.admissionMode", mode, _SCOPE)
@@ -289,18 +258,6 @@ def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
         findings.ignored("spec.concurrentAdmissionPolicy", why)
 
 
-def _preemption(found: ClusterQueuePreemption, findings: QueueFindings) -> None:
-    path = "spec.preemption"
-    for field, word, allowed in (
-        (f"{path}.reclaimWithinCohort", found.reclaim_within_cohort, _RECLAIM),
-        (f"{path}.borrowWithinCohort.policy", found.borrow_within_cohort.policy, _BORROW),
-        (f"{path}.withinClusterQueue", found.within_cluster_queue, _WITHIN),
-    ):
-        findings.one_of(field, word, allowed)
-        if word in allowed and word != "Never":
-            findings.ignored(field, f"{word}: {_WAITS}")
-
-
 def _fungibility(found: FlavorFungibility, findings: QueueFindings) -> None:
     path = "spec.flavorFungibility"
     findings.one_of(f"{path}.whenCanBorrow", found.when_can_borrow, _FUNGIBILITY)
@@ -310,9 +267,9 @@ def _fungibility(found: FlavorFungibility, findings: QueueFindings) -> None:
         why = "TryNextFlavor: the first flavor in which a gang fits is taken, borrowed or not"
         findings.ignored(f"{path}.whenCanBorrow", why)
     if found.when_can_preempt in ("MayStopSearch", "Preempt"):
-        findings.ignored(f"{path}.whenCanPreempt", f"{found.when_can_preempt}: {_WAITS}")
+        findings.ignored(f"{path}.whenCanPreempt", f"{found.when_can_preempt}: {_FLAVOR_FIRST}")
     if found.preference == _PREFERENCE[1]:
-        findings.ignored(f"{path}.preference", f"{found.preference}: {_WAITS}")
+        findings.ignored(f"{path}.preference", f"{found.preference}: {_FLAVOR_FIRST}")
 
 
 def _namespaces(

@@ -1,9 +1,10 @@
 """What one object says about queues."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from muster.cluster.quota.preemptionpolicy import OWN_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Operator, Requirement, Taint, Toleration
 from muster.kube import wire
@@ -76,9 +77,21 @@ class QueueReading:
     problems: tuple[str, ...] = ()
     #: Fields that are written and that Muster does not obey: "FIELD: why, and what it does".
     unobeyed: tuple[str, ...] = ()
+    #: Those that it does not obey where gangs of the dialect do not give way.
+    unobeyed_without_room: tuple[str, ...] = ()
     #: When the object was created, in seconds since the epoch: of two objects that describe the
     #: same queue the older one counts.
     since: float = 0.0
+
+
+def as_obeyed(reading: QueueReading, *, makes_room: bool) -> QueueReading:
+    """Return a reading with the fields that are not obeyed here.
+
+    ``makes_room``: whether gangs of its dialect give way.
+    """
+    if makes_room or not reading.unobeyed_without_room:
+        return reading
+    return replace(reading, unobeyed=reading.unobeyed + reading.unobeyed_without_room)
 
 
 def queue_name(dialect: str, *parts: str) -> QueueName:
@@ -86,9 +99,13 @@ def queue_name(dialect: str, *parts: str) -> QueueName:
     return QueueName("/".join((dialect, *parts)))
 
 
-def whole_cluster(name: QueueName, shares: ShareFunction | None = None) -> QueueSpec:
+def whole_cluster(
+    name: QueueName,
+    shares: ShareFunction | None = None,
+    preemption: PreemptionPolicy = OWN_PREEMPTION,
+) -> QueueSpec:
     """Return the queue above all that share the cluster; whoever knows the nodes fills it in."""
-    return QueueSpec(name, is_whole=True, is_cluster=True, shares=shares)
+    return QueueSpec(name, is_whole=True, is_cluster=True, shares=shares, preemption=preemption)
 
 
 def created_at(meta: wire.ObjectMeta) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from muster.cluster.quota.aliases import OWN
 from muster.workloads.queues import elasticquota, kai, koordinator, kueue, muster, volcano, yunikorn
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.statusmeta import is_ours
@@ -32,6 +33,11 @@ class QueueKind(Generic[ObjectT]):
         return f"{self.plural}.{self.group}"
 
     @property
+    def dialect(self) -> str:
+        """The dialect of its queues."""
+        return _DIALECTS[self.group]
+
+    @property
     def kind(self) -> str:
         """Its name in objects: that of the class, which has ``Own`` in front for Muster's own."""
         return self.type.__name__.removeprefix("Own")
@@ -57,6 +63,15 @@ def is_elsewhere(kind: QueueKind[Any], found: Any, program: str) -> bool:
     """
     return kind.type is kueue.ClusterQueue and not is_ours(found.metadata, program)
 
+
+_DIALECTS: Final = {
+    muster.GROUP: OWN,
+    kueue.GROUP: kueue.DIALECT,
+    volcano.GROUP: volcano.DIALECT,
+    kai.GROUP: kai.DIALECT,
+    elasticquota.GROUP: elasticquota.DIALECT,
+    koordinator.GROUP: koordinator.DIALECT,
+}
 
 _KUEUE: Final = ("v1beta2", "v1beta1")
 

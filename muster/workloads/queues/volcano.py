@@ -26,6 +26,7 @@ from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueSpec, ShareFunction
 from muster.kube import quantity, wire
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.volcanopolicy import volcano_preemption
 from muster.workloads.queues.reading import (
     QueueAlias,
     QueueReading,
@@ -41,7 +42,11 @@ ROOT: Final = "root"
 DEFAULT_QUEUE: Final = "default"
 HIERARCHY: Final = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")
 
-_ROOT_QUEUE: Final = whole_cluster(queue_name(DIALECT, ROOT), ShareFunction.WATER_FILLING)
+_ROOT_QUEUE: Final = whole_cluster(
+    queue_name(DIALECT, ROOT),
+    ShareFunction.WATER_FILLING,
+    volcano_preemption(is_reclaimable=True),
+)
 _STATES: Final = ("Open", "Closed", "Closing", "Unknown")
 _STRATEGIES: Final = ("traverse", "fifo")
 _MOST_WEIGHT: Final = 65_535  # of the CRD
@@ -102,6 +107,7 @@ def queue(found: Queue) -> QueueReading:
         is_open=is_open and not findings.problems,
         is_cluster=is_root,
         shares=ShareFunction.WATER_FILLING if is_root else None,
+        preemption=volcano_preemption(is_reclaimable=found.spec.reclaimable is not False),
     )
     texts = () if is_root else (name, "") if name == DEFAULT_QUEUE else (name,)
     return QueueReading(
@@ -173,7 +179,6 @@ def _unobeyed(found: Queue, findings: QueueFindings) -> None:
         ("spec.deserved", root and spec.deserved, of_the_cluster),
         ("spec.guarantee", root and spec.guarantee.resource, of_the_cluster),
         ("spec.parent", root and spec.parent, "the root has no parent"),
-        ("spec.reclaimable", spec.reclaimable is False, "false: Muster takes nothing back yet"),
         ("spec.affinity", spec.affinity, "gangs of the queue may go to all nodes"),
         ("spec.extendClusters", spec.extend_clusters, "gangs stay in this cluster"),
         ("spec.type", spec.type, "queues of every type are treated alike"),

@@ -28,9 +28,18 @@ from typing import Final
 import msgspec
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.kube import quantity
 from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.yunikornpolicy import (
+    DEFAULT_PREEMPTION,
+    PREEMPTION_DELAY,
+    PREEMPTION_POLICY,
+    PREEMPTION_WORDS,
+    PRIORITY_POLICY,
+    yunikorn_preemption,
+)
 from muster.workloads.queues.reading import QueueAlias, QueueReading, queue_name, whole_cluster
 from muster.workloads.queues.yamltext import YamlError, YamlNode, parse
 
@@ -48,7 +57,6 @@ _INT32: Final = 2**31
 _NUMBER: Final = re.compile("[+-]?[0-9]{1,10}")
 _SORTS: Final = ("fifo", "fair", "stateaware")
 _OFFSET: Final = "priority.offset"
-_POLICY: Final = "priority.policy"
 _UNKNOWN: Final = "no field that Muster knows"
 
 
@@ -147,10 +155,11 @@ class _Walk:
             self._rule(rule)
         tops = queues.items()
         if len(tops) == 1 and _text(tops[0], "name").lower() == ROOT:
-            self._queue(tops[0], ())
+            self._queue(tops[0], (), DEFAULT_PREEMPTION)
         else:
-            self.specs.append(whole_cluster(queue_name(DIALECT, ROOT), ShareFunction.GUARANTEED))
-            self._below(tops, (ROOT,))
+            root = queue_name(DIALECT, ROOT)
+            self.specs.append(whole_cluster(root, ShareFunction.GUARANTEED, DEFAULT_PREEMPTION))
+            self._below(tops, (ROOT,), DEFAULT_PREEMPTION)
 
     def _rule(self, node: YamlNode) -> None:
         path = f"{_line(node)}: placementrules"
@@ -166,7 +175,9 @@ class _Walk:
             why = "provided: it has no filter and no parent, and makes no queues"
             self.findings.ignored(path, why)
 
-    def _below(self, nodes: list[YamlNode], parent: tuple[str, ...]) -> None:
+    def _below(
+        self, nodes: list[YamlNode], parent: tuple[str, ...], above: PreemptionPolicy
+    ) -> None:
         """Read the queues below one; of two of a name the first counts."""
         seen: set[str] = set()
         for node in nodes:
@@ -178,22 +189,23 @@ class _Walk:
             elif name in seen:
                 self.findings.wrong(path, name, "a name that no other queue beside it has")
             else:
-                self._queue(node, parent)
+                self._queue(node, parent, above)
             seen.add(name)
 
-    def _queue(self, node: YamlNode, parent: tuple[str, ...]) -> None:
+    def _queue(self, node: YamlNode, parent: tuple[str, ...], above: PreemptionPolicy) -> None:
         """Read a queue and those below it."""
         path = (*parent, _text(node, "name").lower())
         queue, found = _Queue(".".join(path), node), node.get("queues")
         children = [] if found is None else found.items()
         if found is not None and not isinstance(found.value, list):
             queue.findings.wrong(f"{queue.at}.queues", _written(found), "a list of queues")
-        self.specs.append(queue.spec(".".join(parent)))
+        spec = queue.spec(".".join(parent), above)
+        self.specs.append(spec)
         if not (children or queue.conf.parent or not parent):
             self.aliases += _aliases(path)
         self.findings.problems += queue.findings.problems
         self.findings.unobeyed += queue.findings.unobeyed
-        self._below(children, path)
+        self._below(children, path, spec.preemption)
 
 
 class _Queue:
@@ -217,9 +229,10 @@ class _Queue:
             self.findings.problem(f"{self.at}: {error}")
             return YuniKornQueue()
 
-    def spec(self, parent: str) -> QueueSpec:
-        """Return the queue; ``parent`` is "" for the root."""
-        quotas, priority = self._quotas(), self._priority()
+    def spec(self, parent: str, above: PreemptionPolicy) -> QueueSpec:
+        """Return the queue; ``parent`` is "" for the root, ``above`` the policy of the parent."""
+        quotas, priority, properties = self._quotas(), self._priority(), self.conf.properties
+        policy = yunikorn_preemption(self.at, properties, priority, above, self.findings)
         self._properties()
         self._unobeyed()
         if not parent and (self.conf.resources.guaranteed or self.conf.resources.max):
@@ -234,6 +247,7 @@ class _Queue:
             is_open=not self.findings.problems,
             is_cluster=not parent,
             shares=None if parent else ShareFunction.GUARANTEED,
+            preemption=policy,
         )
 
     def _quotas(self) -> dict[Cell, Quota]:
@@ -267,7 +281,7 @@ class _Queue:
             allowed = f"a whole number from {-_INT32} to {_INT32 - 1}"
             self.findings.wrong(path, written, allowed)
             return 0
-        if offset and self.conf.properties.get(_POLICY) != "fence":
+        if offset and self.conf.properties.get(PRIORITY_POLICY) != "fence":
             why = f"{offset}: queues are compared by it alone, whatever priority their gangs have"
             self.findings.ignored(path, why)
         return offset
@@ -278,7 +292,7 @@ class _Queue:
             path, allowed = f"{self.at}.properties[{name}]", _WORDS.get(name)
             if allowed is not None:
                 self.findings.one_of(path, word.lower(), allowed)
-            if name not in (*_WORDS, _OFFSET):
+            if name not in (*_WORDS, _OFFSET, PREEMPTION_DELAY):
                 self.findings.ignored(path, _PROPERTIES.get(name, "no property that Muster knows"))
             elif (name, word.lower()) in _WORDS_UNOBEYED:
                 self.findings.ignored(path, _WORDS_UNOBEYED[name, word.lower()])
@@ -299,17 +313,14 @@ class _Queue:
 _WORDS: Final = {
     "application.sort.policy": _SORTS,
     "application.sort.priority": ("enabled", "disabled"),
-    _POLICY: ("default", "fence"),
-    "preemption.policy": ("default", "fence", "disabled"),
+    PRIORITY_POLICY: ("default", "fence"),
+    PREEMPTION_POLICY: PREEMPTION_WORDS,
 }
 _WORDS_UNOBEYED: Final = {
     ("application.sort.policy", "fair"): "fair: gangs of a queue go by priority and age",
     ("application.sort.priority", "disabled"): "disabled: priority goes before age",
-    ("preemption.policy", "fence"): "fence: Muster ends nothing to make room",
-    ("preemption.policy", "disabled"): "disabled: Muster ends nothing to make room",
 }
 _PROPERTIES: Final = {
-    "preemption.delay": "Muster ends nothing to make room",
     "quota.preemption.delay": "what exceeds a lowered max runs to its end",
 }
 

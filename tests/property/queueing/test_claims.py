@@ -16,24 +16,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from muster.cluster.claims import (
-    NO_PREEMPTION,
     ClaimKey,
     ClaimPart,
-    PreemptionRules,
     QuotaClaim,
 )
 from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
+from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook
-from muster.queueing.claims.cycle import ClaimDecision, ClaimGranted, QueueTerms
+from muster.queueing.claims.cycle import ClaimDecision, ClaimGranted
 
 ALL = QueueName("kueue/cohort/all")
 QUEUES = ("a", "b", "c")
 FLAVORS = ("f", "g")
-RULES = PreemptionRules(lower_within=True, reclaims=True)
 
 
 def book() -> ClaimBook:
@@ -54,23 +52,19 @@ class Claims(RuleBasedStateMachine):
         self.was_lowered = False
         for event in self.queues():
             self.book.queue(event)
-        self.set_terms(self.book)
 
     def queues(self) -> list[QueueUpserted]:
         """Return the queues as they are now."""
         found = [QueueUpserted(QueueSpec(ALL))]
         for name in QUEUES:
             cells = {Cell(f, "cpu"): Quota(self.quotas[name], borrowable=6) for f in FLAVORS}
-            spec = QueueSpec(QueueName(f"kueue/{name}"), ALL, cells, is_strict=name == "c")
+            policy = NO_PREEMPTION if name == "c" else PreemptionPolicy()
+            spec = QueueSpec(
+                QueueName(f"kueue/{name}"), ALL, cells, is_strict=name == "c", preemption=policy
+            )
             group = ResourceGroup(("cpu",), tuple(map(Flavor, FLAVORS)))
             found.append(QueueUpserted(spec, (Spelling("ns", name),), (), (group,)))
         return found
-
-    def set_terms(self, of: ClaimBook) -> None:
-        """Say whom the queues may evict."""
-        for name in QUEUES:
-            rules = NO_PREEMPTION if name == "c" else RULES
-            of.set_terms(QueueName(f"kueue/{name}"), QueueTerms(rules))
 
     def show(self, claim: QuotaClaim) -> None:
         """Store an object; the watch shows it at once."""
@@ -152,7 +146,6 @@ class Claims(RuleBasedStateMachine):
             found.seen(claim)
         for event in self.queues():
             found.queue(event)
-        self.set_terms(found)
         return found
 
     @invariant()

@@ -11,24 +11,18 @@ from support.clusters.roomscene import GPUS, NOW, RoomScene, keeps_of, names_of
 from support.clusters.scene import RACK, pod_class
 
 from muster.cluster.quota.cells import Cell, Quota
-from muster.decisions.roomplan import RoomRight, WhyNoRoom
-from muster.decisions.tenancy import GangTerms
-from muster.queueing.preemption.policies import (
+from muster.cluster.quota.preemptionpolicy import (
     BorrowWithin,
-    PreemptionPolicies,
     PreemptionPolicy,
     ReclaimWithin,
     WithinQueue,
 )
+from muster.decisions.roomplan import RoomRight, WhyNoRoom
+from muster.decisions.tenancy import GangTerms
 from muster.queueing.preemption.rules import Keeps
 
 CPU = Cell("", "cpu")
 FOUR = "a/r1 n1 n2\na/r2 n3 n4"
-
-
-def policies(**fields: object) -> PreemptionPolicies:
-    """Return one policy for all queues."""
-    return PreemptionPolicies(replace(PreemptionPolicy(), **fields))  # type: ignore[arg-type]
 
 
 # --- inside one queue -----------------------------------------------------------------------
@@ -61,9 +55,9 @@ def test_a_newer_gang_of_equal_priority_gives_way_where_the_policy_says_so() -> 
     scene = RoomScene("a/r1 n1 n2", a=16)
     scene.runs("newer", ["n1"], queue="a", since=500.0)
     scene.runs("older", ["n2"], queue="a", since=100.0)
-    policy = policies(within_queue=WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY)
+    policy = PreemptionPolicy(within_queue=WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY)
     key = scene.wants("w", 1, queue="a", submitted_at=300.0)
-    assert names_of(scene.made(key, policies=policy)) == ["newer"]
+    assert names_of(scene.made(key, policy=policy)) == ["newer"]
 
 
 def test_a_gang_that_makes_nobody_give_way_waits() -> None:
@@ -72,6 +66,14 @@ def test_a_gang_that_makes_nobody_give_way_waits() -> None:
     scene.runs("x", ["n1"], queue="a")
     key = scene.wants("w", 1, queue="a", priority=9)
     refused = scene.refused(key, terms={key: GangTerms(preempts=False)})
+    assert refused.reason is WhyNoRoom.PREEMPTS_NEVER
+
+
+def test_a_group_that_says_so_itself_makes_nobody_give_way() -> None:
+    """preemptionPolicy Never of a PodGroup."""
+    scene = RoomScene("a/r1 n1", a=8)
+    scene.runs("x", ["n1"], queue="a")
+    refused = scene.refused(scene.wants("w", 1, queue="a", priority=9, preempts=False))
     assert refused.reason is WhyNoRoom.PREEMPTS_NEVER
 
 
@@ -142,6 +144,14 @@ def test_its_surplus_goes_where_the_whole_gang_may_not() -> None:
     made = scene.made(scene.wants("w", 1, queue="a"))
     assert [victim.is_whole for victim in made.victims] == [False]
     assert len(made.rows) == 1
+
+
+def test_a_gang_that_ends_whole_gives_no_member_by_itself() -> None:
+    """KEP-5710, disruptionMode all: the same gang stays, as its end would take b too far."""
+    scene = RoomScene("a/r1 n1 n2", a=8, b=8)
+    scene.runs("x", ["n1", "n2"], queue="b", minimum=1, ends_whole=True)
+    refused = scene.refused(scene.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.WOULD_FALL: 1}
 
 
 def test_a_resource_that_one_queue_does_not_declare_does_not_keep_another_from_its_own() -> None:
@@ -230,18 +240,18 @@ def test_a_request_beyond_the_limit_makes_nobody_give_way() -> None:
 @pytest.mark.parametrize(
     ("policy", "keeps"),
     [
-        (policies(reclaim=ReclaimWithin.NEVER), Keeps.RECLAIM_NEVER),
-        (policies(reclaim=ReclaimWithin.LOWER_PRIORITY), Keeps.NOT_LOWER),
-        (policies(is_reclaimable=False), Keeps.NOT_RECLAIMABLE),
-        (policies(reclaim_min_run=60.0), Keeps.YOUNG),
+        (PreemptionPolicy(reclaim=ReclaimWithin.NEVER), Keeps.RECLAIM_NEVER),
+        (PreemptionPolicy(reclaim=ReclaimWithin.LOWER_PRIORITY), Keeps.NOT_LOWER),
+        (PreemptionPolicy(is_reclaimable=False), Keeps.NOT_RECLAIMABLE),
+        (PreemptionPolicy(reclaim_min_run=60.0), Keeps.YOUNG),
     ],
 )
-def test_policies_keep_gangs_of_other_queues(policy: PreemptionPolicies, keeps: Keeps) -> None:
+def test_policies_keep_gangs_of_other_queues(policy: PreemptionPolicy, keeps: Keeps) -> None:
     """b borrows with a gang of priority 9 that has run for 50 s; a wants its node back."""
     scene = RoomScene("a/r1 n1 n2", a=8, b=8)
     for node in ("n1", "n2"):
         scene.runs(f"b{node}", [node], queue="b", priority=9, since=NOW - 50)
-    refused = scene.refused(scene.wants("w", 1, queue="a", priority=9), policies=policy)
+    refused = scene.refused(scene.wants("w", 1, queue="a", priority=9), policy=policy)
     assert keeps_of(refused) == {keeps: 2}
 
 
@@ -253,9 +263,8 @@ def test_who_borrows_takes_only_lower_priorities_up_to_the_threshold() -> None:
     key = scene.wants("w", 1, queue="a", priority=9)
     refused = scene.refused(key)
     assert keeps_of(refused) == {Keeps.BORROWER: 3}
-    policy = policies(borrow=BorrowWithin.LOWER_PRIORITY, borrow_threshold=3)
-    with_others = scene.room(key, policies=policy)
-    assert getattr(with_others, "reason", None) is WhyNoRoom.UNSTABLE  # b, entitled, returns
+    policy = PreemptionPolicy(borrow=BorrowWithin.LOWER_PRIORITY, borrow_threshold=3)
+    assert names_of(scene.made(key, policy=policy)) == ["bn1"]
 
 
 # --- never ----------------------------------------------------------------------------------
@@ -292,9 +301,9 @@ def test_a_gang_is_spared_for_its_least_run_time_and_not_longer() -> None:
     scene.runs("young", ["n1"], queue="a", since=NOW - 59)
     scene.runs("grown", ["n2"], queue="a", since=NOW - 61)
     key = scene.wants("w", 1, queue="a", priority=9)
-    made = scene.made(key, policies=policies(preempt_min_run=60.0))
+    made = scene.made(key, policy=PreemptionPolicy(preempt_min_run=60.0))
     assert names_of(made) == ["grown"]
-    assert names_of(scene.made(key)) == ["young"]
+    assert names_of(scene.made(key, policy=PreemptionPolicy())) == ["young"]
 
 
 # --- stability ------------------------------------------------------------------------------

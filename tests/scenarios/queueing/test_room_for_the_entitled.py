@@ -19,6 +19,7 @@ from extender.planning.roommaker import RoomMaker
 from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.queueing.backfill.expectedends import LEAVING_S
+from muster.queueing.preemption.policies import PreemptionPolicies
 
 
 @dataclass
@@ -55,7 +56,9 @@ class RoomSite(Site):
         self.orders = Orders()
         self.saved: dict[GangKey, float] = {}
         reporter, pace = self.planner._reporter, self.planner._pace
-        rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace, self)
+        rooms = RoomMaker(
+            self.engine, PendingPods(), self.orders, reporter, pace, self, PreemptionPolicies()
+        )
         self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
 
     def latest(self) -> Mapping[GangKey, float]:

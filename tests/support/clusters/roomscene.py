@@ -7,6 +7,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from support.clusters.scene import GPU, Scene
@@ -16,6 +17,7 @@ from muster.cluster.events import PodUpserted, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
@@ -40,6 +42,7 @@ class RoomScene(Scene):
 
     def __init__(self, drawing: str, **entitled: int) -> None:
         super().__init__(drawing)
+        self._queues: dict[QueueName, QueueUpserted] = {}
         self.state.apply(QueueUpserted(QueueSpec(ROOT, is_whole=True, is_cluster=True)), now=0.0)
         for name, gpus in entitled.items():
             self.queue(name, {GPUS: Quota(gpus)})
@@ -54,8 +57,15 @@ class RoomScene(Scene):
         """Add or change a queue that gangs name as it is called."""
         found = queue_name(name)
         spec = QueueSpec(found, parent, quotas, **fields)  # type: ignore[arg-type]
-        self.state.apply(QueueUpserted(spec, (Spelling("", name),)), now=0.0)
+        self._queues[found] = QueueUpserted(spec, (Spelling("", name),))
+        self.state.apply(self._queues[found], now=0.0)
         return found
+
+    def obey(self, policy: PreemptionPolicy) -> None:
+        """Give all queues one policy."""
+        for found in self._queues.values():
+            spec = replace(found.spec, preemption=policy)
+            self.state.apply(replace(found, spec=spec), now=0.0)
 
     def runs(
         self,
@@ -68,9 +78,13 @@ class RoomScene(Scene):
         since: float = 0.0,
         minimum: int | None = None,
         like: PodClass | None = None,
+        firm: bool = False,
         **spec: object,
     ) -> GangKey:
-        """Bind a gang that has been running for some time; ``since``: when it started."""
+        """Bind a gang that has been running for some time; ``since``: when it started.
+
+        ``firm``: its pods are marked as never giving way.
+        """
         fields = {"queue": queue, "min_count": minimum or len(nodes), "submitted_at": since + 1}
         return self.crew(
             name,
@@ -81,6 +95,7 @@ class RoomScene(Scene):
             priority=priority,
             started=since,
             created=since,
+            firm=firm,
         )
 
     def wants(
@@ -98,8 +113,12 @@ class RoomScene(Scene):
         spec |= {"queue": queue, "submitted_at": submitted_at}
         return self.gang(name, count, gpu, priority=priority, **spec)  # type: ignore[arg-type]
 
-    def room(self, key: GangKey, **asked: object) -> RoomAnswer:
-        """Ask for room; a plan is checked from outside."""
+    def room(
+        self, key: GangKey, *, policy: PreemptionPolicy | None = None, **asked: object
+    ) -> RoomAnswer:
+        """Ask for room; a plan is checked from outside. ``policy``: that of all queues from now."""
+        if policy is not None:
+            self.obey(policy)
         self.state.validate()
         question = RoomQuestion(Question(key, now=NOW), **asked)  # type: ignore[arg-type]
         answer = run(room_for(self.snapshot, self.state.charges, question))
@@ -109,13 +128,13 @@ class RoomScene(Scene):
 
     def made(self, key: GangKey, **asked: object) -> RoomPlan:
         """As ``room``, expecting a plan."""
-        answer = self.room(key, **asked)
+        answer = self.room(key, **asked)  # type: ignore[arg-type]
         assert isinstance(answer, RoomPlan), answer
         return answer
 
     def refused(self, key: GangKey, **asked: object) -> NoRoom:
         """As ``room``, expecting none."""
-        answer = self.room(key, **asked)
+        answer = self.room(key, **asked)  # type: ignore[arg-type]
         assert isinstance(answer, NoRoom), answer
         return answer
 

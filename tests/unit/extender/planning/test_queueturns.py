@@ -15,6 +15,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
 from muster.cluster.specs.podconstraints import Operator, Requirement
@@ -458,3 +459,19 @@ async def test_a_gang_that_was_refused_is_not_looked_at_again_before_its_queue_h
     bench.end(first)
     await bench.planner.settle()
     assert _placed(bench, *waits) == [1, 0, 0]
+
+
+async def test_a_gang_that_never_gives_way_waits_where_such_gangs_use_the_entitlement() -> None:
+    """Both queues are entitled to one of three nodes; priority 100 is firm, as in KAI."""
+    bench = _bench(3)
+    policy = PreemptionPolicy(firm_from=100, keeps_firm_within=True)
+    _queues(bench, "a", "b", preemption=policy)
+    first = bench.gang("first", 1, queue="a", priority=100)
+    await bench.planner.settle()
+    second = bench.gang("second", 1, queue="a", priority=100)
+    loose = bench.gang("loose", 1, queue="a", priority=99)
+
+    await bench.planner.settle()
+
+    assert _placed(bench, first, second, loose) == [1, 0, 1]
+    assert "it never gives way, so it runs only within what queue muster/a" in _why(bench, second)

@@ -387,3 +387,25 @@ def test_half_a_surrogate_pair_in_a_configmap_is_no_configuration(of: Translate)
 def test_the_shell_is_offered_the_command_and_left_the_files() -> None:
     assert completion.candidates(["config"], "fr")[0][0].startswith("from-volcano\t")
     assert completion.candidates(["config", "from-volcano"], "") == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("actions", "preempt", "reclaim"),
+    [
+        ("enqueue, allocate, preempt", True, False),
+        ("enqueue, allocate, reclaim, backfill", False, True),
+        ("allocate, preempt, reclaim", True, True),
+    ],
+)
+def test_gangs_give_way_by_the_actions_that_volcano_did(
+    of: Translate, actions: str, *, preempt: bool, reclaim: bool
+) -> None:
+    room = of(f'actions: "{actions}"\ntiers: []\n').config.making_room
+    assert (room.enabled, room.queues) == (True, ("volcano",))
+    assert (room.volcano.preempt, room.volcano.reclaim) == (preempt, reclaim)
+
+
+def test_nobody_gives_way_where_volcano_has_neither_action(of: Translate) -> None:
+    run = of('actions: "enqueue, allocate, backfill"\ntiers: []\n')
+    assert "makingRoom" not in run.out
+    assert not run.config.making_room.enabled

@@ -15,13 +15,19 @@ from muster.cluster.claims import (
     ClaimPart,
     Grant,
     PartGrant,
-    PreemptionRules,
     QuotaClaim,
 )
 from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
+from muster.cluster.quota.preemptionpolicy import (
+    NO_PREEMPTION,
+    BorrowWithin,
+    PreemptionPolicy,
+    ReclaimWithin,
+    WithinQueue,
+)
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import Taint, TaintEffect, Toleration
 from muster.queueing.claims.book import ClaimBook
@@ -29,19 +35,19 @@ from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimGrant
 
 ALL, A, B = QueueName("kueue/cohort/all"), QueueName("kueue/a"), QueueName("kueue/b")
 CPU = Cell("f", "cpu")
-BASELINE = PreemptionRules(lower_within=True, reclaims=True)
-NEVER = PreemptionRules()
+BASELINE = PreemptionPolicy()
+NEVER = NO_PREEMPTION
 
 
 class Site:
     """A book with the two queues, and objects that do as they are told."""
 
-    def __init__(self, rules: PreemptionRules = BASELINE, *, is_strict: bool = False) -> None:
+    def __init__(self, policy: PreemptionPolicy = BASELINE, *, is_strict: bool = False) -> None:
         self.taints: dict[str, tuple[Taint, ...]] = {}
         self.book = ClaimBook(lambda name: self.taints.get(name, ()), lambda _namespace: {})
         self.book.queue(QueueUpserted(QueueSpec(ALL)))
-        self.queue(A, rules=rules, is_strict=is_strict)
-        self.queue(B, rules=rules)
+        self.queue(A, policy=policy, is_strict=is_strict)
+        self.queue(B, policy=policy)
         self.version = 0
         self.now = 100.0
 
@@ -50,7 +56,7 @@ class Site:
         name: QueueName,
         cpus: int = 4,
         *,
-        rules: PreemptionRules = BASELINE,
+        policy: PreemptionPolicy = BASELINE,
         borrows: int = UNLIMITED,
         is_strict: bool = False,
         is_open: bool = True,
@@ -62,12 +68,11 @@ class Site:
             Cell(flavor, "cpu"): Quota(entitled=cpus * 1000, borrowable=borrows)
             for flavor in flavors
         }
-        spec = QueueSpec(name, ALL, quotas, is_strict=is_strict, is_open=is_open)
+        spec = QueueSpec(name, ALL, quotas, is_strict=is_strict, is_open=is_open, preemption=policy)
         group = ResourceGroup(
             ("cpu",), tuple(Flavor(flavor, (("kind", flavor),)) for flavor in flavors)
         )
         self.book.queue(QueueUpserted(spec, (Spelling("ns", text),), (), (group,)))
-        self.book.set_terms(name, QueueTerms(rules))
 
     def claim(
         self,
@@ -249,7 +254,9 @@ def test_equal_priority_is_evicted_only_where_newer_ones_may_be() -> None:
     site.decide()
     site.book.seen(older)
     assert evicted(site.decide()) == {}
-    site.queue(A, rules=PreemptionRules(lower_within=True, newer_within=True))
+    site.queue(
+        A, policy=PreemptionPolicy(WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY, ReclaimWithin.NEVER)
+    )
     assert evicted(site.decide()) == {"newer": "InClusterQueue"}
 
 
@@ -263,9 +270,9 @@ def test_who_would_borrow_evicts_nobody_in_other_queues() -> None:
 
 
 def test_with_borrow_within_cohort_it_evicts_lower_priorities_up_to_the_threshold() -> None:
-    rules = replace(BASELINE, borrows=True, borrows_up_to=5)
+    policy = replace(BASELINE, borrow=BorrowWithin.LOWER_PRIORITY, borrow_threshold=5)
     for priority, wanted in ((5, {"other": "InCohortReclaimWhileBorrowing"}), (6, {})):
-        site = Site(rules)
+        site = Site(policy)
         site.claim("own", "a", 2, priority=9)
         site.claim("other", "b", 6, priority=priority)
         site.decide()
@@ -274,7 +281,7 @@ def test_with_borrow_within_cohort_it_evicts_lower_priorities_up_to_the_threshol
 
 
 def test_only_lower_priorities_are_reclaimed_where_the_queue_says_so() -> None:
-    site = Site(replace(BASELINE, reclaims_lower=True))
+    site = Site(replace(BASELINE, reclaim=ReclaimWithin.LOWER_PRIORITY))
     site.claim("other", "b", 8, priority=3)
     site.decide()
     site.claim("equal", "a", 4, priority=3)
@@ -332,7 +339,7 @@ def test_where_another_controller_admits_nothing_is_decided_and_nothing_said() -
 
 def test_the_first_flavor_that_fits_is_taken_and_one_whose_taint_is_not_tolerated_is_not() -> None:
     site = Site(NEVER)
-    site.queue(A, 2, flavors=("spot", "owned"), borrows=0, rules=NEVER)
+    site.queue(A, 2, flavors=("spot", "owned"), borrows=0, policy=NEVER)
     site.taints["spot"] = (Taint("spot", "", TaintEffect.NO_SCHEDULE),)
     site.claim("plain", "a", 1)
     site.claim("tolerant", "a", 1, tolerations=(Toleration("spot", exists=True),))
@@ -374,7 +381,7 @@ def test_a_queue_that_comes_again_finds_what_is_held() -> None:
     site.decide()
     site.book.queue(QueueGone(A))
     site.book.validate()
-    site.queue(A, rules=NEVER)
+    site.queue(A, policy=NEVER)
     site.book.validate()
     node = site.book.ledger.held.find(A)
     assert node is not None

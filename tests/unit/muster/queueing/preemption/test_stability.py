@@ -13,7 +13,7 @@ from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial
 
 GPU = Cell("", "nvidia.com/gpu")
-ROOT, A, B = QueueName("root"), QueueName("a"), QueueName("b")
+ROOT, A, B = QueueName("muster/cluster"), QueueName("muster/a"), QueueName("muster/b")
 
 
 def tree(a: int, b: int) -> QuotaTree:

@@ -8,13 +8,6 @@ from muster.cluster.claims import Grant, PartGrant
 from muster.cluster.quota.queuespec import QueueName
 from muster.workloads.claims import workloadstatus
 from muster.workloads.claims.kueueworkload import KueueWorkload, claim
-from muster.workloads.queues.kueue import (
-    BorrowWithinCohort,
-    ClusterQueue,
-    ClusterQueuePreemption,
-    ClusterQueueSpec,
-    preemption_rules,
-)
 
 GRANT = Grant(
     QueueName("kueue/a"),
@@ -102,13 +95,3 @@ def test_a_quantity_that_is_none_is_a_problem_of_the_workload() -> None:
     container = found["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
     container["resources"]["requests"]["cpu"] = "many"
     assert "many" in claim(msgspec.convert(found, KueueWorkload)).problem
-
-
-def test_borrow_within_cohort_means_nothing_without_reclaiming() -> None:
-    borrow = BorrowWithinCohort(policy="LowerPriority", max_priority_threshold=3)
-    for reclaim, borrows in (("Never", False), ("Any", True)):
-        rules = ClusterQueuePreemption(
-            reclaim_within_cohort=reclaim, borrow_within_cohort=borrow, within_cluster_queue=""
-        )
-        found = preemption_rules(ClusterQueue(spec=ClusterQueueSpec(preemption=rules)))
-        assert (found.borrows, found.borrows_up_to, found.lower_within) == (borrows, 3, False)

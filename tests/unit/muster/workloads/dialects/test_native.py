@@ -87,3 +87,27 @@ def test_replica_keys_make_gangs_of_their_own_that_copy_the_pod_group() -> None:
 )
 def test_a_field_that_names_nothing_makes_no_member(fields: dict[str, object]) -> None:
     assert registry.member(with_spec(**fields)) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "ends_whole"),
+    [
+        ("disruptionMode: {all: {}}", True),
+        ("disruptionMode: PodGroup", True),
+        ("disruptionMode: {single: {}}", False),
+        ("disruptionMode: Pod", False),
+        ("{}", False),
+    ],
+)
+def test_a_group_ends_whole_where_its_disruption_mode_says_so(
+    line: str, *, ends_whole: bool
+) -> None:
+    text = POD_GROUP if line == "{}" else f"{POD_GROUP}  {line}\n"
+    assert native.spec(read(text, native.PodGroup)).ends_whole == ends_whole
+
+
+@pytest.mark.parametrize(("word", "preempts"), [("Never", False), ("PreemptLowerPriority", True)])
+def test_a_group_may_say_that_it_makes_nobody_give_way(word: str, *, preempts: bool) -> None:
+    text = f"{POD_GROUP}  preemptionPolicy: {word}\n"
+    assert native.spec(read(text, native.PodGroup)).preempts == preempts
+    assert native.spec(read(POD_GROUP, native.PodGroup)).preempts

@@ -8,6 +8,7 @@ from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.workloads.queues import elasticquota
+from muster.workloads.queues.preemption.quotapolicies import QUOTA_PREEMPTION
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
 QUOTA = """
@@ -31,7 +32,11 @@ def test_min_is_taken_back_and_max_is_the_most() -> None:
         Cell("", "memory"): Quota(limit=8 << 30),
         Cell("", "ephemeral-storage"): Quota(limit=0),
     }
-    assert reading.specs == (QueueSpec("elasticquota/team-a/quota", "elasticquota/*", quotas),)
+    assert reading.specs == (
+        QueueSpec(
+            "elasticquota/team-a/quota", "elasticquota/*", quotas, preemption=QUOTA_PREEMPTION
+        ),
+    )
     assert reading.problems == ()
 
 

@@ -6,6 +6,8 @@ from support.pods.manifest import read
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.workloads.queues import kai
+from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.kaipolicy import kai_preemption
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
 QUEUE = """
@@ -40,7 +42,10 @@ def test_cpu_is_in_thousandths_memory_in_megabytes_and_gpus_in_devices() -> None
 
 def test_a_queue_has_its_parent_weight_and_priority() -> None:
     reading = of()
-    spec = QueueSpec("kai/ml-team", "kai/research-team", spec_of().quotas, 2000, 200, is_whole=True)
+    spec = QueueSpec(
+        "kai/ml-team", "kai/research-team", spec_of().quotas, 2000, 200, is_whole=True,
+        preemption=kai_preemption("", "", QueueFindings()),
+    )  # fmt: skip
     assert (reading.specs, reading.implied) == ((spec,), ())
     assert reading.aliases == (QueueAlias("ml-team", "kai/ml-team"),)
     assert (reading.problems, reading.unobeyed) == ((), ())
@@ -109,8 +114,21 @@ def test_weights_of_cpu_and_memory_that_differ_are_not_obeyed() -> None:
     assert text == ("spec.resources.cpu.overQuotaWeight: a queue has one weight, that of GPUs: 2")
 
 
+def test_a_queue_without_least_run_times_has_those_above_it() -> None:
+    policy = spec_of().preemption
+    assert (policy.preempt_min_run, policy.reclaim_min_run) == (None, None)
+    assert (policy.firm_from, policy.within_queue, policy.reclaim) == (100, "LowerPriority", "Any")
+
+
+def test_least_run_times_are_read_as_go_writes_them() -> None:
+    times = "priority: 200\n  preemptMinRuntime: 1h30m\n  reclaimMinRuntime: 0s"
+    policy = spec_of(("priority: 200", times)).preemption
+    assert (policy.preempt_min_run, policy.reclaim_min_run) == (5400.0, 0.0)
+
+
 @pytest.mark.parametrize("field", ["preemptMinRuntime", "reclaimMinRuntime"])
-def test_a_least_run_time_is_not_obeyed(field: str) -> None:
-    assert of(("priority: 200", f"{field}: 30m")).unobeyed == (
-        f"spec.{field}: Muster ends nothing to make room",
-    )
+def test_a_least_run_time_that_is_no_duration_closes_the_queue(field: str) -> None:
+    reading = of(("priority: 200", f"priority: 200\n  {field}: soon"))
+    (problem,) = reading.problems
+    assert problem.startswith(f'spec.{field}: "soon" is not allowed: a duration')
+    assert not reading.specs[0].is_open

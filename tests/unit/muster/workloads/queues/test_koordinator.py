@@ -7,6 +7,7 @@ from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec
 from muster.workloads.queues import koordinator
 from muster.workloads.queues.elasticquota import ElasticQuota
+from muster.workloads.queues.preemption.quotapolicies import KOORDINATOR_PREEMPTION
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
 PREFIX = "quota.scheduling.koordinator.sh/"
@@ -24,7 +25,9 @@ spec:
   max: {{cpu: 40, nvidia.com/gpu: 8}}
 """
 GPU = Cell("", "nvidia.com/gpu")
-ROOT = QueueSpec("koordinator/koordinator-root-quota", is_whole=True, is_cluster=True)
+ROOT = QueueSpec("koordinator/koordinator-root-quota", is_whole=True, is_cluster=True,
+    preemption=KOORDINATOR_PREEMPTION,
+)  # fmt: skip
 
 
 def of(*swaps: tuple[str, str]) -> QueueReading:
@@ -39,7 +42,14 @@ def test_the_tree_is_in_the_labels() -> None:
     reading = of()
     quotas = {Cell("", "cpu"): Quota(4000, limit=40_000), GPU: Quota(4, limit=8)}
     assert reading.specs == (
-        QueueSpec("koordinator/vision", "koordinator/research", quotas, 8000, is_whole=True),
+        QueueSpec(
+            "koordinator/vision",
+            "koordinator/research",
+            quotas,
+            8000,
+            is_whole=True,
+            preemption=KOORDINATOR_PREEMPTION,
+        ),
     )
     assert (reading.implied, reading.problems, reading.unobeyed) == ((), (), ())
 

@@ -164,8 +164,6 @@ def test_a_selector_that_cannot_be_read_closes_the_queue(operator: str) -> None:
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        ("preemption: {reclaimWithinCohort: Any}", "spec.preemption.reclaimWithinCohort: Any"),
-        ("preemption: {withinClusterQueue: LowerPriority}", "spec.preemption.withinClusterQueue"),
         (
             "preemption: {borrowWithinCohort: {policy: LowerPriority}}",
             "spec.preemption.borrowWithinCohort.policy",

@@ -4,8 +4,10 @@ import pytest
 from support.pods.manifest import read
 
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.preemptionpolicy import ReclaimFloor
 from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.workloads.queues import volcano
+from muster.workloads.queues.preemption.volcanopolicy import volcano_preemption
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 
 QUEUE = """
@@ -21,7 +23,11 @@ spec:
     resource: {nvidia.com/gpu: 2}
 """
 GPU = Cell("", "nvidia.com/gpu")
-ROOT = QueueSpec("volcano/root", is_whole=True, is_cluster=True, shares=ShareFunction.WATER_FILLING)
+POLICY = volcano_preemption(is_reclaimable=True)
+ROOT = QueueSpec(
+    "volcano/root", is_whole=True, is_cluster=True, shares=ShareFunction.WATER_FILLING,
+    preemption=POLICY,
+)  # fmt: skip
 
 
 def of(*swaps: tuple[str, str]) -> QueueReading:
@@ -43,7 +49,13 @@ def test_what_is_deserved_is_lent_but_for_the_guarantee_up_to_the_capability() -
 def test_a_queue_has_its_parent_weight_and_priority() -> None:
     reading = of()
     assert reading.specs[0] == QueueSpec(
-        "volcano/vision", "volcano/research", spec_of().quotas, 3000, 7, is_whole=True
+        "volcano/vision",
+        "volcano/research",
+        spec_of().quotas,
+        3000,
+        7,
+        is_whole=True,
+        preemption=POLICY,
     )
     assert reading.aliases == (QueueAlias("vision", "volcano/vision"),)
     assert (reading.problems, reading.unobeyed) == ((), ())
@@ -131,7 +143,6 @@ def test_a_wrong_value_closes_the_queue_and_is_named(swap: tuple[str, str], fiel
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        ("reclaimable: false", "spec.reclaimable"),
         ("affinity: {nodeGroupAffinity: {}}", "spec.affinity"),
         ("extendClusters: [{name: other}]", "spec.extendClusters"),
         ("type: large", "spec.type"),
@@ -147,3 +158,11 @@ def test_the_hierarchy_of_annotations_is_not_obeyed() -> None:
     annotated = 'metadata: {name: vision, annotations: {volcano.sh/hierarchy: "root/a"}}'
     (text,) = of(("metadata: {name: vision}", annotated)).unobeyed
     assert text == "metadata.annotations[volcano.sh/hierarchy]: spec.parent makes the tree"
+
+
+@pytest.mark.parametrize(("line", "gives"), [("true", True), ("false", False), ("null", True)])
+def test_a_queue_is_reclaimable_unless_it_says_not(line: str, *, gives: bool) -> None:
+    policy = spec_of(("reclaimable: true", f"reclaimable: {line}")).preemption
+    assert policy.is_reclaimable == gives
+    assert (policy.floor, policy.reaches_outside) == (ReclaimFloor.KEPT, False)
+    assert (policy.within_queue, policy.reclaim) == ("LowerPriority", "Any")

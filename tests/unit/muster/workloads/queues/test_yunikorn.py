@@ -10,6 +10,7 @@ import pytest
 
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
+from muster.workloads.queues.preemption.yunikornpolicy import DEFAULT_PREEMPTION
 from muster.workloads.queues.reading import QueueAlias, QueueReading
 from muster.workloads.queues.yunikorn import queues_yaml
 
@@ -38,7 +39,10 @@ partitions:
           - name: default
 """
 GPU = Cell("", "nvidia.com/gpu")
-ROOT = QueueSpec("yunikorn/root", is_whole=True, is_cluster=True, shares=ShareFunction.GUARANTEED)
+ROOT = QueueSpec(
+    "yunikorn/root", is_whole=True, is_cluster=True, shares=ShareFunction.GUARANTEED,
+    preemption=DEFAULT_PREEMPTION,
+)  # fmt: skip
 
 
 def of(*swaps: tuple[str, str]) -> QueueReading:
@@ -108,7 +112,8 @@ def test_a_queue_that_is_declared_a_parent_holds_no_gangs() -> None:
 @pytest.mark.parametrize("top", ["- {name: a}\n      - {name: b}", "- name: a"])
 def test_a_root_that_is_not_written_is_there(top: str) -> None:
     reading = queues_yaml(f"partitions:\n  - name: default\n    queues:\n      {top}\n")
-    assert reading.specs[:2] == (ROOT, QueueSpec("yunikorn/root.a", ROOT.name, is_whole=True))
+    found = QueueSpec("yunikorn/root.a", ROOT.name, is_whole=True, preemption=DEFAULT_PREEMPTION)
+    assert reading.specs[:2] == (ROOT, found)
 
 
 def test_a_max_that_is_all_nothing_is_no_limit() -> None:
@@ -209,8 +214,6 @@ def test_of_two_queues_of_one_name_the_first_counts() -> None:
         (("submitacl: '*'", "resource: {}"), "root.resource: no field"),
         (("policy: fifo", "policy: fair"), "vision.properties[application.sort.policy]"),
         (("sort.policy: fifo", "sort.priority: disabled"), "properties[application.sort.priority]"),
-        (("application.sort.policy: fifo", "preemption.delay: 5s"), "[preemption.delay]"),
-        (("application.sort.policy: fifo", "preemption.policy: fence"), "[preemption.policy]"),
         (("application.sort.policy: fifo", "quota.preemption.delay: 5s"), "[quota.preemption."),
         (("application.sort.policy: fifo", "color: red"), "properties[color]: no property"),
         (("- name: provided", "- name: tag"), "placementrules: tag: "),

@@ -1,0 +1,41 @@
+"""What a Queue of KAI says of preemption (scheduling.run.ai/v2).
+
+Lower priorities of the queue give way (pkg/scheduler/actions/preempt), and gangs of queues above
+their quota to one whose queue stays within its own (plugins/proportion/reclaimable/strategies,
+``GuaranteeDeservedQuotaStrategy``), after their least run time (plugins/minruntime). Those of a
+priority of 100 and above do not (pkg/common/podgroup, ``CalculatePreemptibility``), nor those that
+say so; they run only within the quota. What KAI takes
+back up to the fair share, and not up to the quota, nobody takes back here.
+"""
+
+from typing import Final
+
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy, ReclaimFloor
+from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.preemption.durations import DURATION_RULE, seconds
+
+FIRM_FROM: Final = 100
+"""The priority from which on gangs never give way."""
+
+
+def kai_preemption(preempt: str, reclaim: str, findings: QueueFindings) -> PreemptionPolicy:
+    """Return who may make whom give way, given the two least run times."""
+    return PreemptionPolicy(
+        floor=ReclaimFloor.ZERO,
+        reaches_outside=False,
+        preempt_min_run=_run_time("spec.preemptMinRuntime", preempt, findings),
+        reclaim_min_run=_run_time("spec.reclaimMinRuntime", reclaim, findings),
+        firm_from=FIRM_FROM,
+        obeys_marks=True,
+        keeps_firm_within=True,
+    )
+
+
+def _run_time(field: str, written: str, findings: QueueFindings) -> float | None:
+    """Return seconds, ``None`` where nothing is written: as the queue above says."""
+    if not written:
+        return None
+    found = seconds(written)
+    if found is None:
+        findings.wrong(field, written, DURATION_RULE)
+    return found

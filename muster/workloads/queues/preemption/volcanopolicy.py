@@ -1,0 +1,20 @@
+"""What a Queue of Volcano says of preemption (scheduling.volcano.sh/v1beta1).
+
+Action ``preempt``: lower priorities of the queue give way. Action ``reclaim``: gangs of queues that
+are ``reclaimable`` and use more than they deserve do, but never so that one of them has less than
+its ``guarantee`` (pkg/scheduler/plugins/capacity/capacity.go, ``checkGuaranteeConstraint``,
+``checkDeservedExceedance``; pkg/scheduler/actions/reclaim). Whether the two are done stands in the
+file of Volcano's scheduler, and here in ``makingRoom.volcano``.
+"""
+
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy, ReclaimFloor
+
+
+def volcano_preemption(*, is_reclaimable: bool) -> PreemptionPolicy:
+    """Return who may make whom give way."""
+    return PreemptionPolicy(
+        is_reclaimable=is_reclaimable,
+        floor=ReclaimFloor.KEPT,
+        reaches_outside=False,
+        obeys_marks=True,
+    )

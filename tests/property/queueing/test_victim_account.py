@@ -1,0 +1,98 @@
+"""Whether a set may give way, against every order in which its gangs could go.
+
+::
+
+    all ─┬─ wants   entitled to much
+         └─ above ─┬─ a   entitled to some, keeps some of that
+                   └─ b   the same
+"""
+
+import itertools
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy, ReclaimFloor
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.tree import QuotaTree
+from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.queueing.preemption.rules import RoomRules
+from muster.queueing.preemption.tenant import Tenant
+from muster.queueing.preemption.usagetrial import UsageTrial
+from muster.queueing.preemption.victimaccount import VictimAccount
+
+GPU = Cell("", "gpu")
+ALL, WANTS, ABOVE = map(QueueName, ("muster/all", "muster/wants", "muster/above"))
+A, B = QueueName("muster/a"), QueueName("muster/b")
+GANGS = st.lists(st.tuples(st.sampled_from([A, B]), st.integers(1, 6)), min_size=1, max_size=5)
+ENTITLED = st.integers(0, 8)
+FLOORS = st.sampled_from([ReclaimFloor.KEPT, ReclaimFloor.ZERO])
+
+
+def rules(a: int, b: int, kept: int, floor: ReclaimFloor, gangs: Sequence[Tenant]) -> RoomRules:
+    """Return the rules for a gang that wants room, with all gangs running."""
+    tree, policy = QuotaTree(), PreemptionPolicy(floor=floor)
+    tree.put(QueueSpec(ALL, quotas={GPU: Quota(100)}))
+    tree.put(QueueSpec(WANTS, ALL, {GPU: Quota(100)}))
+    tree.put(QueueSpec(ABOVE, ALL))
+    for name, entitled in ((A, a), (B, b)):
+        quota = Quota(entitled, lendable=max(entitled - kept, 0))
+        tree.put(QueueSpec(name, ABOVE, {GPU: quota}, preemption=policy))
+    for gang in gangs:
+        assert gang.queue is not None
+        tree.charge(gang.queue, gang.amounts)
+    wants = Tenant(GangKey("muster/ns/w"), WANTS, amounts={GPU: 1})
+    return RoomRules(wants, UsageTrial(tree), PreemptionPolicies(), 0.0, {}, frozenset({GPU}))
+
+
+def goes_one_by_one(asked: RoomRules, order: Sequence[Tenant]) -> bool:
+    """Return whether each gang may go when its turn comes, as the schedulers look at it."""
+    usage = asked.usage.copy()
+    for gang in order:
+        there = usage.find(gang.queue)
+        assert there is not None
+        assert there.parent is not None
+        nodes = (there, there.parent)
+        if not all(usage.borrows(node, GPU) for node in nodes):
+            return False
+        usage.give_back(gang.queue, gang.amounts)
+        if there.spec.preemption.floor is ReclaimFloor.KEPT and any(
+            usage.used(node, GPU) < usage.kept(node, GPU) for node in nodes
+        ):
+            return False
+    return True
+
+
+@given(ENTITLED, ENTITLED, st.integers(0, 3), FLOORS, GANGS)
+def test_a_set_may_go_just_if_there_is_an_order_in_which_each_may(
+    a: int, b: int, kept: int, floor: ReclaimFloor, drawn: list[tuple[QueueName, int]]
+) -> None:
+    gangs = [
+        Tenant(GangKey(f"muster/ns/g{n}"), queue, amounts={GPU: amount})
+        for n, (queue, amount) in enumerate(drawn)
+    ]
+    asked = rules(a, b, kept, floor, gangs)
+    expected = any(goes_one_by_one(asked, order) for order in itertools.permutations(gangs))
+    for order in (gangs, gangs[::-1]):
+        account = VictimAccount(asked)
+        said = [account.add(gang, gang.amounts) for gang in order]
+        assert all(said) == expected
+
+
+@given(ENTITLED, ENTITLED, FLOORS, GANGS)
+def test_a_gang_that_is_dropped_leaves_nothing_behind(
+    a: int, b: int, floor: ReclaimFloor, drawn: list[tuple[QueueName, int]]
+) -> None:
+    gangs = [
+        Tenant(GangKey(f"muster/ns/g{n}"), queue, amounts={GPU: amount})
+        for n, (queue, amount) in enumerate(drawn)
+    ]
+    asked = rules(a, b, 0, floor, gangs)
+    account = VictimAccount(asked)
+    first = [account.add(gang, gang.amounts) for gang in gangs]
+    for gang in gangs:
+        account.drop(gang, gang.amounts)
+    assert [account.add(gang, gang.amounts) for gang in gangs] == first
