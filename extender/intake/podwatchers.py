@@ -64,3 +64,5 @@ class PodWatchers:
     node_changed: Callable[[str], None]
     #: which plans count of pods without a node
     plans: PlanChecks
+    #: types of conditions by which a node says that it leaves
+    notices: frozenset[str] = frozenset()

@@ -16,7 +16,9 @@ from extender.access.accesscheck import Gate
 from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
+from extender.evictions.drains import NodeDrains
 from extender.evictions.evictor import Evictor
+from extender.evictions.nodenotices import NodeNotices
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
@@ -104,6 +106,8 @@ class Extender:
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
     room_maker: RoomMaker = field(init=False)
+    notices: NodeNotices = field(init=False)
+    drains: NodeDrains = field(init=False)
     claims: KueueClaims = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
@@ -158,13 +162,20 @@ class Extender:
         self.repairer = rooms.repairer_of(it)
         self.forged = ForgedPlans(self.client)
         self.plan_checks = rooms.plan_checks_of(it, self.forged)
+        self.notices = rooms.notices_of(it)
+
+        def node_changed(node: str) -> None:
+            self.repairer.node_changed(node)
+            self.notices.node_changed(node)
+
         watchers = PodWatchers(
             lost=lost.note,
             slipped=self.slipped,
             devices=self.devices,
             networks=records.attached,
-            node_changed=self.repairer.node_changed,
+            node_changed=node_changed,
             plans=self.plan_checks,
+            notices=self.config.draining.conditions,
         )
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
@@ -194,10 +205,11 @@ class Extender:
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
         self.room_maker = rooms.room_maker_of(it, self.evictor)
-        restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
+        restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker
         )
+        self.drains = rooms.drains_of(it, self.notices, self.evictor, self.planner)
         self.bind_times = self.planner.bind_times
         return holding
 
@@ -209,6 +221,7 @@ class Extender:
         return Shown(
             planner=self.planner,
             rooms=self.room_maker,
+            drains=self.drains,
             census=self.census,
             partial_gangs=self.partial,
             repairer=self.repairer,
@@ -269,6 +282,7 @@ class Extender:
                 **self.claims.jobs(),
                 "suspended": self.suspended.run,
                 "evictor": self.evictor.run,
+                "drains": self.drains.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

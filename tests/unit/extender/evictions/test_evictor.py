@@ -18,7 +18,7 @@ from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
-from loadtest.testbed.client.pods import Gang, create_owner, members
+from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
 from muster.kube.client import KubeClient
@@ -178,6 +178,28 @@ async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> N
     await site.end()
     await site.look(evictor)
     assert not len(evictor)
+
+
+async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_that_leave(
+    site: Site,
+) -> None:
+    """Its controller is faster than the next look, and the planner has placed them already."""
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+    await site.end()
+    owner = await site.cluster.api.get("/apis/batch/v1/namespaces/default/jobs/g")
+    for pod in members(GANG, owner_reference(GANG, owner["metadata"]["uid"])):
+        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        await site.cluster.api.create(PODS, pod)
+    await site.cluster.released(["g-0", "g-1", "g-2"])
+
+    await site.look(evictor)
+
+    assert not len(evictor)
+    assert not evictor.is_served(PREEMPTOR)
+    assert await site.there() == ["g-0", "g-1", "g-2"]
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
