@@ -63,24 +63,21 @@ class NodeDrains:
     def __init__(self, parts: DrainParts, settings: DrainingConfig) -> None:
         self._parts, self._engine = parts, parts.engine
         self.settings = settings
-        #: those left, the cheapest first
+        #: the nodes that leave, by name, as of the last look
+        self.nodes: tuple[LeavingNode, ...] = ()
+        #: those left there, the cheapest first
         self.gangs: tuple[DrainedGang, ...] = ()
         #: what each of them waits for, "" where it ends now
         self.waits: Mapping[GangKey, str] = {}
         #: when gangs of the last wave had ended (seconds since the epoch), infinite: not yet
         self._wave: dict[GangKey, float] = {}
 
-    @property
-    def leaving(self) -> tuple[LeavingNode, ...]:
-        """Return the nodes that leave, by name."""
-        return self._parts.notices.leaving
-
     async def run(self) -> None:
         """Look whenever a node changes, and from time to time while nodes leave, forever."""
         wake = self._parts.notices.wake
         while True:
             try:
-                async with asyncio.timeout(PERIOD_S if self.leaving else None):
+                async with asyncio.timeout(PERIOD_S if self.nodes else None):
                     await wake.wait()
             except TimeoutError:
                 pass
@@ -90,6 +87,7 @@ class NodeDrains:
             except KubeError as error:
                 log.warning("budgets not read", extra={"error": str(error)})
                 await asyncio.sleep(PERIOD_S)
+                wake.set()
 
     async def look(self) -> None:
         """Begin the next wave if the last one has settled. Raises ``KubeError``."""
@@ -97,11 +95,12 @@ class NodeDrains:
         await self._parts.pace.drive(engine.state.prepare())
         snapshot = engine.state.snapshot()
         leaving = self._parts.notices.look(snapshot, engine.clock())
-        self.gangs = await self.plan(snapshot, leaving) if leaving else ()
-        self._settle()
-        wave = await self._next(snapshot)
-        self.waits = {one.gang: self._why(one, wave) for one in self.gangs}
-        left = Counter(node.name for one in self.gangs for node in one.nodes)
+        self._settle()  # at the snapshot: it shows the places of those that have settled
+        gangs = await self.plan(snapshot, leaving) if leaving else ()
+        wave = await self._next(snapshot, gangs)
+        self.nodes, self.gangs = leaving, gangs  # together: a node without gangs counts as left
+        self.waits = {one.gang: self._why(one, wave) for one in gangs}
+        left = Counter(node.name for one in gangs for node in one.nodes)
         self._parts.reports.nodes(leaving, left)
         self._parts.reports.gangs(self.waits)
 
@@ -131,10 +130,10 @@ class NodeDrains:
         held = len(view.assumed) + len(view.released) + len(view.bound)
         return held + view.succeeded >= max(view.spec.min_count, 1)
 
-    async def _next(self, snapshot: Snapshot) -> Wave:
+    async def _next(self, snapshot: Snapshot, gangs: Sequence[DrainedGang]) -> Wave:
         """Order the next wave. Raises ``KubeError`` where budgets cannot be read."""
         spared = set(self._parts.evictor.protected())
-        free = [one for one in self.gangs if not one.fixed and one.gang not in spared]
+        free = [one for one in gangs if not one.fixed and one.gang not in spared]
         if self._wave or not free:
             return Wave((), {one.gang: UNSETTLED for one in free})
         budgets = await self._budgets(snapshot, free)

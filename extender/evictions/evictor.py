@@ -208,6 +208,10 @@ class Evictor:
             return
         if victim.gang in self._leaving or not _is_there(pod):
             return
+        if self._engine.state.gang_of(pod_uid(pod.metadata.uid)) != victim.gang:
+            # whoever may label pods of one namespace must not end gangs of others
+            log.warning("mark of another gang", extra={"pod": pod.metadata.name})
+            return
         now = self._engine.clock()
         one = Departure(victim, GangKey(mark.preemptor), now, Stage.EVICTING, pod.metadata.uid)
         one.has_begun = True  # whether it was is not known, so it is completed

@@ -39,7 +39,7 @@ class DrainApi:
             return problem(400, f"node: {len(names)} names; allowed are {drains.MOST_NODES}")
         if not names:
             it = self.drains
-            return answer(_answer(it, it.leaving, it.gangs, it.waits))
+            return answer(_answer(it, it.nodes, it.gangs, it.waits))
         snapshot = self.engine.state.snapshot()
         missing = [name for name in names if not _is_there(snapshot, name)]
         if missing:
@@ -51,7 +51,7 @@ class DrainApi:
             return problem(503, f"no answer within {PATIENCE_S:g} s; name fewer nodes")
 
     async def _supposed(self, snapshot: Snapshot, names: Sequence[str]) -> DrainsAnswer:
-        known = {node.name: node for node in self.drains.leaving}
+        known = {node.name: node for node in self.drains.nodes}
         for name in names:
             row = snapshot.nodes.row(name)
             if row is not None:

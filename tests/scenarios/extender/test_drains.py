@@ -13,14 +13,16 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from support.apiservers.apifaults import Fault
 from support.clusters.clocked import Clocked
-from support.extenders.extenders import PODS, World, world
+from support.extenders.extenders import PODS, World, eventually, world
 
 from extender.config.draining import DrainingConfig, FurtherNotice
 from extender.evictions.drains import UNSETTLED
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference, pod
 from muster.cli.main import main
+from muster.cluster.ids import GangKey
 from muster.decisions.drainplan import UNOWNED
 from muster.kube import names
 
@@ -259,6 +261,49 @@ async def test_members_above_the_minimum_leave_alone(site: Site) -> None:
     await site.look()
 
     assert await site.leaving() == ["a-2"]
+
+
+async def test_a_gang_with_a_hot_spare_elsewhere_loses_only_the_member_and_goes_on(
+    site: Site,
+) -> None:
+    gang = Gang("a", 2, spares="1")
+    await site.cluster.gang(gang)
+    placed = await site.cluster.released(["a-0", "a-1"])
+    for name, node in placed.items():
+        await site.cluster.bind(name, node)
+    await site.cluster.settled()
+    view = site.cluster.extender.engine.state.gang(GangKey("muster/default/a"))
+    assert view is not None
+    assert len(view.standby) == 1
+    snapshot = site.cluster.extender.engine.state.snapshot()
+    spare = snapshot.nodes.name(int(snapshot.pods.node[int(view.standby[0])]))
+    await site.taint(placed["a-0"])
+
+    await site.look()
+
+    assert not await site.exists("a-0"), "it has no grace period, so it is gone at once"
+    assert await site.exists("a-1")
+    made = next(iter(members(gang, await site.owner(gang))))
+    made["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+    await site.cluster.api.create(PODS, made)
+    await site.look()
+    assert (await site.cluster.released(["a-0"]))["a-0"] == spare
+    assert await site.exists("a-1")
+
+
+async def test_the_budgets_are_read_again_where_the_api_server_does_not_answer() -> None:
+    site = Site()
+    async with world(clock=lambda: site.now, spare_count=0) as cluster:
+        await cluster.nodes({"r1": 3, "r2": 3})
+        site.cluster = cluster
+        await site.runs(A, "r1-0", "r1-1")
+        cluster.server.faults.append(Fault("GET", "/poddisruptionbudgets", 500, left=2))
+        await site.taint("r1-0")
+
+        async def gone() -> bool:
+            return await site.leaving() == ["a-0", "a-1"]
+
+        await eventually(gone)
 
 
 async def test_a_request_that_is_taken_back_ends_no_further_gang(site: Site) -> None:

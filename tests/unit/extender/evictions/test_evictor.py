@@ -14,6 +14,7 @@ from support.clusters.clocked import Clocked, two_racks
 from support.extenders.extenders import PODS
 
 from extender.config.makingroom import MakingRoomConfig
+from extender.evictions import marks
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
@@ -397,6 +398,24 @@ async def test_no_order_is_taken_before_it_is_known_what_an_earlier_leader_began
     assert PREEMPTOR in site.cluster.extender.worklist.todo, "it is looked at again"
     assert not heir.order(other), "what gives way to it already may be enough"
     assert heir.order(EvictionOrder(GangKey("muster/default/another"), other.victims))
+
+
+async def test_a_mark_that_names_another_gang_than_its_pods_evicts_nobody(site: Site) -> None:
+    """Its author may change this pod, and no other."""
+    await site.run()
+    mine = Gang("mine", 1)
+    await site.run(mine)
+    mark = marks.mark_of(EvictedGang(KEY, WHY), PREEMPTOR)
+    uid = (await site.cluster.pod("mine-0"))["metadata"]["uid"]
+    await site.cluster.api.patch(f"{PODS}/mine-0", marks.marking(uid, mark))
+    await site.cluster.settled()
+
+    heir = await site.evictor()
+    await site.look(heir)
+
+    assert not len(heir)
+    assert await site.there() == ["g-0", "g-1", "g-2"]
+    assert await site.there(mine) == ["mine-0"]
 
 
 async def test_a_mark_that_cannot_be_read_evicts_nobody(site: Site) -> None:
