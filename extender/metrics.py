@@ -140,6 +140,13 @@ class ExtenderMetrics:
             "muster_lost_device_seconds_total",
             "Seconds of work of devices that were lost with gangs that gave way.",
         )
+        self.leaving_nodes, self.leaving_gangs = (
+            Gauge(name, text, registry=registry)
+            for name, text in (
+                ("muster_leaving_nodes", "Nodes that gangs leave."),
+                ("muster_leaving_gangs", "Gangs with members on nodes that gangs leave."),
+            )
+        )
         self.rollbacks = counter(
             "muster_gang_rollbacks_total", "Times a gang that ran in part was taken down whole."
         )

@@ -6,5 +6,6 @@
 ``queueing``  the section ``queueing``: dialects whose queues admit more than gangs
 ``callers``   the section ``callers``: who may call
 ``makingroom`` the section ``makingRoom``: gangs that give way to others
+``draining``  the section ``draining``: gangs that leave nodes whole
 ``election``  the section ``leaderElection``: how replicas agree on a leader
 """

@@ -14,11 +14,13 @@ import msgspec
 
 from extender.config import backfill as backfillconfig
 from extender.config import callers as callersconfig
+from extender.config import draining as drainingconfig
 from extender.config import election, queuefiles
 from extender.config import makingroom as makingroomconfig
 from extender.config import queueing as queueingconfig
 from extender.config.backfill import BackfillConfig
 from extender.config.callers import CallersSettings
+from extender.config.draining import DrainingConfig
 from extender.config.election import LeaderElection
 from extender.config.makingroom import MakingRoomConfig
 from extender.config.queuefiles import YuniKornQueuesConfig
@@ -242,6 +244,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     backfill: BackfillConfig = BackfillConfig()
     #: gangs that give way to others (``extender.config.makingroom``)
     making_room: MakingRoomConfig = MakingRoomConfig()
+    #: nodes that gangs leave whole (``extender.config.draining``)
+    draining: DrainingConfig = DrainingConfig()
     #: when the statuses of queue objects are written
     queue_statuses: QueueStatusConfig = QueueStatusConfig()
     #: the ConfigMap with YuniKorn's queues (``extender.config.queuefiles``); null: none is watched
@@ -315,6 +319,7 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *election.problems(config.leader_election),
         *backfillconfig.problems(config.backfill),
         *makingroomconfig.problems(config.making_room),
+        *drainingconfig.problems(config.draining),
         *queuefiles.problems(config.yunikorn_queues),
         *queueingconfig.problems(config.queueing),
         *callersconfig.problems(

@@ -1,4 +1,4 @@
-"""Gangs that give way to another: ended whole, whatever happens in between.
+"""Gangs that give way to another, or leave nodes: ended whole, whatever happens in between.
 
 ``marks``       what a pod carries while its gang is evicted, so that the next leader goes on
 ``suspension``  the PATCH that suspends a running job: its pods end, and it counts no failure
@@ -7,4 +7,7 @@
 ``hangingpods`` pods that do not go, with what keeps them
 ``reports``     Events, metrics and log lines
 ``evictor``     the worker: from an order until the room is free
+``nodenotices`` the nodes that leave now, and since when it is known
+``drains``      has gangs leave nodes, wave by wave
+``drainreports`` Events, metrics and log lines of that
 """

@@ -4,7 +4,7 @@ A budget allows some disruptions at a time; a gang ends whole. Where a budget wo
 nothing is begun. A budget that Muster may not read is found out at the first eviction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -49,13 +49,10 @@ async def why_kept(client: KubeClient, namespace: str, pods: Sequence[Pod]) -> s
 
     Raises ``KubeError`` where the API server does not answer.
     """
-    try:
-        budgets = await client.list(BUDGETS, namespace=namespace)
-    except Forbidden:
-        return ""
+    budgets = await budgets_in(client, namespace)
     held = [pod for pod in pods if pod.status.phase not in _UNHELD]
     for budget in budgets:
-        count = sum(_holds(budget, pod) for pod in held)
+        count = sum(_covers(budget, pod.metadata.labels) for pod in held)
         allowed = budget.status.disruptions_allowed
         if count > allowed:
             name = budget.metadata.name
@@ -63,11 +60,35 @@ async def why_kept(client: KubeClient, namespace: str, pods: Sequence[Pod]) -> s
     return ""
 
 
-def _holds(budget: DisruptionBudget, pod: Pod) -> bool:
-    """Return whether a budget is for a pod; one that cannot be read is."""
+def _covers(budget: DisruptionBudget, labels: Mapping[str, str]) -> bool:
+    """Return whether a budget is for a pod with these labels; one that cannot be read is."""
     if budget.spec.selector is None:
         return False
     try:
-        return selects(label_selector(budget.spec.selector), pod.metadata.labels)
+        return selects(label_selector(budget.spec.selector), labels)
     except UnknownOperator:
         return True
+
+
+async def budgets_in(client: KubeClient, namespace: str) -> list[DisruptionBudget]:
+    """Return the budgets of a namespace; none where they may not be read.
+
+    Raises ``KubeError`` where the API server does not answer.
+    """
+    try:
+        return list(await client.list(BUDGETS, namespace=namespace))
+    except Forbidden:
+        return []
+
+
+def held_by(
+    budgets: Sequence[DisruptionBudget], labels: Sequence[Mapping[str, str]]
+) -> dict[str, int]:
+    """Return how many pods with these labels each budget holds, by NAMESPACE/NAME."""
+    found = {name_of(budget): sum(_covers(budget, of) for of in labels) for budget in budgets}
+    return {name: count for name, count in found.items() if count}
+
+
+def name_of(budget: DisruptionBudget) -> str:
+    """Return NAMESPACE/NAME of a budget."""
+    return f"{budget.metadata.namespace}/{budget.metadata.name}"

@@ -33,7 +33,7 @@ from extender.evictions.hangingpods import hanging
 from extender.evictions.rates import EvictionRates
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
-from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from extender.planning.worklist import WorkList
 from extender.releases.eviction import evict_each, pods_of, why_stays
 from muster.cluster.ids import GangKey, PodUid
@@ -80,6 +80,8 @@ class Departure:
     refusal: str = ""
     #: whether its hanging members were named
     is_named: bool = False
+    #: members that held room when it began to leave; those that come after them are its next run's
+    going: frozenset[PodUid] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,10 @@ class Evictor:
         """Return whether gangs give way to a gang now."""
         return any(one.preemptor == preemptor for one in self._leaving.values())
 
+    def left(self, queue: str) -> int:
+        """Return how many more gangs of a queue may be made to end within this minute."""
+        return self._rates.left(queue, self._engine.clock())
+
     def protected(self) -> Iterator[GangKey]:
         """Yield the gangs that were let alone lately."""
         now = self._engine.clock()
@@ -140,9 +146,10 @@ class Evictor:
         enough. That is asked here, since it may have changed while the set was looked for.
         """
         if not self._knows_all:
-            self._turned_away.add(order.preemptor)
+            if order.preemptor != NOBODY:
+                self._turned_away.add(order.preemptor)
             return False
-        if self.is_served(order.preemptor):
+        if order.preemptor != NOBODY and self.is_served(order.preemptor):
             return False
         now, asked = self._engine.clock(), dict[str, int]()
         for victim in order.victims:
@@ -200,6 +207,10 @@ class Evictor:
             log.warning("mark not read", extra={"pod": pod.metadata.name})
             return
         if victim.gang in self._leaving or not _is_there(pod):
+            return
+        if self._engine.state.gang_of(pod_uid(pod.metadata.uid)) != victim.gang:
+            # whoever may label pods of one namespace must not end gangs of others
+            log.warning("mark of another gang", extra={"pod": pod.metadata.name})
             return
         now = self._engine.clock()
         one = Departure(victim, GangKey(mark.preemptor), now, Stage.EVICTING, pod.metadata.uid)
@@ -313,7 +324,8 @@ class Evictor:
         if refusal:
             one.refusal = refusal
             return False
-        why = f"its gang gives way to gang {one.preemptor}"
+        leaves, whom = one.victim.leaves, one.preemptor
+        why = f"its gang leaves {leaves}" if leaves else f"its gang gives way to gang {whom}"
         engine.story.evicted(pod_uid(meta.uid), one.victim.gang, why, engine.clock())
         return True
 
@@ -330,10 +342,12 @@ class Evictor:
 
     def _leave(self, one: Departure) -> None:
         one.stage, one.since = Stage.LEAVING, self._engine.clock()
+        view = self._engine.state.gang(one.victim.gang)
+        one.going = frozenset() if view is None else frozenset(self._members(one, view))
 
     async def _wait(self, one: Departure, view: GangView | None) -> None:
         """End it once nothing holds room; name what hangs."""
-        if view is None or not self._members(one, view):
+        if view is None or not self._members(one, view) & one.going:
             self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
             self._end(one)
             return
@@ -351,7 +365,8 @@ class Evictor:
     def _end(self, one: Departure) -> None:
         self._leaving.pop(one.victim.gang, None)
         self._parts.worklist.defer(one.victim.gang, 0.0)
-        self._parts.worklist.look_again(one.preemptor)
+        if one.preemptor != NOBODY:
+            self._parts.worklist.look_again(one.preemptor)
 
 
 def _is_there(pod: Pod) -> bool:

@@ -21,23 +21,25 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.kube.names import EVICTION
 
 
-class EvictionMark(msgspec.Struct, frozen=True):
+class EvictionMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The annotation of a marked pod."""
 
     #: the gang that ends
     gang: str
-    #: the gang that gets the room
+    #: the gang that gets the room, "" where nodes are drained
     preemptor: str
     #: why it gives way
     why: str
     #: UIDs of the members that end, in hexadecimal digits; empty: all
     members: tuple[str, ...] = ()
+    #: the nodes that it leaves, "" for none
+    leaves: str = ""
 
     @property
     def victim(self) -> EvictedGang:
         """Return what ends. Raises ``ValueError`` for members that are no UIDs."""
         members = tuple(PodUid(bytes.fromhex(text)) for text in self.members)
-        return EvictedGang(GangKey(self.gang), self.why, members)
+        return EvictedGang(GangKey(self.gang), self.why, members, leaves=self.leaves)
 
 
 _DECODER = msgspec.json.Decoder(EvictionMark)
@@ -45,9 +47,8 @@ _DECODER = msgspec.json.Decoder(EvictionMark)
 
 def mark_of(victim: EvictedGang, preemptor: GangKey) -> EvictionMark:
     """Return the mark of a gang that gives way."""
-    return EvictionMark(
-        victim.gang, preemptor, victim.why, tuple(uid.hex() for uid in victim.members)
-    )
+    members = tuple(uid.hex() for uid in victim.members)
+    return EvictionMark(victim.gang, preemptor, victim.why, members, victim.leaves)
 
 
 def read(annotations: Mapping[str, str]) -> EvictionMark | None:

@@ -45,14 +45,16 @@ class EvictionReports:
         """Report that a gang is let alone: its eviction is refused."""
         self.metrics.given_way.labels("refused").inc()
         log.warning("gang stays", extra={"gang": victim.gang, "for": preemptor, "error": why})
-        text = f"gang {victim.gang} should give way to gang {preemptor} and stays: {why}"
+        should = f"leave {victim.leaves}" if victim.leaves else f"give way to gang {preemptor}"
+        text = f"gang {victim.gang} should {should} and stays: {why}"
         self._on(pods, victim, STAYS, text)
 
     def hangs(self, victim: EvictedGang, pods: Sequence[Pod], names: str, seconds: float) -> None:
         """Report members that do not end; ``names``: with what keeps them."""
         log.warning("eviction hangs", extra={"gang": victim.gang, "pods": names})
+        verb = f"leaves {victim.leaves}" if victim.leaves else "gives way"
         text = (
-            f"gang {victim.gang} gives way and has not ended after {seconds:.0f} s: {names}; "
+            f"gang {victim.gang} {verb} and has not ended after {seconds:.0f} s: {names}; "
             "remove the finalizer, or look at the node's kubelet"
         )
         self._on(pods, victim, HANGS, text)
@@ -81,7 +83,10 @@ class EvictionReports:
 
 
 def _text(victim: EvictedGang, preemptor: GangKey) -> str:
-    parts = [f"so that gang {preemptor} gets its room: {victim.why}"]
+    purpose = f"gang {preemptor} gets its room"
+    if victim.leaves:
+        purpose = f"{victim.leaves} can be drained"
+    parts = [f"so that {purpose}: {victim.why}"]
     if victim.lost_seconds:
         parts.append(f"{victim.lost_seconds:.0f} device-seconds of work are lost")
     return "; ".join(parts)

@@ -5,11 +5,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec.structs import replace
 
 from extender.engine import Engine
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, NodesListed, NodeUpserted
 from muster.kube import wire
+from muster.kube.names import NOTICE
 from muster.kube.translation import translate
 from muster.workloads.devices import mig
 from muster.workloads.devices.devicenames import DeviceNames
@@ -27,8 +29,14 @@ class NodeFeed:
         reporter: DecisionReporter,
         names: DeviceNames,
         changed: Callable[[str], None],
+        notices: frozenset[str] = frozenset(),
     ) -> None:
-        """Have ``changed`` called with the name of each node that was added, deleted or changed."""
+        """Have ``changed`` called with the name of each node that was added, deleted or changed.
+
+        ``notices``: types of conditions by which a node says that it leaves. Each is a taint of the
+        model, as the node lifecycle controller makes taints of some.
+        """
+        self._notices = notices
         self._engine = engine
         self._reporter = reporter
         self._devices = NodeDevices(names, mig.load())
@@ -37,6 +45,7 @@ class NodeFeed:
 
     def take(self, node: wire.Node) -> None:
         """Apply a node. Most updates are heartbeats, which change nothing but times."""
+        node = self._noticed(node)
         name, digest = node.metadata.name, self._digest(node)
         row = self._engine.state.node_row(name)
         if row is not None and row < len(self._digests) and self._digests[row] == digest:
@@ -48,6 +57,7 @@ class NodeFeed:
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
         """Apply nodes of the first list. If one is invalid, raise ``ValueError`` and apply none."""
+        nodes = [self._noticed(node) for node in nodes] if self._notices else nodes
         found = self._kinds(nodes)
         names = [node.metadata.name for node in nodes]
         labels = [node.metadata.labels for node in nodes]
@@ -60,6 +70,20 @@ class NodeFeed:
         """Forget a node."""
         self._note(meta.name, 0)
         self._apply(translate.node_gone(meta), [meta.name])
+
+    def _noticed(self, node: wire.Node) -> wire.Node:
+        """Return a node with a taint for each condition that says that it leaves."""
+        if not self._notices:
+            return node
+        said = [
+            wire.Taint(key=NOTICE + one.type, effect="NoSchedule")
+            for one in node.status.conditions
+            if one.type in self._notices and one.status == "True"
+        ]
+        if not said:
+            return node
+        spec = replace(node.spec, taints=(*node.spec.taints, *said))
+        return replace(node, spec=spec)
 
     def _digest(self, node: wire.Node) -> int:
         """Return a digest of everything that is read of a node."""

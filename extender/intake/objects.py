@@ -71,7 +71,9 @@ class Feed:
         self._pending = pods
         self._reporter = reporter
         self._translator = translate.Translator(policy.devices)
-        self.nodes = NodeFeed(engine, reporter, policy.device_names, watchers.node_changed)
+        self.nodes = NodeFeed(
+            engine, reporter, policy.device_names, watchers.node_changed, watchers.notices
+        )
         self._volumes = VolumeIndex()
         self._claim_users = ClaimUsers()
         self._objects = GangObjects()

@@ -79,3 +79,5 @@ class PodWatchers:
     plans: PlanChecks
     #: gets no such members without that annotation, either
     checkpoints: CheckpointNotes
+    #: types of conditions by which a node says that it leaves
+    notices: frozenset[str] = frozenset()

@@ -1,8 +1,12 @@
-"""Who gives way to whom, and why."""
+"""Who gives way to whom, or leaves which nodes, and why."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from muster.cluster.ids import GangKey, PodUid
+
+NOBODY: Final = GangKey("")
+"""Who gets the room of gangs that leave nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class EvictedGang:
     members: tuple[PodUid, ...] = ()
     #: Seconds of work of all its devices that are lost.
     lost_seconds: float = 0.0
+    #: The nodes that it leaves, "" for none: it gives way to a gang.
+    leaves: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -27,7 +33,7 @@ class EvictedGang:
 class EvictionOrder:
     """A set of gangs that end together, so that another one gets their room."""
 
-    #: The gang that gets the room.
+    #: The gang that gets the room; ``NOBODY``: nodes are drained.
     preemptor: GangKey
     #: Those that give way, the first one first.
     victims: tuple[EvictedGang, ...]

@@ -5,6 +5,7 @@
 ``stories``       what happened to a pod or a gang, and what caused it
 ``whatif``        what-if and defrag: plans for a supposed cluster
 ``roomnotes``     who gives way to a gang, in the form of the answers
+``drains``        the nodes that gangs leave, and what each gang waits for
 ``nodepods``      the pods of one node, for that node's device plugin
 ``suppositions``  from a question to a supposition about a snapshot
 ``membernotes``   lines about members on nodes that have lost resources

@@ -18,6 +18,7 @@ from extender.planning.planner import ENDS_HELP, Planner
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
 from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem
+from extender.readapi.drains import DrainApi
 from extender.readapi.queues import QueueApi
 from extender.readapi.redaction import Names, names_of, namespace_of, redacted
 from extender.readapi.roomnotes import note_of
@@ -53,6 +54,7 @@ class ReadApi:
     whatif: WhatIf
     stories: StoryApi
     queues: QueueApi
+    drains: DrainApi
     #: returns whether the cluster is listed and this replica leads
     ready: Callable[[], bool]
     #: returns how many changes wait for the writer
@@ -77,6 +79,7 @@ class ReadApi:
             *self.whatif.routes(),
             *self.stories.routes(),
             *self.queues.routes(),
+            *self.drains.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:

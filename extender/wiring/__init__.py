@@ -33,7 +33,7 @@ When each job runs (``extender.wiring.jobs``)::
                             election, standby
     listed                  census
     leading                 repairer, forged, partial, conditions, bound-gangs, provisioner
-    listed, then leading    planner, statuses, queues, suspended, networks, devices
+    listed, then leading    planner, statuses, queues, suspended, evictor, drains, networks, devices
 
 ``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built
 ``rooms``     builders for the parts of each room

@@ -16,7 +16,9 @@ from extender.access.accesscheck import Gate
 from extender.app import ExtenderParts
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
+from extender.evictions.drains import NodeDrains
 from extender.evictions.evictor import Evictor
+from extender.evictions.nodenotices import NodeNotices
 from extender.intake.checkpoints import Checkpoints
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -106,6 +108,8 @@ class Extender:
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
     room_maker: RoomMaker = field(init=False)
+    notices: NodeNotices = field(init=False)
+    drains: NodeDrains = field(init=False)
     claims: KueueClaims = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
@@ -161,14 +165,21 @@ class Extender:
         self.forged = ForgedPlans(self.client)
         self.plan_checks = rooms.plan_checks_of(it, self.forged)
         self.checkpoints = Checkpoints(it.engine, it.reporter)
+        self.notices = rooms.notices_of(it)
+
+        def node_changed(node: str) -> None:
+            self.repairer.node_changed(node)
+            self.notices.node_changed(node)
+
         watchers = PodWatchers(
             lost=lost.note,
             slipped=self.slipped,
             devices=self.devices,
             networks=records.attached,
-            node_changed=self.repairer.node_changed,
+            node_changed=node_changed,
             plans=self.plan_checks,
             checkpoints=self.checkpoints,
+            notices=self.config.draining.conditions,
         )
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
@@ -198,10 +209,11 @@ class Extender:
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
         self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints)
-        restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
+        restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker
         )
+        self.drains = rooms.drains_of(it, self.notices, self.evictor, self.planner)
         self.bind_times = self.planner.bind_times
         return holding
 
@@ -213,6 +225,7 @@ class Extender:
         return Shown(
             planner=self.planner,
             rooms=self.room_maker,
+            drains=self.drains,
             census=self.census,
             partial_gangs=self.partial,
             repairer=self.repairer,
@@ -273,6 +286,7 @@ class Extender:
                 **self.claims.jobs(),
                 "suspended": self.suspended.run,
                 "evictor": self.evictor.run,
+                "drains": self.drains.run,
                 "networks": self.networks.run,
                 "devices": self.devices.run,
             },

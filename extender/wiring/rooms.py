@@ -14,7 +14,10 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
+from extender.evictions.drainreports import DrainReports
+from extender.evictions.drains import DrainParts, NodeDrains
 from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.nodenotices import NodeNotices
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.intake.checkpoints import Checkpoints
@@ -47,6 +50,7 @@ from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
 from extender.queues.summaries import QueueSummaries
 from extender.queues.workloadadmission import WorkloadAdmission, WorkloadParts
 from extender.queues.workloadqueues import WorkloadQueues
+from extender.readapi.drains import DrainApi
 from extender.readapi.dump import StateDumper, replica
 from extender.readapi.dumprequests import DumpRequests
 from extender.readapi.queues import QueueApi
@@ -70,6 +74,7 @@ from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
+from muster.cluster.ids import GangKey
 from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
@@ -401,12 +406,37 @@ def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
     return Evictor(parts, it.config.making_room)
 
 
+def notices_of(it: Common) -> NodeNotices:
+    """Build the part that notes which nodes leave."""
+    return NodeNotices(it.config.draining.known)
+
+
+def drains_of(it: Common, notices: NodeNotices, evictor: Evictor, planner: Planner) -> NodeDrains:
+    """Build the part that has gangs leave nodes."""
+    parts = DrainParts(
+        engine=it.engine,
+        client=it.client,
+        evictor=evictor,
+        notices=notices,
+        asks=planner.question,
+        reports=DrainReports(it.recorder, it.metrics, it.due),
+        pace=it.pace,
+    )
+    return NodeDrains(parts, it.config.draining)
+
+
 # -- planning ------------------------------------------------------------------------------------
 
 
-def restrictions_of(repairer: Repairer, lost: Vacancies, networks: JobNetworks) -> Restrictions:
+def restrictions_of(
+    repairer: Repairer, lost: Vacancies, networks: JobNetworks, notices: NodeNotices
+) -> Restrictions:
     """Return the functions that restrict a gang's plans."""
-    return Restrictions(refused=repairer.refused, kept=lost.kept_from, network=networks.lack)
+
+    def kept(gang: GangKey) -> tuple[str, ...]:
+        return (*lost.kept_from(gang), *notices.closed_to(gang))
+
+    return Restrictions(refused=repairer.refused, kept=kept, network=networks.lack)
 
 
 def room_maker_of(it: Common, evictor: Evictor, checkpoints: Checkpoints) -> RoomMaker:
@@ -480,6 +510,7 @@ class Shown:
 
     planner: Planner
     rooms: RoomMaker
+    drains: NodeDrains
     census: Census
     partial_gangs: PartialGangs
     repairer: Repairer
@@ -502,6 +533,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         whatif=WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace),
         stories=StoryApi(it.engine, it.client, it.pace),
         queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
+        drains=DrainApi(it.engine, shown.drains),
         ready=ready,
         backlog=shown.backlog,
         pace=it.pace,

@@ -7,6 +7,7 @@
 ``decision``     a decision of the planner inside an answer: counts and words
 ``whatif``       ``POST /v1/whatif``: the question, and whether the gang would fit then
 ``room``         who gives way to a gang, or why nobody does, inside an answer
+``drains``       ``GET /v1/drains``: nodes that gangs leave, and what each gang waits for
 ``defrag``       ``GET /v1/defrag/NS/GANG``: moves that make room for a gang
 ``story``        ``GET /v1/story/…``: what happened to a pod or a gang, and what caused it
 ``reservation``  ``POST /v1/reservations``: places for pods that are about to be made

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from muster.cli import certificates, output, probe, shells, sourcetree, ungate, verify, withdraw
-from muster.cli.ask import client, queues, story, whatif
+from muster.cli.ask import client, drain, queues, story, whatif
 from muster.cli.config import config
 from muster.cli.inject import inject
 from muster.cli.networks import networks
@@ -31,6 +31,7 @@ _COMMANDS = (
     queues,
     story,
     whatif,
+    drain,
     inject,
     config,
     replay,

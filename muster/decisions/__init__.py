@@ -13,6 +13,7 @@ carries the time.
 ``earlieststart`` when and where a gang that waits fits, after what runs has ended
 ``roomplan``      which gangs end so that a waiting gang gets a place
 ``roomtext``     who gives way, or why nobody does, in sentences
+``drainplan``     where the gangs go that have to leave nodes, and what that costs
 ``tenancy``       the gangs of a snapshot as the rules of preemption see them
 ``shortlist``     which gangs are looked at first where very many hold room
 ``quotaconsent``  the queues' consent to a set of victims

@@ -48,6 +48,8 @@ MUSTER: Final = "muster"
 RESUMED_AT: Final = PREFIX + "resumed-at"  # annotation on a job: when Muster resumed it, RFC 3339
 ASKED_PARALLELISM: Final = PREFIX + "asked-parallelism"  # annotation: before Muster lowered it
 EVICTION: Final = PREFIX + "eviction"  # label, annotation: a pod of a gang that is being evicted
+DRAIN: Final = PREFIX + "drain"  # taint on a node: gangs leave it; value: a deadline, epoch seconds
+NOTICE: Final = "notice." + PREFIX  # and a condition's type: a taint that only the model has
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
 TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
 

@@ -12,6 +12,7 @@ Without queues the planner's order is priority, then arrival (``order``). With q
 ``admission/``    who is next among gangs that wait for quota
 ``claims/``       who is given quota, and evicted, of those without pods in the model
 ``backfill/``     who goes before a gang that waits for room, and when that gang starts
+``drains/``       which nodes leave, and which gangs end for that at a time
 ``preemption/``   who may make whom give way
 ``shares/``       how much of what a queue uses is more than its due
 """

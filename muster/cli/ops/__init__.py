@@ -3,6 +3,7 @@
 ``admissioncalls``  what kube-apiserver shows to the webhook
 ``certificatepair``  whether two certificates fit each other
 ``clustercertificates``  certificates as Secrets of the cluster, renewed in time
+``draining``  marks nodes that gangs have to leave
 ``issuing``   an authority and certificates, as files and as Secrets
 ``networks``  isolated networks as the API server has them
 ``ungating``  lifts Muster's gate from pods that are chosen

@@ -104,7 +104,7 @@ def test_the_readers_role_covers_every_page_but_health_and_no_verb() -> None:
     [rule] = role["rules"]
     assert set(rule["nonResourceURLs"]) == {
         *("/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"),
-        *("/v1/story/*", "/v1/whatif", "/v1/defrag/*", "/v1/queues", "/v1/queues/*"),
+        *("/v1/story/*", "/v1/whatif", "/v1/defrag/*", "/v1/queues", "/v1/queues/*", "/v1/drains"),
     }
     assert rule["verbs"] == ["get"]
 

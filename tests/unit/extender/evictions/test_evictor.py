@@ -14,11 +14,12 @@ from support.clusters.clocked import Clocked, two_racks
 from support.extenders.extenders import PODS
 
 from extender.config.makingroom import MakingRoomConfig
+from extender.evictions import marks
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
-from loadtest.testbed.client.pods import Gang, create_owner, members
+from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
 from muster.kube.client import KubeClient
@@ -178,6 +179,28 @@ async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> N
     await site.end()
     await site.look(evictor)
     assert not len(evictor)
+
+
+async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_that_leave(
+    site: Site,
+) -> None:
+    """Its controller is faster than the next look, and the planner has placed them already."""
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+    await site.end()
+    owner = await site.cluster.api.get("/apis/batch/v1/namespaces/default/jobs/g")
+    for pod in members(GANG, owner_reference(GANG, owner["metadata"]["uid"])):
+        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        await site.cluster.api.create(PODS, pod)
+    await site.cluster.released(["g-0", "g-1", "g-2"])
+
+    await site.look(evictor)
+
+    assert not len(evictor)
+    assert not evictor.is_served(PREEMPTOR)
+    assert await site.there() == ["g-0", "g-1", "g-2"]
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
@@ -375,6 +398,24 @@ async def test_no_order_is_taken_before_it_is_known_what_an_earlier_leader_began
     assert PREEMPTOR in site.cluster.extender.worklist.todo, "it is looked at again"
     assert not heir.order(other), "what gives way to it already may be enough"
     assert heir.order(EvictionOrder(GangKey("muster/default/another"), other.victims))
+
+
+async def test_a_mark_that_names_another_gang_than_its_pods_evicts_nobody(site: Site) -> None:
+    """Its author may change this pod, and no other."""
+    await site.run()
+    mine = Gang("mine", 1)
+    await site.run(mine)
+    mark = marks.mark_of(EvictedGang(KEY, WHY), PREEMPTOR)
+    uid = (await site.cluster.pod("mine-0"))["metadata"]["uid"]
+    await site.cluster.api.patch(f"{PODS}/mine-0", marks.marking(uid, mark))
+    await site.cluster.settled()
+
+    heir = await site.evictor()
+    await site.look(heir)
+
+    assert not len(heir)
+    assert await site.there() == ["g-0", "g-1", "g-2"]
+    assert await site.there(mine) == ["mine-0"]
 
 
 async def test_a_mark_that_cannot_be_read_evicts_nobody(site: Site) -> None:
