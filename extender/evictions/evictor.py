@@ -45,6 +45,7 @@ from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
+from muster.queueing.backfill.expectedends import Going
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +121,14 @@ class Evictor:
         """Return the gang that gets a gang's room, ``None``: the gang does not give way."""
         one = self._leaving.get(gang)
         return None if one is None else one.preemptor
+
+    def going(self) -> Going:
+        """Return the gangs that give way now, with the members that end; empty: all of them."""
+        return {gang: one.victim.members for gang, one in self._leaving.items()}
+
+    def coming(self) -> frozenset[GangKey]:
+        """Return the gangs that get their room."""
+        return frozenset(one.preemptor for one in self._leaving.values())
 
     def is_served(self, preemptor: GangKey) -> bool:
         """Return whether gangs give way to a gang now."""

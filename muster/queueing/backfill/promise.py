@@ -55,14 +55,27 @@ class StartClaim:
 
 
 class Freed(NamedTuple):
-    """What the end of a gang gives back to a queue."""
+    """What the end of members of a gang gives back to a queue."""
 
     #: The gang.
     gang: GangKey
     #: The queue.
     queue: QueueName
-    #: What it is charged.
+    #: What it is charged for them.
     amounts: Amounts
+    #: How many members end, and how many others hold room.
+    ends: int
+    stays: int
+
+    def left(self, holding: int) -> Amounts:
+        """Return what they still give back once ``holding`` members of the gang hold room.
+
+        By number: members that ended have given back their part already.
+        """
+        left = min(max(holding - self.stays, 0), self.ends)
+        if left == self.ends:
+            return self.amounts
+        return {cell: amount * left // self.ends for cell, amount in self.amounts.items() if left}
 
 
 @dataclass(frozen=True, slots=True)

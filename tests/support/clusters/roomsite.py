@@ -8,8 +8,10 @@ from support.clusters.backfillsites import NOW, Site
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
 from extender.planning.roommaker import RoomMaker
-from muster.cluster.events import PodGone
+from muster.cluster.events import NodeGone, PodGone
 from muster.cluster.ids import GangKey
+from muster.decisions.roomplan import RoomAnswer
+from muster.queueing.backfill.expectedends import Going
 
 
 @dataclass
@@ -34,12 +36,18 @@ class Orders:
         """Whether somebody leaves for a gang."""
         return preemptor in self.leaving.values()
 
+    def coming(self) -> set[GangKey]:
+        """Return for whom."""
+        return set(self.leaving.values())
+
     def protected(self) -> Iterator[GangKey]:
         """Yield those that are let alone."""
         return iter(self.spared)
 
-    def __contains__(self, gang: object) -> bool:
-        return gang in self.leaving
+    def going(self) -> Going:
+        """Return what leaves now."""
+        victims = [victim for order in self.taken for victim in order.victims]
+        return {one.gang: one.members for one in victims if one.gang in self.leaving}
 
 
 class RoomSite(Site):
@@ -50,7 +58,8 @@ class RoomSite(Site):
         self.orders = Orders()
         reporter, pace = self.planner._reporter, self.planner._pace
         rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace)
-        self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
+        self.planner.rooms = rooms
+        self.planner.promises.make_room(self.orders.going)
 
     async def begin(self) -> tuple[GangKey, GangKey]:
         old = self.gang("old", 2, queue="a")
@@ -72,3 +81,16 @@ class RoomSite(Site):
         for uid in uids or self.state.members(key):
             self.engine.apply(PodGone(uid))
         self.orders.leaving.pop(key, None)
+
+    def end_one(self, key: GangKey) -> None:
+        """End the first member of a gang that is there."""
+        self.engine.apply(PodGone(self.state.members(key)[0]))
+
+    def lose(self, node: str) -> None:
+        """Delete a node."""
+        self.engine.apply(NodeGone(node))
+
+    def answer(self, key: GangKey) -> RoomAnswer:
+        """Return what was last found out about who gives way to a gang."""
+        assert self.planner.rooms is not None
+        return self.planner.rooms.answers[key]
