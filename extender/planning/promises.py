@@ -15,10 +15,10 @@ gang of a tree is promised a start, too, while others give way to it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -45,7 +45,13 @@ from muster.decisions.earlieststart import (
 from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.admission.memberrequests import requests_of
-from muster.queueing.backfill.expectedends import LEAVING_S, ExpectedEnd, Going, expected_ends
+from muster.queueing.backfill.expectedends import (
+    LEAVING_S,
+    NOBODY,
+    ExpectedEnd,
+    Going,
+    expected_ends,
+)
 from muster.queueing.backfill.promise import Freed, Promise, StartClaim
 from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import begun
@@ -53,6 +59,16 @@ from muster.queueing.order import begun
 _UNKNOWN: Final = 1e18  # goes behind every area that is known
 Decided = Callable[[Question, Snapshot], Awaitable[Decision]]
 """Plans a gang, in slices."""
+
+
+class Departures(Protocol):
+    """Gangs that give way to others."""
+
+    def going(self) -> Going:
+        """Return those that do so now, with the members that end."""
+
+    def coming(self) -> Collection[GangKey]:
+        """Return the gangs that get their room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +100,7 @@ class Promises:
         self.tries = PromiseTries(engine.clock, settings.refresh_seconds)
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
-        self._going: Callable[[], Going] = dict
+        self._evictions: Departures | None = None
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
@@ -102,9 +118,13 @@ class Promises:
         """Return a gang's promise, ``None``: it has none."""
         return next((one for one in self if one.gang == key), None)
 
-    def make_room(self, going: Callable[[], Going]) -> None:
-        """Know that others may be made to give way; ``going`` returns those that do so now."""
-        self._going, self.tries.in_turn = going, True
+    def make_room(self, evictions: Departures) -> None:
+        """Know that others may be made to give way."""
+        self._evictions, self.tries.in_turn = evictions, True
+
+    def _going(self) -> Going:
+        """Return the gangs that give way to others now."""
+        return NOBODY if self._evictions is None else self._evictions.going()
 
     # --- run times --------------------------------------------------------------------------
 
@@ -168,7 +188,7 @@ class Promises:
             and not one.leaves_in_time(now, run_time, self._settings.slack_seconds)
         ]
         claim = self._queues.claim(view) if others else None
-        return [one for one in others if claim is None or not claim.outranks(one.claim)]
+        return [one for one in others if claim is None or not one.yields(claim)]
 
     @contextmanager
     def at_start(self, promises: Sequence[Promise]) -> Iterator[None]:
@@ -270,7 +290,7 @@ class Promises:
         return nodes_of(
             one
             for one in self
-            if one.gang != claim.gang and not (one is first and claim.outranks(one.claim))
+            if one.gang != claim.gang and not (one is first and one.yields(claim))
         )
 
     # --- giving -----------------------------------------------------------------------------
@@ -292,7 +312,7 @@ class Promises:
         there, own = self._by_root.get(claim.root), self.of(view.key)
         if own is not None:
             return claim if self._is_due(own) else None
-        if there is not None and claim.outranks(there.claim):
+        if there is not None and there.yields(claim):
             return claim
         if there is not None and not self._may_be_further(claim, there):
             return None
@@ -376,11 +396,18 @@ class Promises:
             extra=start.extra,
             freed=returned,
             computed_at=now,
+            is_made=self._is_made(claim.gang, start.at, before),
         )
         if before is not None and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
+
+    def _is_made(self, gang: GangKey, start: float, before: Promise | None) -> bool:
+        """Return whether others give way to a gang; once they have, it starts within seconds."""
+        if self._evictions is not None and gang in self._evictions.coming():
+            return True
+        return before is not None and before.is_made and start <= self._engine.clock() + LEAVING_S
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None
@@ -437,8 +464,7 @@ class Promises:
             return
         self._further.pop(promise.gang, None)
         if outranked is not None and outranked.gang != promise.gang:
-            is_near = outranked.start <= self._engine.clock() + LEAVING_S
-            if is_near and self.tries.in_turn:
+            if outranked.is_made:
                 self._further[outranked.gang] = outranked
             else:
                 self.drop(outranked.gang)
@@ -447,7 +473,7 @@ class Promises:
     def _is_further(self, claim: StartClaim) -> bool:
         """Return whether another gang of its tree has the promise, and keeps it."""
         first = self._by_root.get(claim.root)
-        return first is not None and first.gang != claim.gang and not claim.outranks(first.claim)
+        return first is not None and first.gang != claim.gang and not first.yields(claim)
 
 
 def nodes_of(promises: Iterable[Promise]) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from extender.engine import Engine
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.planning.promises import Departures
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
@@ -36,12 +37,11 @@ from muster.decisions.roomplan import (
 from muster.decisions.tenancy import GangTerms
 from muster.placement.decision import Plan
 from muster.placement.question import Question
-from muster.queueing.backfill.expectedends import Going
 from muster.queueing.backfill.promise import Promise
 from muster.queueing.preemption.policies import OwnQueuePolicies
 
 
-class Evictions(Protocol):
+class Evictions(Departures, Protocol):
     """Carries orders out."""
 
     def order(self, order: EvictionOrder) -> bool:
@@ -49,12 +49,6 @@ class Evictions(Protocol):
 
     def is_served(self, preemptor: GangKey) -> bool:
         """Return whether gangs give way to a gang now."""
-
-    def going(self) -> Going:
-        """Return the gangs that give way now, with the members that end."""
-
-    def coming(self) -> Collection[GangKey]:
-        """Return the gangs that get their room."""
 
     def protected(self) -> Iterator[GangKey]:
         """Yield gangs whose eviction was refused lately."""

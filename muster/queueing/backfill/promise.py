@@ -100,6 +100,8 @@ class Promise:
     freed: tuple[Freed, ...] = ()
     #: When it was last computed, seconds since the epoch.
     computed_at: float = 0.0
+    #: Whether others give way to it, or have just done so.
+    is_made: bool = False
 
     @property
     def gang(self) -> GangKey:
@@ -118,6 +120,16 @@ class Promise:
     def slip(self) -> float:
         """By how many seconds it is later than was first said."""
         return max(self.start - self.first_start, 0.0)
+
+    def yields(self, claim: StartClaim) -> bool:
+        """Return whether a gang may delay this one.
+
+        Room that others gave up is for the one to whom they gave way: only a higher priority of its
+        own queue takes it. Otherwise gangs would end in vain.
+        """
+        if not self.is_made:
+            return claim.outranks(self.claim)
+        return claim.queue == self.claim.queue and claim.priority > self.claim.priority
 
     def leaves_in_time(self, now: float, run_time: float | None, slack: float) -> bool:
         """Return whether a gang that starts now is gone before the start.

@@ -18,6 +18,7 @@ from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
+from muster.kube.names import RACK
 
 OTHER_TREE = None
 
@@ -95,15 +96,44 @@ async def test_room_that_is_freed_bit_by_bit_is_kept_until_it_is_enough() -> Non
     await site.settle(NOW + 10)
     assert _orders(site) == [("owner", ["x", "y"])]
 
-    thief = site.gang("thief", 1, queue="b", gpus=1, priority=0)
+    thieves = [
+        site.gang("behind", 1, queue="b", gpus=1),
+        site.gang("borrower", 1, queue="a", priority=9, gpus=1),
+    ]
     site.leave(x)
     await _pass_by(site, NOW + 20, 300)
-    assert site.runs(owner, thief) == [False, False]
+    assert site.runs(owner, *thieves) == [False, False, False]
 
     site.leave(y)
     await site.settle(NOW + 330)
-    assert site.runs(owner, thief) == [True, False]
+    assert site.runs(owner, *thieves) == [True, False, False]
     assert len(site.orders.taken) == 1
+
+
+async def test_a_higher_priority_of_its_queue_gets_the_room_and_one_of_another_does_not() -> None:
+    """kueue#13320: the highest priority among those who are entitled has the claim.
+
+    ::
+
+        n0 n1   x of a (0), y of a, priority 9      first of b (16) takes back n0; then high of b,
+                                                    priority 1, and a borrower of priority 9 come
+    """
+    site = RoomSite(2, entitled=16)
+    _queue(site, "a", Quota(0))
+    x, y = (site.gang(name, 1, queue="a", priority=9) for name in "xy")
+    await site.settle()
+    site.orders.spared.add(y)
+    first = site.gang("first", 1, queue="b")
+    await site.settle(NOW + 10)
+    assert _orders(site) == [("first", ["x"])]
+    high = site.gang("high", 1, queue="b", priority=1)
+    borrower = site.gang("borrower", 1, queue="a", priority=9)
+    await site.settle(NOW + 20)
+
+    site.leave(x)
+    await _pass_by(site, NOW + 30, 40)
+
+    assert site.runs(first, high, borrower) == [False, True, False]
 
 
 async def test_quota_that_is_given_back_bit_by_bit_is_kept_likewise() -> None:
@@ -111,15 +141,16 @@ async def test_quota_that_is_given_back_bit_by_bit_is_kept_likewise() -> None:
 
     ::
 
-        half, limit 16 ─┬─ a (16)  owner, two nodes      6 nodes
-                        ├─ b (0)   x: two nodes, gives way
+        half, limit 24 ─┬─ a (16)  owner, two nodes      7 nodes
+                        ├─ b (0)   x: two nodes, gives way; y: one, protected
                         └─ c (0)   thief: one node
     """
-    site = RoomSite(6)
-    half = _queue(site, "half", Quota(16, limit=16))
+    site = RoomSite(7)
+    half = _queue(site, "half", Quota(24, limit=24))
     for name, gpus in (("a", 16), ("b", 0), ("c", 0)):
         _queue(site, name, Quota(gpus), half)
     x = site.gang("x", 2, queue="b")
+    site.orders.spared.add(site.gang("y", 1, queue="b"))
     await site.settle()
     owner = site.gang("owner", 2, queue="a")
     await site.settle(NOW + 10)
@@ -299,7 +330,8 @@ async def test_whoever_waits_for_hours_keeps_no_other_queue_from_its_own() -> No
     await _pass_by(site, NOW + 2, 60)
 
     assert _orders(site) == [("small", ["r0"])]
-    thief = site.gang("thief", 1, queue="b", at=3.0)
+    assert not set(site.promise_of(head).nodes) & set(site.promise_of(small).nodes)
+    thief = site.gang("thief", 1, queue="b", at=1.5)
     site.leave(running[0])
     await site.settle(NOW + 100)
     assert site.runs(small, thief) == [True, False]
@@ -312,25 +344,58 @@ async def test_no_promise_is_broken_by_room_for_a_further_gang() -> None:
 
     ::
 
-        n0    long of a (16), ends in ten hours     head of a wants both nodes, promised then
-        n1    r0 of c (0), ends likewise            small of b (8) would stay for ever
+        r0   n0 n2   one node of c (0) each, ends in ten    head of a (16) wants all of r0, then;
+        r1   n1      hours; those on n0 and n1 protected    small of b (8) would stay for ever
     """
-    site = RoomSite(2, entitled=16)
+    site = RoomSite(3, entitled=16, racks=2)
     _queue(site, "b", Quota(8))
     _queue(site, "c", Quota(0))
-    long = site.gang("long", 1, queue="a", max_run_time=36_000.0, priority=5)
-    site.gang("r0", 1, queue="c", max_run_time=36_000.0)
+    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=36_000.0) for n in range(3)]
     await site.settle()
-    site.orders.spared.add(long)
-    head = site.gang("head", 2, queue="a", at=1.0)
+    site.orders.spared |= {key for key in running if site.node_of(key) != "n2"}
+    head = site.gang("head", 2, queue="a", at=1.0, required_level=RACK)
     await site.settle(NOW + 1)
+    assert site.promise_of(head).nodes == ("n0", "n2")
     small = site.gang("small", 1, queue="b", at=2.0)
 
     await _pass_by(site, NOW + 2, 60)
 
     assert not site.orders.taken
+    assert [promise.gang for promise in site.planner.promises] == [head]
     assert site.promise_of(head).start == NOW + 36_000
     assert site.runs(small) == [False]
+
+
+async def test_quota_that_is_promised_to_a_head_is_no_further_gangs() -> None:
+    """kueue#13320, of quota: p has 16 for a and b, and the head of a counts on all of it.
+
+    ::
+
+        cluster ─┬─ p (16 at most) ─┬─ a (16)   long on n0, ends in ten hours; head: two nodes
+                 │                  └─ b (8)    small: one node, for ever
+                 └─ c (0)                       r0 to r2 on n1 to n3
+    """
+    site = RoomSite()
+    above = _queue(site, "p", Quota(16, limit=16))
+    for name, gpus in (("a", 16), ("b", 8)):
+        _queue(site, name, Quota(gpus), above)
+    _queue(site, "c", Quota(0))
+    long = site.gang("long", 1, queue="a", max_run_time=36_000.0, priority=5)
+    for number in range(3):
+        site.gang(f"r{number}", 1, queue="c", max_run_time=36_000.0)
+    await site.settle()
+    site.orders.spared.add(long)
+    head = site.gang("head", 2, queue="a", at=1.0)
+    await site.settle(NOW + 1)
+    assert site.promise_of(head).start == NOW + 36_000
+    small = site.gang("small", 1, queue="b", at=2.0)
+
+    await _pass_by(site, NOW + 2, 60)
+
+    assert not site.orders.taken
+    answer = site.answer(small)
+    assert isinstance(answer, NoRoom)
+    assert answer.reason is WhyNoRoom.PROMISED
 
 
 async def test_a_gang_that_its_queue_cannot_admit_yet_takes_back_from_pending() -> None:

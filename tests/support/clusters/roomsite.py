@@ -59,7 +59,7 @@ class RoomSite(Site):
         reporter, pace = self.planner._reporter, self.planner._pace
         rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace)
         self.planner.rooms = rooms
-        self.planner.promises.make_room(self.orders.going)
+        self.planner.promises.make_room(self.orders)
 
     async def begin(self) -> tuple[GangKey, GangKey]:
         old = self.gang("old", 2, queue="a")
@@ -89,6 +89,11 @@ class RoomSite(Site):
     def lose(self, node: str) -> None:
         """Delete a node."""
         self.engine.apply(NodeGone(node))
+
+    def node_of(self, key: GangKey) -> str:
+        """Return the node of the first member of a gang that runs."""
+        snapshot = self.state.snapshot()
+        return snapshot.nodes.name(int(snapshot.pods.node[int(self.view(key).bound[0])]))
 
     def answer(self, key: GangKey) -> RoomAnswer:
         """Return what was last found out about who gives way to a gang."""
