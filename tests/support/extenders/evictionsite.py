@@ -13,12 +13,21 @@ from extender.config.makingroom import MakingRoomConfig
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
-from loadtest.testbed.client.pods import Gang, create_owner, members
+from loadtest.testbed.client.api import JSON
+from loadtest.testbed.client.nodes import GPU
+from loadtest.testbed.client.pods import (
+    Gang,
+    create_owner,
+    members,
+    owner_reference,
+    owning_job,
+)
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
 from muster.kube.client import KubeClient
 from muster.kube.translation.translate import pod_uid
 
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 SETTINGS = MakingRoomConfig(
     enabled=True, gangs_per_minute=2, budget_seconds=30, hangs_after_seconds=100
@@ -78,7 +87,7 @@ class EvictionSite(Clocked):
             engine=it.engine,
             client=client or it.client,  # type: ignore[arg-type]
             worklist=it.worklist,
-            suspender=JobSuspender(it.client, {}),
+            suspender=JobSuspender(client or it.client, it.suspended.served),  # type: ignore[arg-type]
             reports=EvictionReports(reporter, reporter._recorder, self.metrics),
         )
         return Evictor(parts, SETTINGS)
@@ -144,3 +153,72 @@ class EvictionSite(Clocked):
         await self.cluster.api.create(BUDGETS, budget)
         status = {"status": {"disruptionsAllowed": 1}}
         await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+
+    async def allow(self, disruptions: int) -> None:
+        """Have the budget allow so many disruptions."""
+        status = {"status": {"disruptionsAllowed": disruptions}}
+        await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+
+    # -- further gangs -----------------------------------------------------------------------------
+
+    async def submit(self, gang: Gang) -> None:
+        """Create the pods of a gang that waits."""
+        owner = await create_owner(self.cluster.api, gang)
+        for pod in members(gang, owner):
+            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+            await self.cluster.api.create(PODS, pod)
+        await self.cluster.settled()
+
+    async def withdraw(self, gang: Gang) -> None:
+        """Delete the pods of a gang."""
+        for n in range(gang.size):
+            await self.cluster.api.delete(f"{PODS}/{gang.name}-{n}")
+        await self.cluster.settled()
+
+    async def come_again(self, gang: Gang) -> None:
+        """Make the pods of a gang once more, as its controller does."""
+        job = await self.cluster.api.get(f"{JOBS}/{gang.name}")
+        for pod in members(gang, owner_reference(gang, job["metadata"]["uid"])):
+            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+            await self.cluster.api.create(PODS, pod)
+        await self.cluster.settled()
+
+    # -- Jobs --------------------------------------------------------------------------------------
+
+    def job_key(self, name: str) -> GangKey:
+        """Return the gang of an Indexed Job."""
+        return GangKey(f"job/default/{name}")
+
+    async def run_job(self, name: str, pods: int) -> None:
+        """Have an Indexed Job run, as the Job controller would make its pods."""
+        gang = Gang(name, pods)
+        made = await self.cluster.api.create(JOBS, _indexed(gang))
+        for pod in members(gang, owner_reference(gang, made["metadata"]["uid"])):
+            del (
+                pod["metadata"]["labels"][names.GANG],
+                pod["metadata"]["annotations"][names.GANG_SIZE],
+            )
+            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+            pod["spec"]["terminationGracePeriodSeconds"] = 30
+            await self.cluster.api.create(PODS, pod)
+        for pod_name, node in (
+            await self.cluster.released([f"{name}-{n}" for n in range(pods)])
+        ).items():
+            await self.cluster.bind(pod_name, node)
+        await self.cluster.settled()
+
+    async def job_controller_deletes(self, name: str) -> None:
+        """Do as the Job controller and the kubelet do with the pods of a suspended Job."""
+        for pod in (await self.cluster.api.get(PODS))["items"]:
+            if pod["metadata"]["name"].startswith(f"{name}-"):
+                path = f"{PODS}/{pod['metadata']['name']}"
+                await self.cluster.api.delete(f"{path}?gracePeriodSeconds=0")
+        await self.cluster.settled()
+
+
+def _indexed(gang: Gang) -> JSON:
+    job = owning_job(gang)
+    job["spec"] |= {"suspend": False, "completionMode": "Indexed", "backoffLimit": 0}
+    limits = {GPU: str(gang.gpus)}
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
+    return job
