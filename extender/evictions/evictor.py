@@ -45,6 +45,7 @@ from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
+from muster.queueing.backfill.expectedends import Going
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,14 @@ class Evictor:
         one = self._leaving.get(gang)
         return None if one is None else one.preemptor
 
+    def going(self) -> Going:
+        """Return the gangs that give way now, with the members that end; empty: all of them."""
+        return {gang: one.victim.members for gang, one in self._leaving.items()}
+
+    def coming(self) -> frozenset[GangKey]:
+        """Return the gangs that get their room."""
+        return frozenset(one.preemptor for one in self._leaving.values())
+
     def is_served(self, preemptor: GangKey) -> bool:
         """Return whether gangs give way to a gang now."""
         return any(one.preemptor == preemptor for one in self._leaving.values())
@@ -157,8 +166,9 @@ class Evictor:
             if view is None or victim.gang in self._leaving or len(view.assumed):
                 return False
             asked[view.queue] = asked.get(view.queue, 0) + 1
-        if any(self._rates.left(queue, now) < count for queue, count in asked.items()):
+        if not all(self._rates.allows(queue, count, now) for queue, count in asked.items()):
             log.warning("too many gangs gave way", extra={"for": order.preemptor})
+            self._parts.reports.metrics.given_way.labels("limited").inc()
             return False
         for queue, count in asked.items():
             for _ in range(count):
@@ -186,11 +196,14 @@ class Evictor:
         while True:
             try:
                 pods = await self._parts.client.list(PODS, labelSelector=EVICTION)
+                suspended = await self._parts.suspender.begun()
             except KubeError as error:
-                log.warning("marked pods not listed", extra={"error": str(error)})
+                log.warning("marks not listed", extra={"error": str(error)})
                 await asyncio.sleep(PERIOD_S)
                 continue
             break
+        for mark in suspended:
+            self._adopt_suspended(mark)
         for pod in pods:
             self._adopt(pod)
         self._knows_all = True
@@ -218,15 +231,79 @@ class Evictor:
         self._leaving[victim.gang] = one
         self._parts.worklist.defer(victim.gang, DEFER_S)
 
+    def _adopt_suspended(self, mark: marks.EvictionMark) -> None:
+        """Wait for the pods of a job that an earlier leader suspended."""
+        victim = EvictedGang(GangKey(mark.gang), mark.why)
+        one = Departure(victim, GangKey(mark.preemptor), self._engine.clock())
+        self._leave(one)
+        if one.going:
+            self._leaving[victim.gang] = one
+            self._parts.worklist.defer(victim.gang, DEFER_S)
+
     async def look(self) -> None:
         """Take the next step with each gang; what fails is tried again at the next look."""
+        for one in list(self._leaving.values()):
+            if one.stage is Stage.ORDERED and not self._is_wanted(one.preemptor):
+                self._end(one)
+        ready = await self._ready()
         for gang, one in list(self._leaving.items()):
             self._parts.worklist.defer(gang, DEFER_S)
+            if one.stage is Stage.ORDERED and gang not in ready:
+                continue
             try:
                 await self._advance(one)
             except KubeError as error:
                 one.refusal = str(error)
                 log.warning("eviction failed", extra={"gang": gang, "error": str(error)})
+
+    def _is_wanted(self, preemptor: GangKey) -> bool:
+        """Return whether a gang still waits for room; where it does not, nobody begins to end."""
+        view = self._engine.state.gang(preemptor)
+        return not preemptor or (view is not None and len(view.waiting) > 0)
+
+    async def _ready(self) -> set[GangKey]:
+        """Return the gangs that may begin to end: no budget forbids any of their order.
+
+        Those of an order end together or not at all: a part of them would end in vain.
+        """
+        orders: dict[GangKey, list[Departure]] = {}
+        for one in self._leaving.values():
+            if one.stage is Stage.ORDERED:
+                orders.setdefault(one.preemptor or one.victim.gang, []).append(one)
+        return {one.victim.gang for order in orders.values() for one in await self._allowed(order)}
+
+    async def _allowed(self, order: Sequence[Departure]) -> Sequence[Departure]:
+        """Return the gangs of an order if no budget forbids any; else the one that is refused."""
+        counted: dict[str, list[Pod]] = {}
+        for one in order:
+            try:
+                refused = await self._forbids(one, counted)
+            except KubeError as error:
+                log.warning("budgets not read", extra={"error": str(error)})
+                return ()
+            if refused:
+                return ()
+        return order
+
+    async def _forbids(self, one: Departure, counted: dict[str, list[Pod]]) -> bool:
+        """Return whether a budget forbids that a gang ends beside the pods that were counted.
+
+        Where it does so for too long, the gang is let alone, and the others of its order stay.
+        """
+        view = self._engine.state.gang(one.victim.gang)
+        spec = None if view is None else view.spec
+        if view is None or spec is None:
+            return False
+        pods = await self._remaining(one, view)
+        mine = counted.setdefault(spec.namespace, [])
+        mine += pods
+        one.refusal = await why_kept(self._parts.client, spec.namespace, mine)
+        if one.refusal and pods and await self._spare_if_late(one, pods):
+            mates = [each for each in self._leaving.values() if each.preemptor == one.preemptor]
+            for each in mates if one.preemptor else ():
+                if each.stage is Stage.ORDERED:
+                    self._end(each)
+        return bool(one.refusal)
 
     async def _advance(self, one: Departure) -> None:
         view = self._engine.state.gang(one.victim.gang)
@@ -250,16 +327,13 @@ class Evictor:
     # -- ending ----------------------------------------------------------------------------------
 
     async def _begin(self, one: Departure, view: GangView) -> None:
-        """Suspend the job, or evict the members, unless a budget forbids it."""
+        """Suspend the job, or evict the members."""
         pods = await self._remaining(one, view)
         spec = view.spec
         if not pods or spec is None:
             return  # the watch shows soon that they are gone
-        one.refusal = await why_kept(self._parts.client, spec.namespace, pods)
-        if one.refusal:
-            await self._spare_if_late(one, pods)
-            return
-        job = await self._parts.suspender.suspend(spec) if one.victim.is_whole else None
+        mark = marks.mark_of(one.victim, one.preemptor)
+        job = await self._parts.suspender.suspend(spec, mark) if one.victim.is_whole else None
         if job is not None:
             self._parts.reports.suspended(one.victim, one.preemptor, job)
             self._leave(one)
@@ -305,10 +379,13 @@ class Evictor:
         await self._spare_if_late(one, pods)
         return False
 
-    async def _spare_if_late(self, one: Departure, pods: Sequence[Pod]) -> None:
-        """Let a gang alone that was refused for too long: remove the mark, nothing has begun."""
+    async def _spare_if_late(self, one: Departure, pods: Sequence[Pod]) -> bool:
+        """Let a gang alone that was refused for too long: remove the mark, nothing has begun.
+
+        Returns whether it was refused for so long.
+        """
         if self._engine.clock() - one.since < self._settings.budget_seconds:
-            return
+            return False
         for pod in pods:
             meta = pod.metadata
             if meta.uid == one.marked:
@@ -316,6 +393,7 @@ class Evictor:
         self._refused[one.victim.gang] = self._engine.clock() + SPARED_S
         self._parts.reports.stays(one.victim, one.preemptor, pods, one.refusal)
         self._end(one)
+        return True
 
     async def _evict_one(self, one: Departure, pod: Pod) -> bool:
         meta, engine, parts = pod.metadata, self._engine, self._parts

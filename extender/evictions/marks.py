@@ -1,4 +1,6 @@
-"""What a pod carries while its gang is evicted, so that the next leader goes on.
+"""What a pod carries while its gang is evicted, or a job that is suspended for another gang.
+
+The next leader goes on by it.
 
 ::
 
@@ -13,6 +15,7 @@ same name that says the rest.
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -61,14 +64,24 @@ def read(annotations: Mapping[str, str]) -> EvictionMark | None:
 
 def marking(uid: str, mark: EvictionMark) -> dict[str, object]:
     """Return the merge patch that marks the pod of a UID."""
-    text = msgspec.json.encode(mark).decode()
-    label = hashlib.sha256(mark.preemptor.encode()).hexdigest()[:16]
-    return _patch(uid, label, text)
+    return _patch(uid, _label(mark), msgspec.json.encode(mark).decode())
+
+
+def with_mark(body: Mapping[str, Any], mark: EvictionMark) -> dict[str, Any]:
+    """Return a merge patch of an object that marks it, too."""
+    meta, text = body["metadata"], msgspec.json.encode(mark).decode()
+    notes = {**meta.get("annotations", {}), EVICTION: text}
+    labels = {**meta.get("labels", {}), EVICTION: _label(mark)}
+    return {**body, "metadata": {**meta, "labels": labels, "annotations": notes}}
 
 
 def unmarking(uid: str) -> dict[str, object]:
     """Return the merge patch that removes the mark of the pod of a UID."""
     return _patch(uid, None, None)
+
+
+def _label(mark: EvictionMark) -> str:
+    return hashlib.sha256(mark.preemptor.encode()).hexdigest()[:16]
 
 
 def _patch(uid: str, label: str | None, text: str | None) -> dict[str, object]:

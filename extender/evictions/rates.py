@@ -1,4 +1,13 @@
-"""How many gangs of a queue give way within a minute: a wrong setting must not empty a cluster."""
+"""How many gangs of a queue give way within a minute: a wrong setting must not empty a cluster.
+
+::
+
+    most 2      order of 5 at 0 s ─► taken: counted as 2 at 0 s, 2 at 60 s, 1 at 120 s
+                order of 1        ─► refused until 120 s
+
+An order larger than that would never be taken (its gangs end together), so it is if nothing of its
+queue gave way lately; the minutes to come pay for it.
+"""
 
 from collections import defaultdict, deque
 from typing import Final
@@ -24,6 +33,12 @@ class EvictionRates:
             self._times.pop(queue, None)
         return self._most - len(times)
 
+    def allows(self, queue: str, count: int, now: float) -> bool:
+        """Return whether so many gangs of a queue may give way together now."""
+        left = self.left(queue, now)
+        return count <= left or left == self._most
+
     def note(self, queue: str, now: float) -> None:
-        """Count a gang that gives way."""
-        self._times[queue].append(now)
+        """Count a gang that gives way: now, or in the first minute that has room for it."""
+        minute = (self._most - self.left(queue, now)) // self._most
+        self._times[queue].append(now + WINDOW_S * minute)

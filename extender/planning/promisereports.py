@@ -48,7 +48,12 @@ class PromiseReports:
         self._reporter.promised(view, before, after)
 
     def look_later(self, key: GangKey) -> None:
-        """Have a gang with a promise looked at again at its start: no event may come."""
+        """Have a gang with a promise looked at again at its start: no event may come.
+
+        Likewise those that are to be looked at for one.
+        """
+        for gang, again in self._promises.tries.listed():
+            self._list.not_before[gang] = min(again, self._list.not_before.get(gang, again))
         promise = self._promises.of(key)
         if promise is not None:
             now = self._engine.clock()

@@ -10,20 +10,24 @@
 
 Ends are those of ``muster.queueing.backfill``; ``muster.decisions.earlieststart`` finds starts on
 the cluster as it will be. A promise is computed anew when its time has come and its gang still
-waits, when one of its nodes went, and every ``refresh_seconds`` to find an earlier start.
+waits, when one of its nodes went, and every ``refresh_seconds`` to find an earlier start. A further
+gang of a tree is promised a start, too, while others give way to it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
+
+import numpy as np
 
 from extender.config.backfill import BackfillConfig
 from extender.engine import Engine
+from extender.planning.promisetries import PromiseTries
 from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
-from muster.cluster.ids import GangKey
+from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.quota.availability import borrows, lack, never_fits
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
@@ -41,15 +45,30 @@ from muster.decisions.earlieststart import (
 from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.admission.memberrequests import requests_of
-from muster.queueing.backfill.expectedends import ExpectedEnd, expected_ends
+from muster.queueing.backfill.expectedends import (
+    LEAVING_S,
+    NOBODY,
+    ExpectedEnd,
+    Going,
+    expected_ends,
+)
 from muster.queueing.backfill.promise import Freed, Promise, StartClaim
 from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import begun
 
-MOST_TRIED: Final = 4  # gangs of a tree that are looked at within ``refresh_seconds``
 _UNKNOWN: Final = 1e18  # goes behind every area that is known
 Decided = Callable[[Question, Snapshot], Awaitable[Decision]]
 """Plans a gang, in slices."""
+
+
+class Departures(Protocol):
+    """Gangs that give way to others."""
+
+    def going(self) -> Going:
+        """Return those that do so now, with the members that end."""
+
+    def coming(self) -> Collection[GangKey]:
+        """Return the gangs that get their room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +82,10 @@ class Beside:
 
 
 class Promises:
-    """The promises of one cluster, at most one for each tree of queues; iterable."""
+    """The promises of one cluster, iterable: one for each tree of queues.
+
+    Further gangs of a tree have one only for the seconds in which others give way to them.
+    """
 
     def __init__(self, engine: Engine, queues: QueueTurns, settings: BackfillConfig) -> None:
         self._engine = engine
@@ -72,28 +94,37 @@ class Promises:
         self._by_root: dict[QueueName | None, Promise] = {}
         #: what was asked when each promise was given
         self._asked: dict[GangKey, Question] = {}
-        #: when gangs of each tree began to be refused a promise (seconds since the epoch), how many
-        self._tried: dict[QueueName | None, tuple[float, int]] = {}
+        #: those of further gangs of a tree, to which others give way
+        self._further: dict[GangKey, Promise] = {}
+        #: which gangs are looked at
+        self.tries = PromiseTries(engine.clock, settings.refresh_seconds)
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
-        #: gangs that give way to others now
-        self.leaving: Container[GangKey] = ()
+        self._evictions: Departures | None = None
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
         self._running: dict[GangKey, tuple[GangView, float]] = {}
 
     def __iter__(self) -> Iterator[Promise]:
-        """Yield every promise, the one that was given first first."""
-        return iter(list(self._by_root.values()))
+        """Yield every promise, of each tree the one that was given first first."""
+        return iter([*self._by_root.values(), *self._further.values()])
 
     def __len__(self) -> int:
         """Return the number of promises."""
-        return len(self._by_root)
+        return len(self._by_root) + len(self._further)
 
     def of(self, key: GangKey) -> Promise | None:
         """Return a gang's promise, ``None``: it has none."""
-        return next((one for one in self._by_root.values() if one.gang == key), None)
+        return next((one for one in self if one.gang == key), None)
+
+    def make_room(self, evictions: Departures) -> None:
+        """Know that others may be made to give way."""
+        self._evictions, self.tries.in_turn = evictions, True
+
+    def _going(self) -> Going:
+        """Return the gangs that give way to others now."""
+        return NOBODY if self._evictions is None else self._evictions.going()
 
     # --- run times --------------------------------------------------------------------------
 
@@ -102,8 +133,7 @@ class Promises:
 
         Returns its own promise, which is kept by that.
         """
-        for promise in moved:
-            self._by_root[promise.claim.root] = promise
+        self.move(moved)
         if self._settings.enabled:
             self._running.setdefault(view.key, (view, self._engine.clock()))
         return self.drop(view.key)
@@ -113,7 +143,9 @@ class Promises:
         self._asked.pop(key, None)
         self._counted_on.pop(key, None)
         promise = self.of(key)
-        return None if promise is None else self._by_root.pop(promise.claim.root)
+        if promise is not None and self._further.pop(key, None) is None:
+            del self._by_root[promise.claim.root]
+        return promise
 
     def looked_at(self, key: GangKey) -> None:
         """Learn the run time of a gang that holds no room any more."""
@@ -134,7 +166,7 @@ class Promises:
         promise = self._by_root.get(root)
         if promise is None:
             return view.submitted_at
-        if promise.gang == view.key:
+        if promise.gang == view.key or view.key in self._further:
             return -math.inf
         run_time = self.run_times.of(view)
         return _UNKNOWN + view.submitted_at if run_time is None else share * run_time
@@ -151,23 +183,20 @@ class Promises:
         now, run_time = self._engine.clock(), self.run_times.of(view)
         others = [
             one
-            for one in self._by_root.values()
+            for one in self
             if one.gang != view.key
             and not one.leaves_in_time(now, run_time, self._settings.slack_seconds)
         ]
         claim = self._queues.claim(view) if others else None
-        return [one for one in others if claim is None or not claim.outranks(one.claim)]
+        return [one for one in others if claim is None or not one.yields(claim)]
 
     @contextmanager
     def at_start(self, promises: Sequence[Promise]) -> Iterator[None]:
         """Have queues use for a moment what they will use at the start of promises."""
         tree, claims = self._engine.state.charges.tree, [one.claim for one in promises]
-        freed = [
-            one
-            for promise in promises
-            for one in promise.freed
-            if self._engine.state.holds_room(one.gang)
-        ]
+        every = {one[:2] + one[3:]: one for promise in promises for one in promise.freed}
+        holding = self._engine.state.holding
+        freed = [one._replace(amounts=one.left(holding(one.gang))) for one in every.values()]
         taken = [
             (claim.queue, claim.request)
             for claim in claims
@@ -221,9 +250,7 @@ class Promises:
         moved = []
         for one in binding:
             by_then = [end for end in ends if end.at <= one.start]
-            asked = replace(
-                self._asked[one.gang], now=one.start, promised=self._others(one.claim.root)
-            )
+            asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.claim))
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
             if again is None:
                 return None
@@ -231,15 +258,46 @@ class Promises:
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
 
-    def _others(self, root: QueueName | None) -> tuple[str, ...]:
-        """Return the nodes that are promised to gangs of other trees than this one."""
-        return nodes_of(one for one in self._by_root.values() if one.claim.root != root)
+    async def moved_by(
+        self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace
+    ) -> tuple[Promise, ...] | None:
+        """Return others' promises as they are beside a plan, ``None``: one would be broken."""
+        return await self._moved(plan, self.binding(view), snapshot, pace)
+
+    def admit(self, view: GangView, rows: Iterable[int], snapshot: Snapshot) -> bool:
+        """Return whether its queue admits a gang beside others' promises, once pods have ended."""
+        claim, binding = self._queues.claim(view), self.binding(view)
+        node = None if claim is None else self._node(claim)
+        if claim is None or node is None or not binding:
+            return True
+        known = {one.gang for promise in binding for one in promise.freed}
+        end = ExpectedEnd(self._engine.clock(), np.array(list(rows), dtype=np.int32))
+        gone = [one for one in self._freed(end, snapshot) if one.gang not in known]
+        with self.at_start(binding), self._given_back(gone):
+            return lack(node, claim.request) is None
+
+    def move(self, moved: Iterable[Promise]) -> None:
+        """Put promises in the places of the same gangs' former ones."""
+        for promise in moved:
+            if promise.gang in self._further:
+                self._further[promise.gang] = promise
+            else:
+                self._by_root[promise.claim.root] = promise
+
+    def _others(self, claim: StartClaim) -> tuple[str, ...]:
+        """Return the nodes that are promised to others, but for one whose promise it would get."""
+        first = self._by_root.get(claim.root)
+        return nodes_of(
+            one
+            for one in self
+            if one.gang != claim.gang and not (one is first and one.yields(claim))
+        )
 
     # --- giving -----------------------------------------------------------------------------
 
     def lacks(self, root: QueueName) -> bool:
         """Return whether nobody below a root has a promise, and one may be tried."""
-        return self._settings.enabled and root not in self._by_root and not self._has_tried(root)
+        return self._settings.enabled and root not in self._by_root and not self.tries.is_full(root)
 
     def wants(self, view: GangView, *, lacks_quota: bool) -> StartClaim | None:
         """Return the claim of a gang that is to have a promise, or to have it computed anew.
@@ -251,12 +309,22 @@ class Promises:
             return None
         if lacks_quota and not self._is_short(claim):
             return None
-        there = self._by_root.get(claim.root)
-        if there is None:
-            return claim if self._may_try(claim.root) else None
-        if there.gang == view.key:
-            return claim if self._is_due(there) else None
-        return claim if claim.outranks(there.claim) else None
+        there, own = self._by_root.get(claim.root), self.of(view.key)
+        if own is not None:
+            return claim if self._is_due(own) else None
+        if there is not None and there.yields(claim):
+            return claim
+        if there is not None and not self._may_be_further(claim, there):
+            return None
+        return claim if self.tries.may(claim.root, view.key) else None
+
+    def _may_be_further(self, claim: StartClaim, there: Promise) -> bool:
+        """Return whether others may give way to a gang though another one has the promise.
+
+        Its queue takes back what it is entitled to, and keeps off the promised nodes. Otherwise a
+        gang that waits for hours would keep all other queues from their own.
+        """
+        return self.tries.in_turn and claim.is_entitled and claim.queue != there.claim.queue
 
     def is_void(self, view: GangView) -> bool:
         """Return whether a gang has a promise, and its queue refuses it whatever ends."""
@@ -276,24 +344,6 @@ class Promises:
         charges = self._engine.state.charges
         return None if claim.queue is None else charges.tree.find(claim.queue)
 
-    def _has_tried(self, root: QueueName | None) -> bool:
-        """Return whether enough gangs of a tree were looked at lately."""
-        return self._tries(root)[1] >= MOST_TRIED
-
-    def _tries(self, root: QueueName | None) -> tuple[float, int]:
-        """Return since when gangs of a tree are counted, and how many were looked at."""
-        now, (began, tried) = self._engine.clock(), self._tried.get(root, (-math.inf, 0))
-        is_old = now - began >= self._settings.refresh_seconds
-        return (now, 0) if is_old else (began, tried)
-
-    def _may_try(self, root: QueueName | None) -> bool:
-        """Count a gang of a tree that is looked at; returns whether it may be."""
-        if self._has_tried(root):
-            return False
-        began, tried = self._tries(root)
-        self._tried[root] = began, tried + 1
-        return True
-
     def _is_due(self, promise: Promise) -> bool:
         now = self._engine.clock()
         is_old = now - promise.computed_at >= self._settings.refresh_seconds
@@ -302,8 +352,9 @@ class Promises:
 
     def _stays(self, promise: Promise) -> bool:
         """Return whether a gang stays that gave way when a promise was computed."""
+        going = self._going()
         return any(
-            gang not in self.leaving and self._engine.state.holds_room(gang)
+            gang not in going and self._engine.state.holds_room(gang)
             for gang in self._counted_on.get(promise.gang, ())
         )
 
@@ -318,19 +369,19 @@ class Promises:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
         ends = await pace.drive(self._ends(snapshot))
-        freed = [self._freed(end) for end in ends]
+        freed = [self._freed(end, snapshot) for end in ends]
         first = self._first_admitted(claim, freed)
         found: tuple[EarliestStart, Question] | None = None
         for question in questions if first is not None else ():
-            asked = replace(question, quota="", promised=self._others(claim.root))
+            asked = replace(question, quota="", promised=self._others(claim))
             start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
             if start is not None and (found is None or start.at < found[0].at):
                 found = start, asked
-        if found is None:
+        if found is None or (self._is_further(claim) and found[0].at > now + LEAVING_S):
             self.drop(claim.gang)
             return None
         start, self._asked[claim.gang] = found
-        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self.leaving)
+        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self._going())
         returned = _by(start.at, ends, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
@@ -345,11 +396,18 @@ class Promises:
             extra=start.extra,
             freed=returned,
             computed_at=now,
+            is_made=self._is_made(claim.gang, start.at, before),
         )
         if before is not None and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
+
+    def _is_made(self, gang: GangKey, start: float, before: Promise | None) -> bool:
+        """Return whether others give way to a gang; once they have, it starts within seconds."""
+        if self._evictions is not None and gang in self._evictions.coming():
+            return True
+        return before is not None and before.is_made and start <= self._engine.clock() + LEAVING_S
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None
@@ -368,14 +426,20 @@ class Promises:
 
     def _ends(self, snapshot: Snapshot) -> Steps[list[ExpectedEnd]]:
         now, slack = self._engine.clock(), self._settings.slack_seconds
-        return expected_ends(snapshot, now, self.run_times.of, self.leaving, slack)
+        return expected_ends(snapshot, now, self.run_times.of, self._going(), slack)
 
-    def _freed(self, end: ExpectedEnd) -> list[Freed]:
-        """Return what an end gives back to queues; pods that are being deleted count as there."""
-        if end.gang is None:
-            return []
-        charged = self._engine.state.charged(end.rows.tolist())
-        return [Freed(end.gang, queue, amounts) for queue, amounts in charged.items()]
+    def _freed(self, end: ExpectedEnd, snapshot: Snapshot) -> list[Freed]:
+        """Return what an end gives back to queues."""
+        state, rows = self._engine.state, dict[GangKey, list[int]]()
+        for row in end.rows.tolist():
+            gang = int(snapshot.pods.gang[row])
+            if gang != NO_ROW:
+                rows.setdefault(snapshot.gang_at(gang), []).append(row)
+        return [
+            Freed(gang, queue, amounts, len(mine), max(state.holding(gang) - len(mine), 0))
+            for gang, mine in rows.items()
+            for queue, amounts in state.charged(mine).items()
+        ]
 
     def _first_admitted(self, claim: StartClaim, freed: Sequence[Sequence[Freed]]) -> int | None:
         """Return the place of the first end after which a queue admits a gang, ``None``: none."""
@@ -396,9 +460,21 @@ class Promises:
 
     def _put(self, promise: Promise) -> None:
         outranked = self._by_root.get(promise.claim.root)
+        if self._is_further(promise.claim):
+            self._further[promise.gang] = promise
+            return
+        self._further.pop(promise.gang, None)
         if outranked is not None and outranked.gang != promise.gang:
-            self.drop(outranked.gang)
+            if outranked.is_made:
+                self._further[outranked.gang] = outranked
+            else:
+                self.drop(outranked.gang)
         self._by_root[promise.claim.root] = promise
+
+    def _is_further(self, claim: StartClaim) -> bool:
+        """Return whether another gang of its tree has the promise, and keeps it."""
+        first = self._by_root.get(claim.root)
+        return first is not None and first.gang != claim.gang and not first.yields(claim)
 
 
 def nodes_of(promises: Iterable[Promise]) -> tuple[str, ...]:

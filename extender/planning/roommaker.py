@@ -1,23 +1,24 @@
-"""Makes room for the first gang of a tree that waits: others give way to it.
+"""Makes room for gangs that wait: others give way to them.
 
 ::
 
-    gang waits for room ──► first of its tree? ──► who gives way? (muster.decisions.roomplan)
-                                                       │ somebody           │ nobody
-                                                       ▼                    ▼
-                              ordered, the room is promised to it      why, for explain
+    gang waits for room ──► its turn? ──► who gives way? (muster.decisions.roomplan)
+                                              │ somebody           │ nobody
+                                              ▼                    ▼
+                     ordered, the room is promised to it      why, for explain
 
 The gangs that give way count as ended from the order on. So the promise that follows is on their
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from extender.engine import Engine
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.planning.promises import Departures
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
@@ -27,12 +28,16 @@ from muster.decisions import roomtext
 from muster.decisions.roomplan import (
     NoRoom,
     RoomAnswer,
+    RoomPlan,
     RoomQuestion,
     RoomVictim,
+    WhyNoRoom,
     room_for,
 )
 from muster.decisions.tenancy import NO_TERMS, GangTerms
+from muster.placement.decision import Plan
 from muster.placement.question import Question
+from muster.queueing.backfill.promise import Promise
 from muster.queueing.preemption.policies import PreemptionPolicies
 
 
@@ -43,8 +48,8 @@ class CheckpointTimes(Protocol):
         """Return the latest of each gang that wrote one, seconds since the epoch."""
 
 
-class Evictions(Container[GangKey], Protocol):
-    """Carries orders out; contains the gangs that give way now."""
+class Evictions(Departures, Protocol):
+    """Carries orders out."""
 
     def order(self, order: EvictionOrder) -> bool:
         """Have gangs give way, all or none; returns whether they will."""
@@ -54,6 +59,21 @@ class Evictions(Container[GangKey], Protocol):
 
     def protected(self) -> Iterator[GangKey]:
         """Yield gangs whose eviction was refused lately."""
+
+
+class MovablePromises(Protocol):
+    """The promises that a plan must not break."""
+
+    async def moved_by(
+        self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace
+    ) -> tuple[Promise, ...] | None:
+        """Return promises as they are beside a plan, ``None``: one would be broken."""
+
+    def admit(self, view: GangView, rows: Iterable[int], snapshot: Snapshot) -> bool:
+        """Return whether its queue admits a gang beside them, once pods have ended."""
+
+    def move(self, moved: Iterable[Promise]) -> None:
+        """Put promises in the places of the same gangs' former ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +91,15 @@ class RoomMaker:
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
-    async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> None:
+    async def make(
+        self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises
+    ) -> None:
         """Have others give way to a gang, if anybody may be made to."""
         if self.evictions.is_served(view.key):
             return
-        answer = await self.answer(view, question, snapshot)
+        answer, moved = await self._answer(view, question, snapshot, promises)
+        if isinstance(answer, RoomPlan) and not promises.admit(view, answer.rows, snapshot):
+            answer = NoRoom(view.key, snapshot.generation, WhyNoRoom.PROMISED)
         if isinstance(answer, NoRoom):
             before = self.answers.get(view.key)
             self._note(answer)
@@ -85,16 +109,39 @@ class RoomMaker:
             return
         order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
         if self.evictions.order(order):
+            promises.move(moved)
             self._note(answer)
             self.reporter.makes_room(view, roomtext.makes_room(answer))
+
+    async def _answer(
+        self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises
+    ) -> tuple[RoomAnswer, tuple[Promise, ...]]:
+        """Return who gives way, on promised nodes only where their gangs start as early elsewhere.
+
+        With it the promises as they are then.
+        """
+        answer = await self.answer(view, question, snapshot)
+        if not isinstance(answer, NoRoom) or not question.promised:
+            return answer, ()
+        other = await self.answer(view, replace(question, promised=()), snapshot)
+        if isinstance(other, NoRoom):
+            return answer, ()
+        moved = await promises.moved_by(view, other.plan, snapshot, self.pace)
+        return (answer, ()) if moved is None else (other, moved)
 
     async def answer(self, view: GangView, question: Question, snapshot: Snapshot) -> RoomAnswer:
         """Return who would give way to a gang of a snapshot; nothing is ordered."""
         charges = self.engine.state.charges
-        terms = self._terms(view, snapshot)
-        asked = RoomQuestion(question, policies=self.policies, terms=terms)
-        steps = room_for(snapshot, charges if charges.is_used else None, asked)
-        return await self.pace.drive(steps)
+        asked = RoomQuestion(
+            question,
+            policies=self.policies,
+            terms=self._terms(view, snapshot),
+            going=self.evictions.going(),
+            coming=self.evictions.coming(),
+        )
+        return await self.pace.drive(
+            room_for(snapshot, charges if charges.is_used else None, asked)
+        )
 
     def _note(self, answer: RoomAnswer) -> None:
         """Keep the answer for explain, and forget those about gangs that wait no more."""

@@ -330,16 +330,20 @@ class ClusterState:
         return view is None or not view.lacks_standby
 
     def holds_room(self, key: GangKey) -> bool:
-        """Return whether a member of a gang is on a node, or room is held for one.
+        """Return whether a member of a gang is on a node, or room is held for one."""
+        return self.holding(key) > 0
+
+    def holding(self, key: GangKey) -> int:
+        """Return how many members of a gang are on a node, or have room held for them.
 
         Much cheaper than ``gang``.
         """
         row = self._model.gangs.keys.find(key)
         if row is None:
-            return False
+            return 0
         members = np.frombuffer(self._model.gangs.members[row], dtype=np.int32)
         nodes = self._model.pods.node.peek(self._model.pods.count)[members]
-        return bool((nodes != NO_ROW).any())
+        return int(np.count_nonzero(nodes != NO_ROW))
 
     def lack_of_members(self, key: GangKey) -> tuple[int, int] | None:
         """Return how many members a gang has and how many it needs, ``None`` if it has enough.

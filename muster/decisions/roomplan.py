@@ -14,7 +14,7 @@ the cluster once more.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -44,6 +44,7 @@ from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
 from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, units_of
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
+from muster.queueing.backfill.expectedends import Going
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
@@ -72,6 +73,7 @@ class WhyNoRoom(StrEnum):
     PREEMPTS_NEVER = "it makes nobody give way (preemptionPolicy Never)"
     NOBODY = "a rule keeps every gang"
     NOT_ENOUGH = "not even all who may give way would be enough"
+    PROMISED = "what its queue would have then is promised to others"
     UNSTABLE = "those who would give way would come back by the same rules"
 
 
@@ -94,6 +96,10 @@ class RoomQuestion:
     terms: Mapping[GangKey, GangTerms] = field(default_factory=dict)
     #: The flavors that the gang takes; ``None``: the first of its queue.
     choice: Choice | None = None
+    #: Gangs that give way to others now, with the members that end; empty: all of them.
+    going: Going = field(default_factory=dict)
+    #: The gangs that get their room.
+    coming: Collection[GangKey] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,33 +266,46 @@ class _Case:
     # --- who is there -----------------------------------------------------------------------
 
     def _usage(self, tenancy: Tenancy) -> UsageTrial:
-        """Return what queues use, without what is leaving."""
+        """Return what queues use, without what is leaving, and with what gets its room."""
         usage = UsageTrial(QuotaTree() if self.charges is None else self.charges.tree)
-        if self.later is self.snapshot:
-            return usage
         before = Tenancy(self.snapshot, self.charges, tenancy.terms)
         gangs: dict[int, list[int]] = {}
-        for row in _leaving(self.snapshot):
+        for row in {*_leaving(self.snapshot), *self._going()}:
             gangs.setdefault(int(self.snapshot.pods.gang[row]), []).append(row)
         for gang, rows in gangs.items():
             view = None if gang == NO_ROW else self.snapshot.gang(self.snapshot.gang_at(gang))
             queue = None if view is None else before.queue_of(view)
             usage.give_back(queue, before.amounts(queue, rows))
+        for view in filter(None, map(self.later.gang, self.asked.coming)):
+            comes = self._tenant(tenancy, view, None)
+            usage.charge(comes.queue, comes.amounts)
         return usage
 
+    def _going(self) -> Iterator[int]:
+        """Yield the rows of pods that are to end for other gangs."""
+        for key, members in self.asked.going.items():
+            view = self.snapshot.gang(key)
+            parts = [] if view is None else [view.bound, view.released, view.assumed, view.standby]
+            rows = [int(row) for part in parts for row in part]
+            yield from (r for r in rows if not members or self.snapshot.pods.uid(r) in members)
+
     def _wants(self, tenancy: Tenancy) -> Tenant:
-        asked = requests_of(self.view, self.later)
+        return self._tenant(tenancy, self.view, self.asked.choice)
+
+    def _tenant(self, tenancy: Tenancy, view: GangView, choice: Choice | None) -> Tenant:
+        """Return a gang that waits, with what its minimum takes."""
+        asked = requests_of(view, self.later)
         amounts = asked.of_first(max(asked.minimum, 1))
-        queue, terms = tenancy.queue_of(self.view), tenancy.terms_of(self.view.key)
+        queue, terms = tenancy.queue_of(view), tenancy.terms_of(view.key)
         cells = {Cell("", name): amount for name, amount in amounts.items()}
         if self.charges is not None and queue is not None:
-            cells = self.charges.request(queue, amounts, self.asked.choice)
+            cells = self.charges.request(queue, amounts, choice)
         return Tenant(
-            gang=self.view.key,
+            gang=view.key,
             queue=queue,
-            priority=self.view.priority,
+            priority=view.priority,
             amounts=cells,
-            submitted_at=self.view.submitted_at,
+            submitted_at=view.submitted_at,
             is_preemptable=terms.is_preemptable,
             is_marked=self._is_marked(),
             preempts=tenancy.preempts(self.view),
@@ -358,6 +377,8 @@ class _Case:
         prices, found = MovePrices(self.later), list[GivingUnit]()
         for number, view in enumerate(views):
             keeps = rules.keeps(self._tenants[view.key])
+            if view.key in self.asked.going:
+                keeps = Keeps.GOING
             units = [] if keeps not in _PARTLY else units_of(prices, view, self._at_risk(view))
             if keeps is Keeps.WOULD_FALL:  # its surplus may go without that
                 units = [unit for unit in units if not unit.is_whole]

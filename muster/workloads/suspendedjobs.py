@@ -336,6 +336,14 @@ def suspension(kind: SuspendableKind, document: Document) -> list[tuple[str, obj
     return [(pointer(path), value) for path, value in found]
 
 
+def stands_suspended(group: str, plural: str, found: KubeObject) -> bool:
+    """Return whether an object is suspended by Muster: its pods end, or have ended."""
+    kind, notes = KINDS.get((group, plural)), getattr(found.metadata, "annotations", {})
+    if kind is None or notes.get(names.SUSPENDED_BY) != names.MUSTER:
+        return False
+    return is_suspended(kind, msgspec.json.decode(msgspec.json.encode(found)))
+
+
 def suspension_again(group: str, plural: str, found: KubeObject) -> Json:
     """Return the merge patch that suspends a running object, until it has room again.
 

@@ -6,21 +6,22 @@
     ends now        ├──── its run time ────┤··┤ its end has not been seen yet: slack
     overrun         ├──── its run time ────┤····· as long again as it is late, a minute at least
     deleted         ends now
-    gives way       ends in 30 s: a pod has so long to end where it does not say otherwise
+    gives way       ends in 30 s: a pod has so long to end where it does not say otherwise;
+                    members that others can spare: they alone
     unknown run time, or a pod of no gang: never
 
 A gang that overruns is not given up at once: the longer it is late, the longer it is expected to
 go on. So what waits for it is moved a few times, not every second.
 """
 
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView, Rows
@@ -31,6 +32,9 @@ LEAVING_S: Final = 30.0  # core/v1, PodSpec.terminationGracePeriodSeconds
 GANGS_PER_STEP: Final = 16
 RunTime = Callable[[GangView], float | None]
 """Returns for how many seconds a gang runs at most, ``None``: unknown."""
+Going = Mapping[GangKey, Collection[PodUid]]
+"""Gangs that give way to others now, with the members that end; empty: all of them."""
+NOBODY: Final[Going] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,25 +55,41 @@ def expected_ends(
     snapshot: Snapshot,
     now: float,
     run_time: RunTime,
-    leaving: Container[GangKey] = (),
+    going: Going = NOBODY,
     slack: float = 0.0,
 ) -> Steps[list[ExpectedEnd]]:
     """Return what is expected to end at all, the first end first, in slices.
 
-    ``now``: seconds since the epoch. ``leaving``: gangs that give way to others now. ``slack``:
-    seconds from the end of a gang until its room is free.
+    ``now``: seconds since the epoch. ``slack``: seconds from the end of a gang until its room is
+    free.
     """
     found = list(_deleted(snapshot, now))
     for number, row in enumerate(_gangs_on_nodes(snapshot)):
         view = snapshot.gang(snapshot.gang_at(row))
         end = None if view is None else end_of(view, now, run_time, slack)
-        if view is not None and view.key in leaving:
-            end = ExpectedEnd(now + LEAVING_S, _holding(view), view.key)
-        if end is not None:
+        if view is not None and view.key in going:
+            found += _going(snapshot, view, going[view.key], now, end)
+        elif end is not None:
             found.append(end)
         if number % GANGS_PER_STEP == 0:
             yield
     return sorted(found, key=lambda end: (end.at, end.gang or ""))
+
+
+def _going(
+    snapshot: Snapshot,
+    view: GangView,
+    members: Collection[PodUid],
+    now: float,
+    rest: ExpectedEnd | None,
+) -> Iterator[ExpectedEnd]:
+    """Yield the end of what gives way of a gang, and of what stays: the ``rest``."""
+    rows, uid = _holding(view), snapshot.pods.uid
+    gone = np.array([not members or uid(int(row)) in members for row in rows], dtype=np.bool_)
+    if gone.any():
+        yield ExpectedEnd(now + LEAVING_S, rows[gone], view.key)
+    if rest is not None and not gone.all():
+        yield replace(rest, rows=rows[~gone])
 
 
 def end_of(view: GangView, now: float, run_time: RunTime, slack: float = 0.0) -> ExpectedEnd | None:

@@ -55,14 +55,27 @@ class StartClaim:
 
 
 class Freed(NamedTuple):
-    """What the end of a gang gives back to a queue."""
+    """What the end of members of a gang gives back to a queue."""
 
     #: The gang.
     gang: GangKey
     #: The queue.
     queue: QueueName
-    #: What it is charged.
+    #: What it is charged for them.
     amounts: Amounts
+    #: How many members end, and how many others hold room.
+    ends: int
+    stays: int
+
+    def left(self, holding: int) -> Amounts:
+        """Return what they still give back once ``holding`` members of the gang hold room.
+
+        By number: members that ended have given back their part already.
+        """
+        left = min(max(holding - self.stays, 0), self.ends)
+        if left == self.ends:
+            return self.amounts
+        return {cell: amount * left // self.ends for cell, amount in self.amounts.items() if left}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,8 @@ class Promise:
     freed: tuple[Freed, ...] = ()
     #: When it was last computed, seconds since the epoch.
     computed_at: float = 0.0
+    #: Whether others give way to it, or have just done so.
+    is_made: bool = False
 
     @property
     def gang(self) -> GangKey:
@@ -105,6 +120,16 @@ class Promise:
     def slip(self) -> float:
         """By how many seconds it is later than was first said."""
         return max(self.start - self.first_start, 0.0)
+
+    def yields(self, claim: StartClaim) -> bool:
+        """Return whether a gang may delay this one.
+
+        Room that others gave up is for the one to whom they gave way: only a higher priority of its
+        own queue takes it. Otherwise gangs would end in vain.
+        """
+        if not self.is_made:
+            return claim.outranks(self.claim)
+        return claim.queue == self.claim.queue and claim.priority > self.claim.priority
 
     def leaves_in_time(self, now: float, run_time: float | None, slack: float) -> bool:
         """Return whether a gang that starts now is gone before the start.

@@ -56,6 +56,7 @@ class Keeps(StrEnum):
     OVER_THRESHOLD = "its priority is above the threshold for those who borrow"
     ENTITLED = "its queue uses no more than it is entitled to"
     WOULD_FALL = "its queue would fall below what it is entitled to"
+    GOING = "it gives way to another gang already"
     HOLDS_NOTHING = "it holds no room that ends with it"
 
 

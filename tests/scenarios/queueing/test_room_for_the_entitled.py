@@ -7,75 +7,12 @@
     b               entitled 16: "owner" wants two nodes
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-
 import pytest
-from support.clusters.backfillsites import NOW, Site
+from support.clusters.backfillsites import NOW
+from support.clusters.roomsite import RoomSite
 
-from extender.pendingpods import PendingPods
-from extender.planning.evictionorders import EvictionOrder
-from extender.planning.roommaker import RoomMaker
-from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.queueing.backfill.expectedends import LEAVING_S
-from muster.queueing.preemption.policies import PreemptionPolicies
-
-
-@dataclass
-class Orders:
-    """Takes orders, as the evictor does; the test ends the gangs."""
-
-    taken: list[EvictionOrder] = field(default_factory=list)
-    leaving: set[GangKey] = field(default_factory=set)
-    spared: set[GangKey] = field(default_factory=set)
-    is_full: bool = False
-
-    def order(self, order: EvictionOrder) -> bool:
-        if self.is_full:
-            return False
-        self.taken.append(order)
-        self.leaving |= {victim.gang for victim in order.victims}
-        return True
-
-    def is_served(self, preemptor: GangKey) -> bool:
-        return any(order.preemptor == preemptor for order in self.taken) and bool(self.leaving)
-
-    def protected(self) -> Iterator[GangKey]:
-        return iter(self.spared)
-
-    def __contains__(self, gang: object) -> bool:
-        return gang in self.leaving
-
-
-class RoomSite(Site):
-    """The drawn site, with everybody running but for ``owner``."""
-
-    def __init__(self) -> None:
-        super().__init__(4, entitled=16)
-        self.orders = Orders()
-        self.saved: dict[GangKey, float] = {}
-        reporter, pace = self.planner._reporter, self.planner._pace
-        rooms = RoomMaker(
-            self.engine, PendingPods(), self.orders, reporter, pace, self, PreemptionPolicies()
-        )
-        self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
-
-    def latest(self) -> Mapping[GangKey, float]:
-        return self.saved
-
-    async def begin(self) -> tuple[GangKey, GangKey]:
-        old = self.gang("old", 2, queue="a")
-        await self.settle()
-        new = self.gang("new", 2, queue="a")
-        await self.settle(NOW + 100)
-        assert self.runs(old, new) == [True, True]
-        return old, new
-
-    def leave(self, key: GangKey) -> None:
-        """End a gang that gives way; its members come again and wait."""
-        self.end(key)
-        self.orders.leaving.discard(key)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.specs.podconstraints import LabelSet
 from muster.queueing.backfill.promise import Promise
 
-GPU = Cell("", "nvidia.com/gpu")
+GPU, CPU = Cell("", "nvidia.com/gpu"), Cell("", "cpu")
 ROOT = QueueName("muster/cluster")
 NOW = 1_000.0
 

@@ -5,156 +5,33 @@ here; the tests give theirs to evictors of their own, which share its parts.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from support.apiservers.apifaults import Fault
-from support.clusters.clocked import Clocked, two_racks
+from support.clusters.clocked import two_racks
+from support.extenders.evictionsite import (
+    GANG,
+    KEY,
+    PREEMPTOR,
+    SETTINGS,
+    WHY,
+    Killed,
+    Mortal,
+)
+from support.extenders.evictionsite import EvictionSite as Site
 from support.extenders.extenders import PODS
 
-from extender.config.makingroom import MakingRoomConfig
 from extender.evictions import marks
-from extender.evictions.evictor import Evictor, EvictorParts
-from extender.evictions.reports import EvictionReports
-from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
-from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference
+from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
-from muster.kube.client import KubeClient
-from muster.kube.translation.translate import pod_uid
-
-BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-SETTINGS = MakingRoomConfig(
-    enabled=True, gangs_per_minute=2, budget_seconds=30, hangs_after_seconds=100
-)
-GANG = Gang("g", 3)
-KEY, PREEMPTOR = GangKey("muster/default/g"), GangKey("muster/default/urgent")
-WHY = "its queue uses 8 GPUs more than its own"
-
-
-class Killed(BaseException):
-    """The extender is killed here."""
-
-
-@dataclass
-class Mortal:
-    """A client that dies at a write: before it, or after it took effect."""
-
-    client: KubeClient
-    #: writes until it dies, -1: it does not
-    left: int = -1
-    takes_effect: bool = False
-    writes: int = field(default=0, init=False)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.client, name)
-
-    async def patch(self, *args: Any, **options: Any) -> Any:
-        return await self._write(self.client.patch, args, options)
-
-    async def post(self, *args: Any, **options: Any) -> None:
-        await self._write(self.client.post, args, options)
-
-    async def _write(self, send: Any, args: Any, options: Any) -> Any:
-        self.writes += 1
-        dies = self.writes == self.left
-        if dies and not self.takes_effect:
-            raise Killed
-        answer = await send(*args, **options)
-        if dies:
-            raise Killed
-        return answer
-
-
-class Site(Clocked):
-    """Two racks, and a gang that runs."""
-
-    async def evictor(self, client: object = None) -> Evictor:
-        """Return one that knows what others began."""
-        found = self.new_evictor(client)
-        await found.take_over()
-        return found
-
-    def new_evictor(self, client: object = None) -> Evictor:
-        it = self.cluster.extender
-        reporter = it.partial._reporter
-        parts = EvictorParts(
-            engine=it.engine,
-            client=client or it.client,  # type: ignore[arg-type]
-            worklist=it.worklist,
-            suspender=JobSuspender(it.client, {}),
-            reports=EvictionReports(reporter, reporter._recorder, self.metrics),
-        )
-        return Evictor(parts, SETTINGS)
-
-    @property
-    def metrics(self) -> Any:
-        return self.cluster.extender.partial._metrics
-
-    async def run(self, gang: Gang = GANG) -> None:
-        """Have a gang bound, each member on its node."""
-        owner = await create_owner(self.cluster.api, gang)
-        for pod in members(gang, owner):
-            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            pod["spec"]["terminationGracePeriodSeconds"] = 30
-            await self.cluster.api.create(PODS, pod)
-        placed = await self.cluster.released([f"{gang.name}-{n}" for n in range(gang.size)])
-        for name, node in placed.items():
-            await self.cluster.bind(name, node)
-            await self.cluster.api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
-        await self.cluster.settled()
-
-    async def look(self, evictor: Evictor, after: float = 0.0) -> None:
-        self.now += after
-        await evictor.look()
-        await self.cluster.settled()
-
-    async def there(self, gang: Gang = GANG) -> list[str]:
-        """Return the members that are not being deleted."""
-        pods = (await self.cluster.api.get(PODS))["items"]
-        return sorted(
-            pod["metadata"]["name"]
-            for pod in pods
-            if pod["metadata"]["name"].startswith(f"{gang.name}-")
-            and "deletionTimestamp" not in pod["metadata"]
-        )
-
-    async def marked(self) -> list[str]:
-        pods = (await self.cluster.api.get(PODS))["items"]
-        return [
-            pod["metadata"]["name"]
-            for pod in pods
-            if names.EVICTION in pod["metadata"].get("labels", {})
-            and "deletionTimestamp" not in pod["metadata"]
-        ]
-
-    async def end(self, gang: Gang = GANG) -> None:
-        """Do as the kubelet does with pods that are being deleted."""
-        for n in range(gang.size):
-            if await self.exists(f"{gang.name}-{n}"):
-                await self.cluster.api.delete(f"{PODS}/{gang.name}-{n}")
-        await self.cluster.settled()
-
-    async def uid(self, name: str) -> PodUid:
-        return pod_uid((await self.cluster.pod(name))["metadata"]["uid"])
-
-    async def protect(self) -> None:
-        budget = {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "keep"},
-            "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
-        }
-        await self.cluster.api.create(BUDGETS, budget)
-        status = {"status": {"disruptionsAllowed": 1}}
-        await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with two_racks(Site()) as made:
+        await made.submit(Gang("urgent", 7))  # on six nodes it waits
         yield made
 
 
@@ -310,11 +187,10 @@ async def test_too_many_gangs_of_a_queue_do_not_give_way_within_a_minute(site: S
     evictor = await site.evictor()
     victims = tuple(EvictedGang(key, WHY) for key in keys)
 
-    assert not evictor.order(EvictionOrder(PREEMPTOR, victims)), "all or none"
-    assert not len(evictor)
-    assert evictor.order(EvictionOrder(PREEMPTOR, victims[:2]))
-    next_one = EvictionOrder(GangKey("muster/default/another"), victims[2:])
-    assert not evictor.order(next_one)
+    assert evictor.order(EvictionOrder(PREEMPTOR, victims[:1]))
+    next_one = EvictionOrder(GangKey("muster/default/another"), victims[1:])
+    assert not evictor.order(next_one), "all or none"
+    assert len(evictor) == 1
     site.now += 60
     assert evictor.order(next_one)
 

@@ -1,0 +1,90 @@
+"""Which gangs of each tree are looked at for a promise, a few in each *look*.
+
+::
+
+    look 1   A B C D │ E F wait for the next look
+    look 2             E F │ all had their turn
+    look 3   A B C D │ …
+
+A look is ``refresh_seconds`` long. Where others may be made to give way, those that got nothing are
+passed over until all had their turn: otherwise four gangs that can have no room would keep a fifth
+one for ever from taking back what its queue is entitled to (kueue#6929).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.engine import Clock
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
+
+MOST_TRIED: Final = 4  # gangs of a tree that are looked at in a look
+
+
+@dataclass(slots=True)
+class _Look:
+    """One tree."""
+
+    #: seconds since the epoch
+    began: float
+    tried: int = 0
+    #: gangs that had their turn
+    passed: set[GangKey] = field(default_factory=set)
+    #: gangs that were refused a turn because others had theirs, the first one first
+    behind: dict[GangKey, None] = field(default_factory=dict)
+    #: how many of those are listed for the next look
+    listed: int = 0
+    #: gangs that came again before all had their turn
+    early: dict[GangKey, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PromiseTries:
+    """The looks of all trees."""
+
+    clock: Clock
+    #: how long a look is, in seconds
+    seconds: float
+    #: whether gangs that got nothing are passed over until all had their turn
+    in_turn: bool = False
+    _looks: dict[QueueName | None, _Look] = field(default_factory=dict)
+
+    def is_full(self, root: QueueName | None) -> bool:
+        """Return whether enough gangs of a tree were looked at lately."""
+        return self._look(root).tried >= MOST_TRIED
+
+    def may(self, root: QueueName | None, gang: GangKey) -> bool:
+        """Count a gang of a tree that is looked at; returns whether it may be."""
+        look = self._look(root)
+        if self.in_turn and gang in look.passed:
+            look.early[gang] = None
+            return False
+        if look.tried >= MOST_TRIED:
+            look.behind[gang] = None
+            return False
+        look.behind.pop(gang, None)
+        look.passed.add(gang)
+        look.tried += 1
+        return True
+
+    def listed(self) -> Iterator[tuple[GangKey, float]]:
+        """Yield the gangs that are to be looked at again, and when (seconds since the epoch)."""
+        for look in self._looks.values():
+            again = look.began + self.seconds
+            for gang in list(look.behind)[: MOST_TRIED - look.listed]:
+                del look.behind[gang]
+                look.listed += 1
+                yield gang, again
+            for gang in list(look.early)[:MOST_TRIED]:
+                yield gang, again
+
+    def _look(self, root: QueueName | None) -> _Look:
+        """Return the look of a tree; a new one begins when it is over."""
+        now, look = self.clock(), self._looks.get(root)
+        if look is not None and now - look.began < self.seconds:
+            return look
+        self._looks[root] = found = _Look(now)
+        if self.in_turn and look is not None and (look.behind or look.listed):
+            found.passed, found.behind = look.passed, look.behind
+        return found

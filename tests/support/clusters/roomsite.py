@@ -1,0 +1,109 @@
+"""A planner that makes room on nodes of 8 GPUs, with orders that the test carries out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from support.clusters.backfillsites import NOW, Site
+
+from extender.pendingpods import PendingPods
+from extender.planning.evictionorders import EvictionOrder
+from extender.planning.roommaker import RoomMaker
+from muster.cluster.events import NodeGone, PodGone
+from muster.cluster.ids import GangKey
+from muster.decisions.roomplan import RoomAnswer
+from muster.queueing.backfill.expectedends import Going
+from muster.queueing.preemption.policies import PreemptionPolicies
+
+
+@dataclass
+class Orders:
+    """Takes orders, as the evictor does; the test ends the gangs."""
+
+    taken: list[EvictionOrder] = field(default_factory=list)
+    #: what leaves now, and for whom
+    leaving: dict[GangKey, GangKey] = field(default_factory=dict)
+    spared: set[GangKey] = field(default_factory=set)
+    is_full: bool = False
+
+    def order(self, order: EvictionOrder) -> bool:
+        """Take an order, unless one of its gangs leaves already."""
+        if self.is_full or any(victim.gang in self.leaving for victim in order.victims):
+            return False
+        self.taken.append(order)
+        self.leaving |= dict.fromkeys((v.gang for v in order.victims), order.preemptor)
+        return True
+
+    def is_served(self, preemptor: GangKey) -> bool:
+        """Whether somebody leaves for a gang."""
+        return preemptor in self.leaving.values()
+
+    def coming(self) -> set[GangKey]:
+        """Return for whom."""
+        return set(self.leaving.values())
+
+    def protected(self) -> Iterator[GangKey]:
+        """Yield those that are let alone."""
+        return iter(self.spared)
+
+    def going(self) -> Going:
+        """Return what leaves now."""
+        victims = [victim for order in self.taken for victim in order.victims]
+        return {one.gang: one.members for one in victims if one.gang in self.leaving}
+
+
+class RoomSite(Site):
+    """The drawn site, with everybody running but for ``owner``."""
+
+    def __init__(self, nodes: int = 4, entitled: int = 16, **backfill: object) -> None:
+        super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
+        self.orders = Orders()
+        reporter, pace = self.planner._reporter, self.planner._pace
+        #: when gangs wrote checkpoints
+        self.saved: dict[GangKey, float] = {}
+        self.planner.rooms = RoomMaker(
+            self.engine, PendingPods(), self.orders, reporter, pace, self, PreemptionPolicies()
+        )
+        self.planner.promises.make_room(self.orders)
+
+    def latest(self) -> Mapping[GangKey, float]:
+        """Return the last checkpoint of each gang that wrote one."""
+        return self.saved
+
+    async def begin(self) -> tuple[GangKey, GangKey]:
+        old = self.gang("old", 2, queue="a")
+        await self.settle()
+        new = self.gang("new", 2, queue="a")
+        await self.settle(NOW + 100)
+        assert self.runs(old, new) == [True, True]
+        return old, new
+
+    def leave(self, key: GangKey) -> None:
+        """End what an order takes of a gang."""
+        uids = {
+            uid
+            for order in self.orders.taken
+            for v in order.victims
+            for uid in v.members
+            if v.gang == key
+        }
+        for uid in uids or self.state.members(key):
+            self.engine.apply(PodGone(uid))
+        self.orders.leaving.pop(key, None)
+
+    def end_one(self, key: GangKey) -> None:
+        """End the first member of a gang that is there."""
+        self.engine.apply(PodGone(self.state.members(key)[0]))
+
+    def lose(self, node: str) -> None:
+        """Delete a node."""
+        self.engine.apply(NodeGone(node))
+
+    def node_of(self, key: GangKey) -> str:
+        """Return the node of the first member of a gang that runs."""
+        snapshot = self.state.snapshot()
+        return snapshot.nodes.name(int(snapshot.pods.node[int(self.view(key).bound[0])]))
+
+    def answer(self, key: GangKey) -> RoomAnswer:
+        """Return what was last found out about who gives way to a gang."""
+        assert self.planner.rooms is not None
+        return self.planner.rooms.answers[key]
