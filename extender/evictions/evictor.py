@@ -35,7 +35,8 @@ from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from extender.planning.worklist import WorkList
-from extender.releases.eviction import evict_each, pods_of, why_stays
+from extender.releases.eviction import evict_each, why_stays
+from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import MERGE, KubeClient
@@ -107,6 +108,9 @@ class Evictor:
         self._knows_all = False
         #: gangs for which orders came before that
         self._turned_away: set[GangKey] = set()
+        #: the pods of namespaces that were read in this look, by UID
+        self._read_now: dict[str, dict[PodUid, Pod]] = {}
+        self._engine.listen(self._notice, GangChanged)
 
     def __len__(self) -> int:
         """Return the number of gangs that give way now."""
@@ -162,6 +166,14 @@ class Evictor:
         self._wake.set()
         return True
 
+    def _notice(self, effect: Effect) -> None:
+        """End a departure as soon as the last member is gone: somebody waits for the room."""
+        one = self._leaving.get(effect.key) if isinstance(effect, GangChanged) else None
+        if one is None or one.stage is not Stage.LEAVING or not one.victim.is_whole:
+            return
+        if not self._engine.state.holds_room(one.victim.gang):
+            self._gone(one)
+
     async def run(self) -> None:
         """Go on with what an earlier leader began, then carry out orders, forever."""
         await self.take_over()
@@ -209,7 +221,10 @@ class Evictor:
 
     async def look(self) -> None:
         """Take the next step with each gang; what fails is tried again at the next look."""
+        self._read_now.clear()
         for gang, one in list(self._leaving.items()):
+            if self._leaving.get(gang) is not one:
+                continue  # it has gone meanwhile
             self._parts.worklist.defer(gang, DEFER_S)
             try:
                 await self._advance(one)
@@ -220,6 +235,8 @@ class Evictor:
     async def _advance(self, one: Departure) -> None:
         view = self._engine.state.gang(one.victim.gang)
         match one.stage:
+            case Stage.ORDERED if not self._is_wanted(one):
+                self._end(one)
             case Stage.ORDERED if view is not None and self._members(one, view):
                 await self._begin(one, view)
             case Stage.ORDERED:
@@ -228,6 +245,11 @@ class Evictor:
                 await self._evict(one, [] if view is None else await self._remaining(one, view))
             case Stage.LEAVING:
                 await self._wait(one, view)
+
+    def _is_wanted(self, one: Departure) -> bool:
+        """Return whether the gang that gets the room still waits for it."""
+        view = self._engine.state.gang(one.preemptor)
+        return view is not None and len(view.waiting) > 0
 
     def _members(self, one: Departure, view: GangView) -> set[PodUid]:
         """Return the members that end and hold room now."""
@@ -324,7 +346,11 @@ class Evictor:
 
     async def _read(self, one: Departure, view: GangView) -> list[Pod]:
         namespace = "" if view.spec is None else view.spec.namespace
-        return await pods_of(self._parts.client, namespace, self._members(one, view))
+        there = self._read_now.get(namespace)
+        if there is None:
+            pods = await self._parts.client.list(PODS, namespace=namespace)
+            there = self._read_now[namespace] = {pod_uid(pod.metadata.uid): pod for pod in pods}
+        return [there[uid] for uid in self._members(one, view) if uid in there]
 
     # -- leaving ---------------------------------------------------------------------------------
 
@@ -334,8 +360,7 @@ class Evictor:
     async def _wait(self, one: Departure, view: GangView | None) -> None:
         """End it once nothing holds room; name what hangs."""
         if view is None or not self._members(one, view):
-            self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
-            self._end(one)
+            self._gone(one)
             return
         late = self._engine.clock() - one.since
         if late < self._settings.hangs_after_seconds or one.is_named:
@@ -347,6 +372,10 @@ class Evictor:
         if named:
             one.is_named = True
             self._parts.reports.hangs(one.victim, pods, ", ".join(named), late)
+
+    def _gone(self, one: Departure) -> None:
+        self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
+        self._end(one)
 
     def _end(self, one: Departure) -> None:
         self._leaving.pop(one.victim.gang, None)

@@ -48,11 +48,15 @@ class PromiseReports:
         self._reporter.promised(view, before, after)
 
     def look_later(self, key: GangKey) -> None:
-        """Have a gang with a promise looked at again at its start: no event may come."""
+        """Have a gang looked at again at its promised start, or when it may get one.
+
+        No event may come.
+        """
         promise = self._promises.of(key)
-        if promise is not None:
+        at = self._promises.again_at(key) if promise is None else promise.start
+        if at is not None:
             now = self._engine.clock()
-            later = max(min(promise.start, now + CHECK_S), now + AGAIN_S)
+            later = max(min(at, now + CHECK_S), now + AGAIN_S)
             self._list.not_before[key] = min(later, self._list.not_before.get(key, later))
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:

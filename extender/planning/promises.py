@@ -73,7 +73,10 @@ class Promises:
         #: what was asked when each promise was given
         self._asked: dict[GangKey, Question] = {}
         #: when gangs of each tree began to be refused a promise (seconds since the epoch), how many
+        #: since one was given
         self._tried: dict[QueueName | None, tuple[float, int]] = {}
+        #: gangs that were not looked at since enough of their tree were, and when they may be
+        self._turned_away: dict[GangKey, float] = {}
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
         #: gangs that give way to others now
@@ -253,7 +256,7 @@ class Promises:
             return None
         there = self._by_root.get(claim.root)
         if there is None:
-            return claim if self._may_try(claim.root) else None
+            return claim if self._may_try(claim) else None
         if there.gang == view.key:
             return claim if self._is_due(there) else None
         return claim if claim.outranks(there.claim) else None
@@ -286,11 +289,17 @@ class Promises:
         is_old = now - began >= self._settings.refresh_seconds
         return (now, 0) if is_old else (began, tried)
 
-    def _may_try(self, root: QueueName | None) -> bool:
+    def again_at(self, key: GangKey) -> float | None:
+        """Return when a gang may be tried that was not, since enough of its tree were, once."""
+        return self._turned_away.pop(key, None)
+
+    def _may_try(self, claim: StartClaim) -> bool:
         """Count a gang of a tree that is looked at; returns whether it may be."""
-        if self._has_tried(root):
-            return False
+        root = claim.root
         began, tried = self._tries(root)
+        if tried >= MOST_TRIED:
+            self._turned_away[claim.gang] = began + self._settings.refresh_seconds
+            return False
         self._tried[root] = began, tried + 1
         return True
 
@@ -319,16 +328,15 @@ class Promises:
         now, before = self._engine.clock(), self.of(claim.gang)
         ends = await pace.drive(self._ends(snapshot))
         freed = [self._freed(end) for end in ends]
-        first = self._first_admitted(claim, freed)
-        found: tuple[EarliestStart, Question] | None = None
-        for question in questions if first is not None else ():
-            asked = replace(question, quota="", promised=self._others(claim.root))
-            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
-            if start is not None and (found is None or start.at < found[0].at):
-                found = start, asked
+        given = self._given_way(ends)
+        found = await self._earliest(claim, questions, snapshot, given, pace)
+        is_given = found is not None
+        if found is None:
+            found = await self._earliest(claim, questions, snapshot, ends, pace)
         if found is None:
             self.drop(claim.gang)
             return None
+        self._tried.pop(claim.root, None)
         start, self._asked[claim.gang] = found
         self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self.leaving)
         returned = _by(start.at, ends, freed)
@@ -346,10 +354,39 @@ class Promises:
             freed=returned,
             computed_at=now,
         )
-        if before is not None and self._is_worse(made, before, now):
+        if before is not None and not is_given and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
+
+    async def _earliest(
+        self,
+        claim: StartClaim,
+        questions: Sequence[Question],
+        snapshot: Snapshot,
+        ends: Sequence[ExpectedEnd],
+        pace: Pace,
+    ) -> tuple[EarliestStart, Question] | None:
+        """Return the earliest start by any question, with it."""
+        found: tuple[EarliestStart, Question] | None = None
+        first = self._first_admitted(claim, [self._freed(end) for end in ends])
+        for question in questions if ends and first is not None else ():
+            asked = replace(question, quota="", promised=self._others(claim.root))
+            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
+            if start is not None and (found is None or start.at < found[0].at):
+                found = start, asked
+        return found
+
+    def _given_way(self, ends: Sequence[ExpectedEnd]) -> list[ExpectedEnd]:
+        """Return what goes now, if gangs give way; nothing is learned from when they end.
+
+        A gang gets just the room that others give up for it. An end that is expected sooner is a
+        guess: with a promise elsewhere that room would be free for all.
+        """
+        leaving = [end.gang for end in ends if end.gang is not None and end.gang in self.leaving]
+        for gang in leaving:
+            self._running.pop(gang, None)
+        return [end for end in ends if end.gang is None or end.gang in leaving] if leaving else []
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None

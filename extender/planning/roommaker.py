@@ -63,7 +63,7 @@ class RoomMaker:
 
     async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> None:
         """Have others give way to a gang, if anybody may be made to."""
-        if self.evictions.is_served(view.key):
+        if self.evictions.is_served(view.key) or not self._is_there(view):
             return
         charges = self.engine.state.charges
         asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))
@@ -91,6 +91,11 @@ class RoomMaker:
     def _waits(self, key: GangKey) -> bool:
         view = self.engine.state.gang(key)
         return view is not None and len(view.waiting) > 0
+
+    def _is_there(self, view: GangView) -> bool:
+        """Return whether its pods exist: room that is reserved for pods that may never come."""
+        state = self.engine.state
+        return all(self.pods.get(state.pod_uid(int(row))) for row in view.waiting)
 
     def _terms(self, view: GangView) -> dict[GangKey, GangTerms]:
         found = {key: GangTerms(is_protected=True) for key in self.evictions.protected()}

@@ -28,8 +28,7 @@ from loadtest.chaos.simulation.server import Server
 from loadtest.chaos.simulation.world import World
 from loadtest.chaos.verdict.entitledwaits import BOUND_S as ENTITLED_BOUND_S
 from loadtest.chaos.verdict.entitledwaits import EntitledWaits
-from loadtest.chaos.verdict.givingway import GivingFindings
-from loadtest.chaos.verdict.givingway import GivingWay
+from loadtest.chaos.verdict.givingway import GivingFindings, GivingWay
 from loadtest.chaos.verdict.judge import BOUND_S, REST_S, Findings, Judge
 from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.picture import differences

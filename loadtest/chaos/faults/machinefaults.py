@@ -13,8 +13,7 @@ from loadtest.chaos.simulation.world import World
 
 
 class MachineFaults:
-    """``half_released``: the gangs of which some members are released and others not;
-    ``half_evicted``: those that are marked and not gone."""
+    """``half_released``, ``half_evicted``: the gangs of which only some members are yet."""
 
     def __init__(
         self,

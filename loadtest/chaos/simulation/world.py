@@ -68,8 +68,8 @@ class World:
 
     def _build(self, shape: Shape) -> None:
         for name, value in PRIORITIES.items():
-            made = {"metadata": {"name": name}, "value": value}
-            self.server.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", made)
+            ranked = {"metadata": {"name": name}, "value": value}
+            self.server.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", ranked)
         if shape.teams:
             self.server.registry.add(DEFINITION)
         for team in shape.teams:

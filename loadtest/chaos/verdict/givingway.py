@@ -227,6 +227,10 @@ class GivingWay:
                 f"{most} GPUs with its {order.gpus}, and is entitled to {team.entitled}"
             )
 
+    def admits(self, job: Job) -> bool:
+        """Return whether a gang's queue must let it run: it stays within its entitlement."""
+        return self._is_entitled(job, without="")
+
     def _is_entitled(self, job: Job, *, without: str) -> bool:
         """Return whether a gang's queue stays within its entitlement with it."""
         team, other = self._teams.get(job.queue), self._jobs.get(without)

@@ -100,7 +100,7 @@ class Judge:
             if name not in self._placed and _counted(pods) >= job.minimum:
                 self._placed.add(name)
                 self.findings.placed += 1
-            if self.could_be_placed(job, pods, free):
+            if self._must_be_placed(job, pods, free):
                 fits[name] = self._fits_since.get(name, now)
                 self._waited(job, now - fits[name])
         self._fits_since = fits
@@ -123,6 +123,21 @@ class Judge:
             return False
         siblings, out = [p.holds for p in pods], self._volumes.out(job.name)
         return free.takes(wait[0].requests, needed, job.required, siblings, out)
+
+    def _must_be_placed(self, job: Job, pods: list[PodRecord], free: "Free") -> bool:
+        """Whether it could be placed, and no queue or promise of another gang keeps it off."""
+        if not self.could_be_placed(job, pods, free):
+            return False
+        return self.giving is None or (self.giving.admits(job) and not self._any_lacks_room(free))
+
+    def _any_lacks_room(self, free: "Free") -> bool:
+        """Whether a whole gang waits for room: it may be promised what is free."""
+        there = ((job, self._records.gang(name)) for name, job in self._jobs.items())
+        return any(
+            not job.over and len(waiting(pods)) >= max(1, job.minimum - _counted(pods))
+            and waiting(pods) and not self.could_be_placed(job, pods, free)
+            for job, pods in there
+        )  # fmt: skip
 
     def would_fit(self, job: Job, without: str) -> bool:
         """Whether a gang would be placed now if another one, "" for none, held nothing."""
@@ -163,7 +178,7 @@ class Judge:
 
     def _judge_gang(self, job: Job, pods: list[PodRecord], free: "Free", *, drained: bool) -> None:
         findings, bound = self.findings, [p for p in pods if p.node and not p.ended]
-        if self.could_be_placed(job, pods, free):
+        if self._must_be_placed(job, pods, free):
             findings.lost.append(f"gang {job.name}: {len(waiting(pods))} members wait and fit")
         complete = len([p for p in pods if p.phase != "Failed"]) >= job.minimum
         if drained and 0 < len(bound) < job.minimum and complete:

@@ -217,9 +217,10 @@ class Driver:
             entry = self.book.entries[seen.gang]
             if entry.name != seen.name or entry.place not in (Place.SUBMITTED, Place.OUTSIDE):
                 continue  # its own end
-            if name not in self._lost:
-                self._start(self._jobs.end_pod(name))
-            if entry.place is Place.SUBMITTED and not seen.lost:
+            if name in self._lost:
+                continue
+            self._start(self._jobs.end_pod(name))
+            if entry.place is Place.SUBMITTED:
                 self.book.withdraw(seen.gang)
                 self._start(self._leave(entry, self.logs[-1].withdrawn))
 

@@ -26,13 +26,13 @@ from loadtest.testbed.controlplane.assets import Minor
 
 GIVES_WAY: Final = (
     "Lower classes gave way because the load generator withdrew whole gangs, lowest priority and "
-    "latest first, and submitted them again when there was room: a queue's work. With --making-room "
-    "Muster does it."
+    "latest first, and submitted them again when there was room: a queue's work. With "
+    "--making-room Muster does it."
 )
 MUSTER_MADE_ROOM: Final = (
-    "Lower classes gave way by Muster's decision (makingRoom): it evicted whole gangs, and the load "
-    "generator ended the evicted pods, as kubelets do. It submitted the gangs again when there was "
-    "room, as a queue resumes suspended jobs."
+    "Lower classes gave way by Muster's decision (makingRoom): it evicted whole gangs, and the "
+    "load generator ended the evicted pods, as kubelets do. It submitted the gangs again when "
+    "there was room, as a queue resumes suspended jobs."
 )
 SHARED: Final = "Everything, the load driver included, ran on this one machine."
 _BINS: Final = 240  # of a plot over time

@@ -102,8 +102,8 @@ async def arm(
 ) -> Armed:
     """Start Muster with what these faults need; the stack ends it. Raises ``ProgramFailed``.
 
-    ``common``: settings of all programs, ``extender``: those of the extender beside them. ``ready_s``: the patience until an extender is ready,
-    at the beginning and after a fault.
+    ``common``: settings of all programs, ``extender``: those of the extender beside them.
+    ``ready_s``: the patience until an extender is ready, at the beginning and after a fault.
     """
     settings = {**common, **(extender or {})}
     real = plane.url.startswith("https")
