@@ -14,7 +14,8 @@ waits, when one of its nodes went, and every ``refresh_seconds`` to find an earl
 """
 
 import math
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -80,7 +81,7 @@ class Promises:
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
         #: gangs that give way to others now
-        self.leaving: Container[GangKey] = ()
+        self.leaving: Collection[GangKey] = ()
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
@@ -219,7 +220,7 @@ class Promises:
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
         """Return promises as they are after a plan, ``None``: one of them would be broken."""
-        ends = await pace.drive(self._ends(snapshot))
+        ends = await pace.drive(self._ends(snapshot, frozenset(self.leaving)))
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
@@ -326,9 +327,10 @@ class Promises:
     ) -> Promise | None:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
-        ends = await pace.drive(self._ends(snapshot))
+        leaving = frozenset(self.leaving)  # of this moment, as the snapshot: they may be gone soon
+        ends = await pace.drive(self._ends(snapshot, leaving))
         freed = [self._freed(end) for end in ends]
-        given = self._given_way(ends)
+        given = self._given_way(ends, leaving)
         found = await self._earliest(claim, questions, snapshot, given, pace)
         is_given = found is not None
         if found is None:
@@ -338,7 +340,7 @@ class Promises:
             return None
         self._tried.pop(claim.root, None)
         start, self._asked[claim.gang] = found
-        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self.leaving)
+        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in leaving)
         returned = _by(start.at, ends, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
@@ -377,13 +379,14 @@ class Promises:
                 found = start, asked
         return found
 
-    def _given_way(self, ends: Sequence[ExpectedEnd]) -> list[ExpectedEnd]:
+    def _given_way(
+        self, ends: Sequence[ExpectedEnd], leaving: AbstractSet[GangKey]
+    ) -> list[ExpectedEnd]:
         """Return what goes now, if gangs give way; nothing is learned from when they end.
 
         A gang gets just the room that others give up for it. An end that is expected sooner is a
         guess: with a promise elsewhere that room would be free for all.
         """
-        leaving = [end.gang for end in ends if end.gang is not None and end.gang in self.leaving]
         for gang in leaving:
             self._running.pop(gang, None)
         return [end for end in ends if end.gang is None or end.gang in leaving] if leaving else []
@@ -403,8 +406,8 @@ class Promises:
         with self._given_back(returned):
             return replace(claim, is_entitled=not borrows(node, claim.request))
 
-    def _ends(self, snapshot: Snapshot) -> Steps[list[ExpectedEnd]]:
-        return expected_ends(snapshot, self._engine.clock(), self.run_times.of, self.leaving)
+    def _ends(self, snapshot: Snapshot, leaving: AbstractSet[GangKey]) -> Steps[list[ExpectedEnd]]:
+        return expected_ends(snapshot, self._engine.clock(), self.run_times.of, leaving)
 
     def _freed(self, end: ExpectedEnd) -> list[Freed]:
         """Return what an end gives back to queues; pods that are being deleted count as there."""

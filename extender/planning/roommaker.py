@@ -11,7 +11,7 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,7 +36,7 @@ from muster.placement.question import Question
 from muster.queueing.preemption.policies import OwnQueuePolicies
 
 
-class Evictions(Container[GangKey], Protocol):
+class Evictions(Collection[GangKey], Protocol):
     """Carries orders out; contains the gangs that give way now."""
 
     def order(self, order: EvictionOrder) -> bool:
