@@ -506,9 +506,11 @@ class Planner:
         snapshot = self._engine.state.snapshot()
         if self.rooms is not None:
             await self.rooms.make(view, questions[0], snapshot)
-            again = self._engine.clock() + self._config.backfill.refresh_seconds
-            self._list.not_before[key] = again
         after = await self.promises.give(claim, questions, snapshot, self._pace)
+        if self.rooms is not None:
+            self._list.not_before[key] = (
+                self._engine.clock() + self._config.backfill.refresh_seconds
+            )
         self._promised.changed(view, before, after)
         return before is None and after is not None
 

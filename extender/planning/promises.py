@@ -220,11 +220,16 @@ class Promises:
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
         """Return promises as they are after a plan, ``None``: one of them would be broken."""
-        ends = await pace.drive(self._ends(snapshot, frozenset(self.leaving)))
+        leaving = frozenset(self.leaving)
+        ends = await pace.drive(self._ends(snapshot, leaving))
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            by_then = [end for end in ends if end.at <= one.start]
+            by_then = [
+                end
+                for end in ends
+                if end.at <= one.start and (self._expects(one) or _goes(end, leaving))
+            ]
             asked = replace(
                 self._asked[one.gang], now=one.start, promised=self._others(one.claim.root)
             )
@@ -234,6 +239,10 @@ class Promises:
             extra = _less(one.extra, requests(snapshot, plan.pods))
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
+
+    def _expects(self, promise: Promise) -> bool:
+        """Return whether a gang waits for expected ends: others gave it no room of theirs."""
+        return not self._counted_on.get(promise.gang)
 
     def _others(self, root: QueueName | None) -> tuple[str, ...]:
         """Return the nodes that are promised to gangs of other trees than this one."""
@@ -389,7 +398,7 @@ class Promises:
         """
         for gang in leaving:
             self._running.pop(gang, None)
-        return [end for end in ends if end.gang is None or end.gang in leaving] if leaving else []
+        return [end for end in ends if _goes(end, leaving)] if leaving else []
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None
@@ -438,6 +447,11 @@ class Promises:
         if outranked is not None and outranked.gang != promise.gang:
             self.drop(outranked.gang)
         self._by_root[promise.claim.root] = promise
+
+
+def _goes(end: ExpectedEnd, leaving: AbstractSet[GangKey]) -> bool:
+    """Return whether pods certainly end soon: they are being deleted, or give way."""
+    return end.gang is None or end.gang in leaving
 
 
 def nodes_of(promises: Iterable[Promise]) -> tuple[str, ...]:
