@@ -508,9 +508,7 @@ class Planner:
             await self.rooms.make(view, questions[0], snapshot)
         after = await self.promises.give(claim, questions, snapshot, self._pace)
         if self.rooms is not None:
-            self._list.not_before[key] = (
-                self._engine.clock() + self._config.backfill.refresh_seconds
-            )
+            self._list.look_within(key, self._config.backfill.refresh_seconds)
         self._promised.changed(view, before, after)
         return before is None and after is not None
 

@@ -11,7 +11,7 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,12 +58,14 @@ class RoomMaker:
     evictions: Evictions
     reporter: DecisionReporter
     pace: Pace
+    #: Gangs for which room is reserved, and whose pods may never come.
+    expected: Container[GangKey] = ()
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
     async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> None:
         """Have others give way to a gang, if anybody may be made to."""
-        if self.evictions.is_served(view.key) or not self._is_there(view):
+        if self.evictions.is_served(view.key) or view.key in self.expected:
             return
         charges = self.engine.state.charges
         asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))
@@ -91,11 +93,6 @@ class RoomMaker:
     def _waits(self, key: GangKey) -> bool:
         view = self.engine.state.gang(key)
         return view is not None and len(view.waiting) > 0
-
-    def _is_there(self, view: GangView) -> bool:
-        """Return whether its pods exist: room that is reserved for pods that may never come."""
-        state = self.engine.state
-        return all(self.pods.get(state.pod_uid(int(row))) for row in view.waiting)
 
     def _terms(self, view: GangView) -> dict[GangKey, GangTerms]:
         found = {key: GangTerms(is_protected=True) for key in self.evictions.protected()}

@@ -192,9 +192,7 @@ class Extender:
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
-        self.planner = rooms.planner_of(
-            it, holding, restrictions, self.reservations.planned, self.evictor
-        )
+        self.planner = rooms.planner_of(it, holding, restrictions, self.reservations, self.evictor)
         self.bind_times = self.planner.bind_times
         return holding
 

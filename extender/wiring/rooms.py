@@ -36,7 +36,7 @@ from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
-from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.planner import Planner, Restrictions
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
@@ -411,18 +411,18 @@ def planner_of(
     it: Common,
     holding: PlanHolder,
     restrictions: Restrictions,
-    release: Release,
+    reservations: Reservations,
     evictor: Evictor,
 ) -> Planner:
     """Build the planner, the start of the chain."""
-    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace)
+    rooms = RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, reservations)
     return Planner(
         it.engine,
         it.config,
         it.worklist,
         holding,
         restrictions=restrictions,
-        release=release,
+        release=reservations.planned,
         bind_times=BindTimes(it.engine, it.metrics.gang_bound, it.reporter.bound),
         reporter=it.reporter,
         metrics=it.metrics,

@@ -43,6 +43,12 @@ class Orders:
     def protected(self) -> Iterator[GangKey]:
         return iter(self.spared)
 
+    def __len__(self) -> int:
+        return len(self.leaving)
+
+    def __iter__(self) -> Iterator[GangKey]:
+        return iter(sorted(self.leaving))
+
     def __contains__(self, gang: object) -> bool:
         return gang in self.leaving
 
