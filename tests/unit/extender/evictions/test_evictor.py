@@ -105,6 +105,14 @@ class Site(Clocked):
             await self.cluster.api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
         await self.cluster.settled()
 
+    async def wants(self) -> None:
+        """Have the gang that the others give way to wait for more than there is."""
+        gang = Gang("urgent", 1, gpus=64)
+        for pod in members(gang, await create_owner(self.cluster.api, gang)):
+            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+            await self.cluster.api.create(PODS, pod)
+        await self.cluster.settled()
+
     async def look(self, evictor: Evictor, after: float = 0.0) -> None:
         self.now += after
         await evictor.look()
@@ -154,6 +162,7 @@ class Site(Clocked):
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with two_racks(Site()) as made:
+        await made.wants()
         yield made
 
 
@@ -178,6 +187,49 @@ async def test_a_gang_gives_way_whole_and_says_for_whom_and_why(site: Site) -> N
     await site.end()
     await site.look(evictor)
     assert not len(evictor)
+
+
+async def test_an_order_is_dropped_where_its_gang_has_gone_before_anything_was_begun(
+    site: Site,
+) -> None:
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.cluster.api.delete(f"{PODS}/urgent-0")
+    await site.cluster.settled()
+
+    await site.look(evictor)
+
+    assert len(await site.there()) == 3
+    assert not await site.marked()
+    assert not len(evictor)
+
+
+async def test_what_was_begun_is_completed_though_its_gang_has_gone(site: Site) -> None:
+    await site.run()
+    mortal = Mortal(site.cluster.extender.client, 2, takes_effect=True)
+    evictor = await site.evictor(mortal)
+    assert evictor.order(_order())
+    with pytest.raises(Killed):
+        await site.look(evictor)
+    await site.cluster.api.delete(f"{PODS}/urgent-0")
+    await site.cluster.settled()
+
+    await site.look(await site.evictor())
+
+    assert not await site.there()
+
+
+async def test_the_room_is_free_the_moment_the_last_member_is_gone(site: Site) -> None:
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+    assert KEY in evictor
+
+    await site.end()
+
+    assert KEY not in evictor, "no look is waited for"
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
