@@ -195,8 +195,10 @@ class Driver:
         log.lacking += await lacking(self._api, self._watching, waiting, leaving)
 
     def _not_whole(self) -> list[Entry]:
-        gangs = self._watching.gangs
-        return [entry for entry in self.book.on_cluster() if not gangs[entry.name].whole]
+        gangs, here = self._watching.gangs, self.book.on_cluster()
+        if self._making_room:
+            here = self.book.first_in_line()
+        return [entry for entry in here if not gangs[entry.name].whole]
 
     # ── withdrawing and ending gangs ────────────────────────────────────────────────────
 
