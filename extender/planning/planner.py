@@ -149,7 +149,7 @@ class Planner:
         #: has others give way to gangs that wait, if anybody may be made to
         self.rooms = rooms
         if rooms is not None:
-            self.promises.leaving = rooms.evictions
+            self.promises.leaving, self.promises.expected = rooms.evictions, rooms.expected
         self._charges = engine.state.charges
         #: whether starts are promised where there are no queues, too
         self._always_promises = config.backfill.without_queues

@@ -14,7 +14,16 @@ waits, when one of its nodes went, and every ``refresh_seconds`` to find an earl
 """
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -82,6 +91,8 @@ class Promises:
         self.run_times = RunTimes(settings.quantile)
         #: gangs that give way to others now
         self.leaving: Collection[GangKey] = ()
+        #: gangs whose pods may never come: they are promised nothing
+        self.expected: Container[GangKey] = ()
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
@@ -259,7 +270,8 @@ class Promises:
 
         ``lacks_quota``: its queue does not admit it now.
         """
-        claim = self._queues.claim(view) if self._settings.enabled else None
+        may_claim = self._settings.enabled and view.key not in self.expected
+        claim = self._queues.claim(view) if may_claim else None
         if claim is None or (claim.queue is None and not self._settings.without_queues):
             return None
         if lacks_quota and not self._is_short(claim):

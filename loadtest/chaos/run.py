@@ -57,8 +57,10 @@ class Outcome:
     def problems(self) -> list[str]:
         """Everything that must not have happened, in words."""
         found, giving = self.findings, self.giving
-        asked = (self.double, found.partial, found.lost, found.wrong, found.late, found.crashes,
-                 giving.half, giving.cycles, giving.below, giving.for_nothing, self.entitled_late)  # fmt: skip
+        asked = (
+            *(self.double, found.partial, found.lost, found.wrong, found.late, found.crashes),
+            *(giving.half, giving.cycles, giving.below, giving.for_nothing, self.entitled_late),
+        )
         return [text for texts in asked for text in texts]
 
 

@@ -1,9 +1,9 @@
 """How long a gang waits that is entitled to room which one other gang could give it.
 
-Judged is the first of the line: no gang waits with a higher priority, none with the same in its queue,
-and none that is entitled in another. Its queue stays within its entitlement with it, and it fits as soon as one gang ends, of a lower priority in
-its queue, or of another queue that stays at or above its entitlement without it. So Muster must
-find a set of victims, and nobody comes back.
+Judged is the first of the line: no gang waits with a higher priority, none with the same in its
+queue, and none that is entitled in another. Its queue stays within its entitlement with it, and it
+fits as soon as one gang ends, of a lower priority in its queue, or of another queue that stays at
+or above its entitlement without it. So Muster must find a set of victims, and nobody comes back.
 """
 
 from collections.abc import Mapping, Sequence

@@ -66,6 +66,7 @@ class RoomSite(Site):
         reporter, pace = self.planner._reporter, self.planner._pace
         rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace, self.expected)
         self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
+        self.planner.promises.expected = self.expected
 
     async def begin(self, old_ends: float | None = None) -> tuple[GangKey, GangKey]:
         """``old_ends``: after how many seconds the old one says that it ends."""
@@ -200,6 +201,23 @@ async def test_a_gang_that_was_not_tried_is_tried_though_nothing_happens() -> No
     assert all(site.worklist.not_before[key] <= soon for key in owners)
 
 
+async def test_gangs_whose_pods_may_never_come_take_nobodys_turn() -> None:
+    """The first four of b are expected, and would be all that are tried for a while."""
+    site = RoomSite(8, entitled=32)
+    for number in range(8):
+        site.gang(f"a{number}", 1, queue="a")
+    await site.settle()
+    for number in range(4):
+        site.expected.add(site.gang(f"b{number}", 1, queue="b"))
+    await site.settle(NOW + 200)
+    assert not site.orders.taken
+
+    owner = site.gang("owner", 1, queue="b")
+    await site.settle(NOW + 201)
+
+    assert [order.preemptor for order in site.orders.taken] == [owner]
+
+
 async def test_nobody_gives_way_to_a_gang_whose_pods_may_never_come(site: RoomSite) -> None:
     await site.begin()
     owner = site.gang("owner", 2, queue="b")
@@ -208,7 +226,8 @@ async def test_nobody_gives_way_to_a_gang_whose_pods_may_never_come(site: RoomSi
     assert not site.orders.taken
 
     site.expected.clear()
-    await site.settle(NOW + 200 + site.config.backfill.refresh_seconds)
+    site.worklist.look_again(owner)
+    await site.settle(NOW + 201)
 
     assert len(site.orders.taken) == 1
 
