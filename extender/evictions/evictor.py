@@ -35,7 +35,8 @@ from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from extender.planning.worklist import WorkList
-from extender.releases.eviction import evict_each, pods_of, why_stays
+from extender.releases.eviction import evict_each, why_stays
+from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import MERGE, KubeClient
@@ -110,10 +111,17 @@ class Evictor:
         self._knows_all = False
         #: gangs for which orders came before that
         self._turned_away: set[GangKey] = set()
+        #: the pods of namespaces that were read in this look, by UID
+        self._read_now: dict[str, dict[PodUid, Pod]] = {}
+        self._engine.listen(self._notice, GangChanged)
 
     def __len__(self) -> int:
         """Return the number of gangs that give way now."""
         return len(self._leaving)
+
+    def __iter__(self) -> Iterator[GangKey]:
+        """Yield the gangs that give way now."""
+        return iter(list(self._leaving))
 
     def __contains__(self, gang: object) -> bool:
         """Return whether a gang gives way now."""
@@ -179,6 +187,14 @@ class Evictor:
         self._wake.set()
         return True
 
+    def _notice(self, effect: Effect) -> None:
+        """End a departure as soon as the last member is gone: somebody waits for the room."""
+        one = self._leaving.get(effect.key) if isinstance(effect, GangChanged) else None
+        if one is None or one.stage is not Stage.LEAVING or not one.victim.is_whole:
+            return
+        if not self._engine.state.holds_room(one.victim.gang):
+            self._gone(one)
+
     async def run(self) -> None:
         """Go on with what an earlier leader began, then carry out orders, forever."""
         await self.take_over()
@@ -242,11 +258,14 @@ class Evictor:
 
     async def look(self) -> None:
         """Take the next step with each gang; what fails is tried again at the next look."""
+        self._read_now.clear()
         for one in list(self._leaving.values()):
             if one.stage is Stage.ORDERED and not self._is_wanted(one.preemptor):
                 self._end(one)
         ready = await self._ready()
         for gang, one in list(self._leaving.items()):
+            if self._leaving.get(gang) is not one:
+                continue  # it has gone meanwhile
             self._parts.worklist.defer(gang, DEFER_S)
             if one.stage is Stage.ORDERED and gang not in ready:
                 continue
@@ -414,7 +433,11 @@ class Evictor:
 
     async def _read(self, one: Departure, view: GangView) -> list[Pod]:
         namespace = "" if view.spec is None else view.spec.namespace
-        return await pods_of(self._parts.client, namespace, self._members(one, view))
+        there = self._read_now.get(namespace)
+        if there is None:
+            pods = await self._parts.client.list(PODS, namespace=namespace)
+            there = self._read_now[namespace] = {pod_uid(pod.metadata.uid): pod for pod in pods}
+        return [there[uid] for uid in self._members(one, view) if uid in there]
 
     # -- leaving ---------------------------------------------------------------------------------
 
@@ -426,8 +449,7 @@ class Evictor:
     async def _wait(self, one: Departure, view: GangView | None) -> None:
         """End it once nothing holds room; name what hangs."""
         if view is None or not self._members(one, view) & one.going:
-            self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
-            self._end(one)
+            self._gone(one)
             return
         late = self._engine.clock() - one.since
         if late < self._settings.hangs_after_seconds or one.is_named:
@@ -439,6 +461,10 @@ class Evictor:
         if named:
             one.is_named = True
             self._parts.reports.hangs(one.victim, pods, ", ".join(named), late)
+
+    def _gone(self, one: Departure) -> None:
+        self._parts.reports.ended(one.victim, self._engine.clock() - one.since)
+        self._end(one)
 
     def _end(self, one: Departure) -> None:
         self._leaving.pop(one.victim.gang, None)

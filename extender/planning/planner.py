@@ -149,7 +149,7 @@ class Planner:
         #: has others give way to gangs that wait, if anybody may be made to
         self.rooms = rooms
         if rooms is not None:
-            self.promises.make_room(rooms.evictions)
+            self.promises.make_room(rooms.evictions, rooms.expected)
         self._charges = engine.state.charges
         #: whether starts are promised where there are no queues, too
         self._always_promises = config.backfill.without_queues
@@ -506,9 +506,9 @@ class Planner:
         snapshot = self._engine.state.snapshot()
         if self.rooms is not None:
             await self.rooms.make(view, questions[0], snapshot, self.promises)
-            again = self._engine.clock() + self._config.backfill.refresh_seconds
-            self._list.not_before[key] = again
         after = await self.promises.give(claim, questions, snapshot, self._pace)
+        if self.rooms is not None:
+            self._list.look_within(key, self._config.backfill.refresh_seconds)
         self._promised.changed(view, before, after)
         return before is None and after is not None
 

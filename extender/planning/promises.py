@@ -15,7 +15,16 @@ gang of a tree is promised a start, too, while others give way to it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -101,6 +110,8 @@ class Promises:
         #: how long gangs run
         self.run_times = RunTimes(settings.quantile)
         self._evictions: Departures | None = None
+        #: gangs whose pods may never come: they are promised nothing
+        self._expected: Container[GangKey] = ()
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
@@ -118,9 +129,10 @@ class Promises:
         """Return a gang's promise, ``None``: it has none."""
         return next((one for one in self if one.gang == key), None)
 
-    def make_room(self, evictions: Departures) -> None:
-        """Know that others may be made to give way."""
+    def make_room(self, evictions: Departures, expected: Container[GangKey]) -> None:
+        """Know that others may be made to give way, and to whom they are not: ``expected``."""
         self._evictions, self.tries.in_turn = evictions, True
+        self._expected = expected
 
     def _going(self) -> Going:
         """Return the gangs that give way to others now."""
@@ -245,11 +257,15 @@ class Promises:
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
         """Return promises as they are after a plan, ``None``: one of them would be broken."""
-        ends = await pace.drive(self._ends(snapshot))
+        ends = await pace.drive(self._ends(snapshot, self._going()))
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            by_then = [end for end in ends if end.at <= one.start]
+            by_then = [
+                end
+                for end in ends
+                if end.at <= one.start and (self._expects(one) or end.is_certain)
+            ]
             asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.claim))
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
             if again is None:
@@ -257,6 +273,10 @@ class Promises:
             extra = _less(one.extra, requests(snapshot, plan.pods))
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
+
+    def _expects(self, promise: Promise) -> bool:
+        """Return whether a gang waits for expected ends: others gave it no room of theirs."""
+        return not self._counted_on.get(promise.gang)
 
     async def moved_by(
         self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace
@@ -304,7 +324,8 @@ class Promises:
 
         ``lacks_quota``: its queue does not admit it now.
         """
-        claim = self._queues.claim(view) if self._settings.enabled else None
+        may_claim = self._settings.enabled and view.key not in self._expected
+        claim = self._queues.claim(view) if may_claim else None
         if claim is None or (claim.queue is None and not self._settings.without_queues):
             return None
         if lacks_quota and not self._is_short(claim):
@@ -368,20 +389,20 @@ class Promises:
     ) -> Promise | None:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self._engine.clock(), self.of(claim.gang)
-        ends = await pace.drive(self._ends(snapshot))
+        going = self._going()  # of this moment, as the snapshot: they may be gone soon
+        ends = await pace.drive(self._ends(snapshot, going))
         freed = [self._freed(end, snapshot) for end in ends]
-        first = self._first_admitted(claim, freed)
-        found: tuple[EarliestStart, Question] | None = None
-        for question in questions if first is not None else ():
-            asked = replace(question, quota="", promised=self._others(claim))
-            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
-            if start is not None and (found is None or start.at < found[0].at):
-                found = start, asked
+        given = self._given_way(ends, going)
+        found = await self._earliest(claim, questions, snapshot, given, pace)
+        is_given = found is not None
+        if found is None:
+            found = await self._earliest(claim, questions, snapshot, ends, pace)
         if found is None or (self._is_further(claim) and found[0].at > now + LEAVING_S):
             self.drop(claim.gang)
             return None
+        self.tries.given(claim.root)
         start, self._asked[claim.gang] = found
-        self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in self._going())
+        self._counted_on[claim.gang] = tuple(gang for gang in start.waits_for if gang in going)
         returned = _by(start.at, ends, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
@@ -398,7 +419,7 @@ class Promises:
             computed_at=now,
             is_made=self._is_made(claim.gang, start.at, before),
         )
-        if before is not None and self._is_worse(made, before, now):
+        if before is not None and not is_given and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
@@ -408,6 +429,35 @@ class Promises:
         if self._evictions is not None and gang in self._evictions.coming():
             return True
         return before is not None and before.is_made and start <= self._engine.clock() + LEAVING_S
+
+    async def _earliest(
+        self,
+        claim: StartClaim,
+        questions: Sequence[Question],
+        snapshot: Snapshot,
+        ends: Sequence[ExpectedEnd],
+        pace: Pace,
+    ) -> tuple[EarliestStart, Question] | None:
+        """Return the earliest start by any question, with it."""
+        found: tuple[EarliestStart, Question] | None = None
+        first = self._first_admitted(claim, [self._freed(end, snapshot) for end in ends])
+        for question in questions if ends and first is not None else ():
+            asked = replace(question, quota="", promised=self._others(claim))
+            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
+            if start is not None and (found is None or start.at < found[0].at):
+                found = start, asked
+        return found
+
+    def _given_way(self, ends: Sequence[ExpectedEnd], going: Going) -> list[ExpectedEnd]:
+        """Return what goes now, if gangs give way; nothing is learned from when they end.
+
+        A gang gets just the room that others give up for it. An end that is expected sooner is a
+        guess: with a promise elsewhere that room would be free for all.
+        """
+        for gang, members in going.items():
+            if not members:
+                self._running.pop(gang, None)
+        return [end for end in ends if end.is_certain] if going else []
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None
@@ -424,9 +474,9 @@ class Promises:
         with self._given_back(returned):
             return replace(claim, is_entitled=not borrows(node, claim.request))
 
-    def _ends(self, snapshot: Snapshot) -> Steps[list[ExpectedEnd]]:
+    def _ends(self, snapshot: Snapshot, going: Going) -> Steps[list[ExpectedEnd]]:
         now, slack = self._engine.clock(), self._settings.slack_seconds
-        return expected_ends(snapshot, now, self.run_times.of, self._going(), slack)
+        return expected_ends(snapshot, now, self.run_times.of, going, slack)
 
     def _freed(self, end: ExpectedEnd, snapshot: Snapshot) -> list[Freed]:
         """Return what an end gives back to queues."""

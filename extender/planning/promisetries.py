@@ -68,6 +68,10 @@ class PromiseTries:
         look.tried += 1
         return True
 
+    def given(self, root: QueueName | None) -> None:
+        """Look at further gangs of a tree: one of them was given a promise."""
+        self._look(root).tried = 0
+
     def listed(self) -> Iterator[tuple[GangKey, float]]:
         """Yield the gangs that are to be looked at again, and when (seconds since the epoch)."""
         for look in self._looks.values():

@@ -11,7 +11,7 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -88,6 +88,8 @@ class RoomMaker:
     checkpoints: CheckpointTimes
     #: Whose queues take and give.
     policies: PreemptionPolicies
+    #: Gangs for which room is reserved, and whose pods may never come.
+    expected: Container[GangKey] = ()
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -95,7 +97,7 @@ class RoomMaker:
         self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises
     ) -> None:
         """Have others give way to a gang, if anybody may be made to."""
-        if self.evictions.is_served(view.key):
+        if self.evictions.is_served(view.key) or view.key in self.expected:
             return
         answer, moved = await self._answer(view, question, snapshot, promises)
         if isinstance(answer, RoomPlan) and not promises.admit(view, answer.rows, snapshot):

@@ -94,6 +94,10 @@ class WorkList:
             self.not_before[key] = until
             self.wake.set()  # the planner computes its sleep again
 
+    def look_within(self, key: GangKey, seconds: float) -> None:
+        """List a gang in a while though no event comes."""
+        self.not_before[key] = self._engine.clock() + seconds
+
     def look_again(self, key: GangKey) -> None:
         """List a gang that waited for something the model does not know."""
         self.changed(key)

@@ -149,6 +149,10 @@ class Reservations:
         """Return the number of expected pods."""
         return len(self._rows)
 
+    def __contains__(self, gang: object) -> bool:
+        """Return whether pods of a gang are expected."""
+        return gang in self._open
+
     async def reserve(self, pod: Pod, user: str = "") -> Reserved:
         """Return a place for each member of the gang of ``pod``, which will be its first pod.
 

@@ -208,7 +208,7 @@ class Extender:
         """Build the start of the chain planner → reservations → networks → releaser."""
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
-        self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints)
+        self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints, self.reservations)
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker

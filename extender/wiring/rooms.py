@@ -439,10 +439,14 @@ def restrictions_of(
     return Restrictions(refused=repairer.refused, kept=kept, network=networks.lack)
 
 
-def room_maker_of(it: Common, evictor: Evictor, checkpoints: Checkpoints) -> RoomMaker:
+def room_maker_of(
+    it: Common, evictor: Evictor, checkpoints: Checkpoints, reservations: Reservations
+) -> RoomMaker:
     """Build the part that has others give way."""
     policies = PreemptionPolicies(it.config.making_room.named())
-    return RoomMaker(it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies)
+    return RoomMaker(
+        it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies, reservations
+    )
 
 
 def planner_of(

@@ -22,12 +22,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--episode", default="", help="replay one episode, named SEED/NUMBER")
     parser.add_argument("--without", default="", help="faults to leave out, with commas between")
+    parser.add_argument("--queues", action="store_true", help="teams share the cluster by queues")
     parser.add_argument("--trace", action="store_true", help="tell every step, to standard error")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)  # every fault is logged by Muster, thousands of them
     began = time.perf_counter()
     outcomes = [_run(settings) for settings in _chosen(arguments)]
-    result = report(arguments.seed, outcomes)
+    result = report(arguments.seed, outcomes, queues=arguments.queues)
     steps = sum(outcome.steps for outcome in outcomes)
     result["steps_per_s"] = round(steps / (time.perf_counter() - began))
     sys.stdout.write(json.dumps(result) + "\n")
@@ -45,9 +46,9 @@ def _chosen(arguments: argparse.Namespace) -> list[Settings]:
     without = frozenset(filter(None, arguments.without.split(",")))
     if arguments.episode:
         steps = min(arguments.steps, EPISODE_STEPS)
-        return [Settings(arguments.episode, steps, without, arguments.trace)]
+        return [Settings(arguments.episode, steps, without, arguments.trace, arguments.queues)]
     return [
-        Settings(one.seed, one.steps, without, arguments.trace)
+        Settings(one.seed, one.steps, without, arguments.trace, arguments.queues)
         for one in episodes(arguments.seed, arguments.steps)
     ]
 

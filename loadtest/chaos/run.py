@@ -19,13 +19,16 @@ from typing import Final
 from extender.config.settings import ExtenderConfig
 from loadtest.chaos.faults.faults import Faults
 from loadtest.chaos.muster import LEASES, Muster
-from loadtest.chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of
+from loadtest.chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of, with_teams
 from loadtest.chaos.simulation.clock import EPOCH
 from loadtest.chaos.simulation.link import Limit, Link
 from loadtest.chaos.simulation.loop import VirtualLoop
 from loadtest.chaos.simulation.scheduler import KubeScheduler
 from loadtest.chaos.simulation.server import Server
 from loadtest.chaos.simulation.world import World
+from loadtest.chaos.verdict.entitledwaits import BOUND_S as ENTITLED_BOUND_S
+from loadtest.chaos.verdict.entitledwaits import EntitledWaits
+from loadtest.chaos.verdict.givingway import GivingFindings, GivingWay
 from loadtest.chaos.verdict.judge import BOUND_S, REST_S, Findings, Judge
 from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.picture import differences
@@ -45,12 +48,19 @@ class Outcome:
     virtual_s: float = 0.0
     double: list[str] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
+    #: Of gangs that give way; empty without queues.
+    giving: GivingFindings = field(default_factory=GivingFindings)
+    entitled_late: list[str] = field(default_factory=list)
+    longest_entitled_wait_s: float = 0.0
 
     @property
     def problems(self) -> list[str]:
         """Everything that must not have happened, in words."""
-        found = self.findings
-        asked = (self.double, found.partial, found.lost, found.wrong, found.late, found.crashes)
+        found, giving = self.findings, self.giving
+        asked = (
+            *(self.double, found.partial, found.lost, found.wrong, found.late, found.crashes),
+            *(giving.half, giving.cycles, giving.below, giving.for_nothing, self.entitled_late),
+        )
         return [text for texts in asked for text in texts]
 
 
@@ -102,6 +112,8 @@ class _Episode:
             return random.Random(dice.getrandbits(63))
 
         shape = shape_of(child())
+        if self._settings.queues:
+            shape = with_teams(shape, child())
         loop = asyncio.get_running_loop()
         server = Server(lambda: EPOCH + loop.time(), child())
         self._records = Records()
@@ -110,6 +122,7 @@ class _Episode:
         partials = PartialGangJudge(shape.config.roll_back_after_seconds)
         self._judge = Judge(server, self._records, self._world.jobs, self._world.volumes, partials)
         self._judge.findings = self._outcome.findings
+        self._build_teams(shape)
         self._muster = Muster(
             server, shape.config, child(), self._count, self._crashed, count=shape.replicas
         )
@@ -132,6 +145,26 @@ class _Episode:
         for link in self._muster.links:
             link.write_listeners.append(self._wrote)
         self._trace(f"{shape}")
+
+    def _build_teams(self, shape: Shape) -> None:
+        """Build the judges of gangs that give way, where they do."""
+        self._giving: GivingWay | None = None
+        self._waits: EntitledWaits | None = None
+        if not shape.teams:
+            return
+        judge, records, world = self._judge, self._records, self._world
+        giving = GivingWay(records, world.jobs, shape.teams, judge.would_fit, world.is_placed)
+        giving.findings = self._outcome.giving
+        self._giving = judge.giving = giving
+        self._waits = EntitledWaits(records, world.jobs, shape.teams, judge.would_fit, giving)
+        self._waits.late = self._outcome.entitled_late
+
+    def _look_at_teams(self, now: float) -> None:
+        if self._giving is None or self._waits is None:
+            return
+        self._giving.look(now, is_rough=not all(r.fit for r in self._muster.replicas))
+        self._waits.look(now)
+        self._outcome.longest_entitled_wait_s = self._waits.longest_s
 
     def _make_faults(self, shape: Shape, dice: random.Random) -> Faults:
         return Faults(
@@ -176,6 +209,7 @@ class _Episode:
             await asyncio.sleep(1.0)
             looks += 1
             self._judge.look(asyncio.get_running_loop().time())
+            self._look_at_teams(asyncio.get_running_loop().time())
             self._terms.look(asyncio.get_running_loop().time())
             if looks % _VALIDATE_EVERY == 0 and self._muster.extender is not None:
                 self._muster.extender.engine.state.validate()
@@ -217,6 +251,8 @@ class _Episode:
         if leader is None:
             self._outcome.findings.late.append("at rest, and nobody leads")
             return
+        if self._giving is not None:
+            self._giving.rest()
         self._judge.rest(calm_since=self._calm_since, process_since=leader.since, drained=drained)
 
     def _compare(self) -> None:
@@ -243,7 +279,7 @@ def episodes(seed: int, steps: int) -> Iterator[Settings]:
         number += 1
 
 
-def report(seed: int, outcomes: list[Outcome]) -> dict[str, object]:
+def report(seed: int, outcomes: list[Outcome], *, queues: bool = False) -> dict[str, object]:
     """Return what ``muster bench chaos`` prints."""
     found = [outcome.findings for outcome in outcomes]
     return {
@@ -262,5 +298,23 @@ def report(seed: int, outcomes: list[Outcome]) -> dict[str, object]:
         "bound_s": BOUND_S,
         "terms": sum(f.terms for f in found),
         "longest_take_over_s": round(max(f.longest_take_over_s for f in found), 1),
+        **(_of_teams(outcomes) if queues else {}),
         "problems": [f"{o.seed}: {text}" for o in outcomes for text in o.problems][:20],
+    }
+
+
+def _of_teams(outcomes: list[Outcome]) -> dict[str, object]:
+    """Return what is said of gangs that give way."""
+    giving = [outcome.giving for outcome in outcomes]
+    waits = (outcome.longest_entitled_wait_s for outcome in outcomes)
+    return {
+        "gangs_marked": sum(f.orders for f in giving),
+        "gangs_served": sum(f.served for f in giving),
+        "half_evicted_gangs": sum(len(f.half) for f in giving),
+        "evict_and_return_cycles": sum(len(f.cycles) for f in giving),
+        "queues_below_entitlement": sum(len(f.below) for f in giving),
+        "evictions_for_nothing": sum(len(f.for_nothing) for f in giving),
+        "late_entitled_gangs": sum(len(outcome.entitled_late) for outcome in outcomes),
+        "longest_entitled_wait_s": round(max(waits), 1),
+        "entitled_bound_s": ENTITLED_BOUND_S,
     }

@@ -1,10 +1,15 @@
 """What one run is: its seed, its length, what may go wrong in it, and Muster's configuration."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import msgspec
+
+from extender.config.backfill import BackfillConfig
 from extender.config.election import LeaderElection
+from extender.config.makingroom import MakingRoomConfig
 from extender.config.settings import ExtenderConfig, PinSetting
+from loadtest.chaos.simulation.teams import Team, teams_of
 
 EPISODE_STEPS = 20_000
 """Steps between two clusters: each episode begins empty and is brought to rest at its end."""
@@ -20,6 +25,8 @@ class Settings:
     without: frozenset[str] = frozenset()
     #: Whether every step is printed.
     trace: bool = False
+    #: Whether teams share the cluster by queues, and gangs give way to others.
+    queues: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class Shape:
     #: Processes of the extender; two of them hold an election.
     replicas: int
     config: ExtenderConfig = field(default_factory=ExtenderConfig)
+    #: The queues, none: nobody gives way.
+    teams: tuple[Team, ...] = ()
 
 
 def _racks(dice: random.Random) -> tuple[int, ...]:
@@ -81,3 +90,19 @@ def shape_of(dice: random.Random) -> Shape:
             roll_back_after_seconds=dice.choice((None, 10.0, 30.0, 60.0, 600.0)),
         ),
     )
+
+
+def with_teams(shape: Shape, dice: random.Random) -> Shape:
+    """Return a shape with queues and room that is made; ``dice``: not those of the shape."""
+    config = msgspec.structs.replace(
+        shape.config,
+        making_room=MakingRoomConfig(
+            enabled=True,
+            gangs_per_minute=dice.choice((10, 100)),
+            budget_seconds=dice.choice((5.0, 30.0)),
+        ),
+        backfill=BackfillConfig(
+            without_queues=dice.random() < 0.5, refresh_seconds=dice.choice((5.0, 15.0))
+        ),
+    )
+    return replace(shape, config=config, teams=teams_of(dice, 8 * sum(shape.hosts)))

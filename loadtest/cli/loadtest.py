@@ -55,6 +55,11 @@ def register(commands: Subparsers) -> None:
         metavar="KIND[@PHASE[:SHARE]],…",
         help="faults, as kill-extender@training:0.5: when half of that phase is bound",
     )
+    command.add_argument(
+        "--making-room",
+        action="store_true",
+        help="Muster has lower priorities give way; otherwise the load generator withdraws them",
+    )
     command.add_argument("--seed", type=int, default=0, help="the same seed gives the same load")
     command.add_argument(
         "--out",
@@ -96,6 +101,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         data=arguments.data,
         chaos=tuple(arguments.chaos),
         kubelets=arguments.kubelets,
+        making_room=arguments.making_room,
     )
 
 
@@ -113,5 +119,7 @@ def _command(arguments: argparse.Namespace) -> str:
         words += ["--phases", str(arguments.phases)]
     if arguments.chaos:
         words += ["--chaos", ",".join(arguments.chaos)]
+    if arguments.making_room:
+        words.append("--making-room")
     words += loadfleet.words(arguments)
     return shlex.join([*words, "--seed", str(arguments.seed), *besidebare.words(arguments)])

@@ -34,7 +34,9 @@ class ClusterFaults:
 
     def kinds(self) -> Kinds:
         """Return every fault of this sort."""
+        teams = {"preemptor-deleted": (self._preemptor_deleted, 4)} if self._world.has_teams else {}
         return {
+            **teams,
             "node-gone": (self._node_gone, 4),
             "node-closed": (self._node_closed, 5),
             "node-flaps": (self._node_flaps, 2),
@@ -174,6 +176,25 @@ class ClusterFaults:
         name = self._dice.choice(names)
         self._world.end(self._world.jobs[name])
         return name
+
+    def _preemptor_deleted(self) -> str:
+        """A user deletes a gang for which others give way."""
+        keys = {pod.gives_way_to for pod in self._world.records.pods.values()}
+        jobs = [
+            job
+            for name, job in self._world.jobs.items()
+            if any(name == key.rpartition("/")[2] for key in keys)
+        ]
+        if not jobs:
+            return ""
+        job = self._dice.choice(jobs)
+        self._world.end(job)
+        return job.name
+
+    def half_evicted(self) -> list[str]:
+        """Return the gangs that are marked and not gone."""
+        pods = self._world.records.pods.values()
+        return sorted({pod.gang for pod in pods if pod.gives_way_to and not pod.going})
 
     def _webhook_down(self) -> str:
         """Pods are created as they were sent for a while: failurePolicy Ignore."""

@@ -39,7 +39,13 @@ class Faults:
         self._stopped = False
         cluster = ClusterFaults(world, dice, self._for_a_while, lambda: self._stopped)
         machines = MachineFaults(
-            world, muster, scheduler, dice, self._for_a_while, cluster.half_released
+            world,
+            muster,
+            scheduler,
+            dice,
+            self._for_a_while,
+            cluster.half_released,
+            cluster.half_evicted,
         )
         kinds = {**cluster.kinds(), **machines.kinds()}
         left = {name: kind for name, kind in kinds.items() if name not in without}

@@ -13,7 +13,7 @@ from loadtest.chaos.simulation.world import World
 
 
 class MachineFaults:
-    """``half_released``: the gangs of which some members are released and others not."""
+    """``half_released``, ``half_evicted``: the gangs of which only some members are yet."""
 
     def __init__(
         self,
@@ -23,16 +23,21 @@ class MachineFaults:
         dice: random.Random,
         for_a_while: ForAWhile,
         half_released: Callable[[], list[str]],
+        half_evicted: Callable[[], list[str]],
     ) -> None:
         self._world, self._muster, self._scheduler = world, muster, scheduler
         self._dice, self._for_a_while = dice, for_a_while
-        self._half_released = half_released
+        self._half_released, self._half_evicted = half_released, half_evicted
         self._loop = asyncio.get_running_loop()
         self._ending: set[asyncio.Task[None]] = set()
 
     def kinds(self) -> Kinds:
         """Return every fault of this sort."""
+        teams = (
+            {"killed-in-eviction": (self._killed_in_eviction, 6)} if self._world.has_teams else {}
+        )
         return {
+            **teams,
             "watch-cut": (self._watch_cut, 4),
             "watch-expired": (self._watch_expired, 2),
             "watch-stalled": (self._watch_stalled, 3),
@@ -159,6 +164,10 @@ class MachineFaults:
     def _killed_in_release(self) -> str:
         """An extender is killed while some members are released and others are not."""
         return self._killed() if self._half_released() else ""
+
+    def _killed_in_eviction(self) -> str:
+        """An extender is killed while a gang is marked and not gone."""
+        return self._killed() if self._half_evicted() else ""
 
     def _stopped(self) -> str:
         """An extender gets SIGSTOP, and SIGCONT after its lease, or just before."""

@@ -4,6 +4,7 @@
 ``scheduler``   kube-scheduler
 ``world``       users, the Job controller, kubelets and the pod collector
 ``jobs``        what users submit: gangs of every size, dialect and habit
+``teams``       Muster's own queues that share the cluster
 ``volumes``     nodes that cannot serve a gang's volumes, which kube-scheduler alone knows
 ``admission``   the webhook
 ``connection``  the extender's connection to the API server, simulated below HTTP

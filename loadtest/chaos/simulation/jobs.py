@@ -1,13 +1,15 @@
 """What users submit in a run: gangs of every size, dialect and habit."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from loadtest.chaos.simulation.teams import Team
 from loadtest.chaos.verdict.records import JOB, RACK
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.wirejson import JsonObject
+from muster.kube import names
 
 _SIZES: Final = (1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16)
 _LARGE: Final = (32, 64)
@@ -15,6 +17,10 @@ _GPUS: Final = (1, 1, 2, 4, 4, 8)
 _BLOCK: Final = "muster.dev/block"
 _SCHEDULERS: Final = ("", "", "", "volcano", "kai-scheduler")
 _OTHER_GATE: Final = {"name": "example.com/quota"}
+_OTHER_TEAM: Final = 0.15  # so one team fills the cluster, and another wants its part back
+_WITH_QUEUE: Final = 0.93
+HIGH: Final = "high"
+PRIORITIES: Final = {HIGH: 100, "urgent": 1000}
 _GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 
@@ -40,11 +46,20 @@ class Job:
     #: Whether its pods carry another controller's gate for a while, as with Kueue.
     held: bool
     life_s: float
+    #: The queue that its pods name, "" for none.
+    queue: str = ""
+    #: The priority class of its pods, "" for none; ``urgent`` goes before it.
+    ranked: str = ""
     #: Ranks that have not been created yet.
     absent: set[int] = field(default_factory=set)
     doomed: bool = False
     #: Whether it is being deleted.
     over: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Return the priority of its pods."""
+        return PRIORITIES.get("urgent" if self.urgent else self.ranked, 0)
 
     def pod(self, rank: int) -> JsonObject:
         """Return the pod of a rank, as the controller or the user creates it."""
@@ -54,10 +69,12 @@ class Job:
             gpus=self.gpus,
             required=self.required,
             minimum="" if self.minimum == self.size else str(self.minimum),
-            priority_class="urgent" if self.urgent else "",
+            priority_class="urgent" if self.urgent else self.ranked,
         )
         owner = {**_OWNER, "name": self.name, "uid": self.name} if self.owned else None
         labels, notes = {pods.INDEX: str(rank), JOB: self.name}, dict(gang.annotations)
+        if self.queue:
+            labels[names.QUEUE] = self.queue
         if not self.lone:
             labels[_GROUP_LABEL if self.grouped else "muster.dev/gang"] = self.name
         made = pods.pod(
@@ -112,4 +129,16 @@ def draw(dice: random.Random, *, large: bool) -> Iterator[Job]:
         if not job.seen:
             job.scheduler = ""
         job.absent = set(range(size))
+        yield job
+
+
+def shared_out(jobs: Iterator[Job], teams: Sequence[Team], dice: random.Random) -> Iterator[Job]:
+    """Yield jobs with a queue, most of them, and a priority; a team submits several in a row."""
+    team, stretch = dice.choice(teams), dice.choice((1.0, 2.0, 4.0))
+    for job in jobs:
+        if dice.random() < _OTHER_TEAM:
+            team = dice.choice(teams)
+        job.queue = team.name if dice.random() < _WITH_QUEUE else ""
+        job.life_s *= stretch
+        job.ranked = dice.choice(("", "", HIGH))
         yield job

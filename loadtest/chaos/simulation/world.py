@@ -19,8 +19,9 @@ from typing import Final
 from loadtest.chaos.settings import Shape
 from loadtest.chaos.simulation.admission import Webhook
 from loadtest.chaos.simulation.clock import EPOCH, rfc3339
-from loadtest.chaos.simulation.jobs import Job, draw
+from loadtest.chaos.simulation.jobs import PRIORITIES, Job, draw, shared_out
 from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.simulation.teams import DEFINITION, QUEUES
 from loadtest.chaos.simulation.volumes import Volumes
 from loadtest.chaos.verdict.records import NODES, PODS, PodRecord, Records
 from loadtest.testbed.client.nodes import node
@@ -51,6 +52,9 @@ class World:
         self.server, self.records, self.dice = server, records, dice
         self._loop = asyncio.get_running_loop()
         self._drawn = draw(dice, large=sum(shape.hosts) > 60)
+        if shape.teams:
+            self._drawn = shared_out(self._drawn, shape.teams, random.Random(dice.getrandbits(63)))
+        self.has_teams = bool(shape.teams)
         self.webhook = Webhook()
         self.jobs: dict[str, Job] = {}
         self.hosts: dict[str, JsonObject] = {}
@@ -63,8 +67,13 @@ class World:
         self._build(shape)
 
     def _build(self, shape: Shape) -> None:
-        urgent = {"metadata": {"name": "urgent"}, "value": 1000}
-        self.server.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", urgent)
+        for name, value in PRIORITIES.items():
+            ranked = {"metadata": {"name": name}, "value": value}
+            self.server.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", ranked)
+        if shape.teams:
+            self.server.registry.add(DEFINITION)
+        for team in shape.teams:
+            self.server.request("POST", QUEUES, team.queue())
         for rack, hosts in enumerate(shape.hosts):
             labels = {
                 "topology.kubernetes.io/zone": "z",

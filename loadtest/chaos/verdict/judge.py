@@ -19,6 +19,7 @@ from typing import Final
 from loadtest.chaos.simulation.jobs import Job
 from loadtest.chaos.simulation.server import Server
 from loadtest.chaos.simulation.volumes import Volumes
+from loadtest.chaos.verdict.givingway import GivingWay
 from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
 from loadtest.testbed.oracles.checker import Checker
@@ -68,6 +69,8 @@ class Judge:
         self._fits_since: dict[str, float] = {}
         self._placed: set[str] = set()
         self.findings = Findings()
+        #: Gangs that give way, where they do.
+        self.giving: GivingWay | None = None
         server.collection(NODES).listeners.append(self._node)
         server.collection(ALL_PODS).listeners.append(self._pod)
 
@@ -97,7 +100,7 @@ class Judge:
             if name not in self._placed and _counted(pods) >= job.minimum:
                 self._placed.add(name)
                 self.findings.placed += 1
-            if self.could_be_placed(job, pods, free):
+            if self._must_be_placed(job, pods, free):
                 fits[name] = self._fits_since.get(name, now)
                 self._waited(job, now - fits[name])
         self._fits_since = fits
@@ -121,11 +124,34 @@ class Judge:
         siblings, out = [p.holds for p in pods], self._volumes.out(job.name)
         return free.takes(wait[0].requests, needed, job.required, siblings, out)
 
+    def _must_be_placed(self, job: Job, pods: list[PodRecord], free: "Free") -> bool:
+        """Whether it could be placed, and no queue or promise of another gang keeps it off."""
+        if not self.could_be_placed(job, pods, free):
+            return False
+        return self.giving is None or (self.giving.admits(job) and not self._any_lacks_room(free))
+
+    def _any_lacks_room(self, free: "Free") -> bool:
+        """Whether a whole gang waits for room: it may be promised what is free."""
+        there = ((job, self._records.gang(name)) for name, job in self._jobs.items())
+        return any(
+            not job.over and len(waiting(pods)) >= max(1, job.minimum - _counted(pods))
+            and waiting(pods) and not self.could_be_placed(job, pods, free)
+            for job, pods in there
+        )  # fmt: skip
+
+    def would_fit(self, job: Job, without: str) -> bool:
+        """Whether a gang would be placed now if another one, "" for none, held nothing."""
+        pods = self._records.gang(job.name)
+        return self.could_be_placed(job, pods, Free(self._records, without))
+
     def evicted(self, name: str, process_since: float) -> Callable[[], None]:
         """Judge an eviction that Muster attempts; to be called if it is carried out."""
         pod = self._records.named(name)
         job = None if pod is None else self._jobs.get(pod.gang)
         found: list[str] = []
+        if self.giving is not None and pod is not None and self.giving.is_ordered(pod.gang):
+            giving, gang = self.giving, pod.gang
+            return lambda: giving.evicted(gang)
         if pod is not None and job is not None and not job.over:
             pods = self._records.gang(job.name)
             if self._partials.wrongly_evicted(job, pod, pods, process_since):
@@ -152,7 +178,7 @@ class Judge:
 
     def _judge_gang(self, job: Job, pods: list[PodRecord], free: "Free", *, drained: bool) -> None:
         findings, bound = self.findings, [p for p in pods if p.node and not p.ended]
-        if self.could_be_placed(job, pods, free):
+        if self._must_be_placed(job, pods, free):
             findings.lost.append(f"gang {job.name}: {len(waiting(pods))} members wait and fit")
         complete = len([p for p in pods if p.phase != "Failed"]) >= job.minimum
         if drained and 0 < len(bound) < job.minimum and complete:
@@ -177,8 +203,13 @@ def _domain(records: Records, node: str, level: str) -> str:
 class Free:
     """The room of one moment."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, without: str = "") -> None:
+        """``without``: a gang that counts as gone."""
         self._records, self._left = records, records.free()
+        for pod in records.gang(without) if without else ():
+            room = self._left.get(pod.holds, {})
+            for resource, asked in pod.requests.items():
+                room[resource] = room.get(resource, 0) + asked
 
     def takes(
         self,

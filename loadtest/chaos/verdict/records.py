@@ -29,6 +29,7 @@ ENDED: Final = ("Succeeded", "Failed")
 RACK: Final = "muster.dev/rack"
 _GATE: Final = "muster.dev/plan"
 _PLAN: Final = "muster.dev/plan"
+_EVICTION: Final = "muster.dev/eviction"
 _PROFILE: Final = "default-scheduler"
 _OTHER_GATE: Final = "example.com/quota"
 JOB: Final = "example.com/job"  # label of every pod of a job; it means nothing to Muster
@@ -51,6 +52,10 @@ class PodRecord:
     #: Node of its plan, "" while it is gated or without one.
     target: str
     requests: Resources
+    #: The gang that it gives way to, by the mark that it carries, "" for none.
+    gives_way_to: str = ""
+    #: Whether all of its gang goes, by the same mark.
+    goes_whole: bool = True
 
     @property
     def ended(self) -> bool:
@@ -143,6 +148,7 @@ class Records:
 
 def pod_record(pod: JsonObject) -> PodRecord:
     """Read a pod."""
+    mark = _read(annotations_of(pod).get(_EVICTION, ""))
     gates = {gate.get("name") for gate in items_at(pod, "spec", "schedulingGates")}
     gated = _GATE in gates
     return PodRecord(
@@ -156,17 +162,22 @@ def pod_record(pod: JsonObject) -> PodRecord:
         going=bool(dig(pod, "metadata", "deletionTimestamp")),
         target="" if gated else _planned(annotations_of(pod).get(_PLAN, "")),
         requests=pod_requests(pod),
+        gives_way_to=str(mark.get("preemptor", "")),
+        goes_whole=not mark.get("members"),
     )
 
 
 def _planned(note: str) -> str:
     """Return the node a plan annotation names first (its JSON is {"node": …} somewhere)."""
-    if not note:
-        return ""
+    return str(_read(note).get("node", ""))
+
+
+def _read(note: str) -> JsonObject:
     try:
-        return str(json.loads(note).get("node", ""))
+        found: JsonObject = json.loads(note) if note else {}
     except ValueError:
-        return ""
+        return {}
+    return found
 
 
 def node_record(node: JsonObject) -> NodeRecord:

@@ -20,6 +20,7 @@ from loadtest.cli.bench import (
     queues,
     room,
     sustained,
+    waves,
     webhook,
 )
 from loadtest.cli.bench import trace as bench_trace
@@ -43,6 +44,7 @@ def register(commands: Subparsers) -> None:
     order.register(kinds)
     queues.register(kinds)
     room.register(kinds)
+    waves.register(kinds)
     webhook.register(kinds)
     device_plugin.register(kinds)
     sustained.register(kinds)

@@ -14,7 +14,7 @@
 import asyncio
 import heapq
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
@@ -63,11 +63,21 @@ class Driver:
     ``faults``: what goes wrong while a phase is placed. ``usable``: hosts not drained, not lost.
     """
 
-    def __init__(self, plan: LoadPlan, api: Api, watching: Watching, kubelet: Kubelet) -> None:
+    def __init__(
+        self,
+        plan: LoadPlan,
+        api: Api,
+        watching: Watching,
+        kubelet: Kubelet,
+        *,
+        making_room: bool = False,
+    ) -> None:
+        """``making_room``: Muster evicts; nothing is withdrawn to make room."""
         self.plan, self.book = plan, Book(plan.gangs, plan.rooms)
         self.logs: list[PhaseLog] = []
         self._api, self._watching, self._kubelet = api, watching, kubelet
-        self._jobs = Jobs(api, watching)
+        self._making_room = making_room
+        self._jobs = Jobs(api, watching, preempts=making_room)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: list[tuple[float, int]] = []
         self._timed: set[str] = set()
@@ -136,6 +146,8 @@ class Driver:
 
     def _submit(self, gang: GangPlan) -> None:
         self._put_on(self.book.submit(gang.index))
+        if self._making_room:
+            return
         pool = gang.ask.pool
         for lower in self.book.to_give_way(self.book.short_in(pool), gang.priority, pool):
             self._withdraw(lower, self.logs[-1].withdrawn)
@@ -183,8 +195,10 @@ class Driver:
         log.lacking += await lacking(self._api, self._watching, waiting, leaving)
 
     def _not_whole(self) -> list[Entry]:
-        gangs = self._watching.gangs
-        return [entry for entry in self.book.on_cluster() if not gangs[entry.name].whole]
+        gangs, here = self._watching.gangs, self.book.on_cluster()
+        if self._making_room:
+            here = self.book.first_in_line()
+        return [entry for entry in here if not gangs[entry.name].whole]
 
     # ── withdrawing and ending gangs ────────────────────────────────────────────────────
 
@@ -198,6 +212,24 @@ class Driver:
         self.book.left(entry.plan.index)
         if noted is not None:
             noted.append((self._watching.now(), entry.plan.size))
+
+    def _end_evicted(self, leaving: Sequence[tuple[Seen, str]]) -> None:
+        """End pods that Muster evicted; their gang waits outside, as a suspended job does."""
+        for seen, name in leaving:
+            entry = self.book.entries[seen.gang]
+            if entry.name != seen.name or entry.place not in (Place.SUBMITTED, Place.OUTSIDE):
+                continue  # its own end
+            if name in self._lost:
+                continue
+            self._start(self._jobs.end_pod(name))
+            if entry.place is Place.SUBMITTED:
+                self.book.withdraw(seen.gang)
+                self._start(self._leave(entry, self.logs[-1].withdrawn))
+
+    async def _leave(self, entry: Entry, noted: list[tuple[float, int]]) -> None:
+        await self._jobs.leave(entry.name)
+        self.book.left(entry.plan.index)
+        noted.append((self._watching.now(), entry.plan.size))
 
     def _end(self, index: int) -> None:
         self._start(self._end_well(self.book.finish(index)))
@@ -224,6 +256,9 @@ class Driver:
                     continue
                 self._kubelet.start(NAMESPACE, name)
                 self._set_end(seen, now)
+            leaving, self._watching.newly_leaving = self._watching.newly_leaving, []
+            if self._making_room:
+                self._end_evicted(leaving)
             while self._ends and self._ends[0][0] <= now:
                 self._end_when_whole(heapq.heappop(self._ends)[1], now)
 

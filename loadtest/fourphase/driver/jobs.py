@@ -26,8 +26,9 @@ _POLL_S: Final = 0.05
 class Jobs:
     """Creates and deletes gangs. Writes for one gang never overlap."""
 
-    def __init__(self, api: Api, watching: Watching) -> None:
-        self._api, self._watching = api, watching
+    def __init__(self, api: Api, watching: Watching, *, preempts: bool = False) -> None:
+        """``preempts``: whether the gangs make others give way."""
+        self._api, self._watching, self._preempts = api, watching, preempts
         self._turn = asyncio.Semaphore(_GANGS_AT_ONCE)
         self._owners: dict[str, JSON] = {}
         self._busy: dict[str, asyncio.Lock] = {}
@@ -37,7 +38,7 @@ class Jobs:
         async with self._busy.setdefault(seen.name, asyncio.Lock()), self._turn:
             gang = _gang(entry, seen.name)
             owner = self._owners[seen.name] = await pods.create_owner(self._api, gang)
-            members = _members(gang, owner, entry.plan.ask)
+            members = self._members(gang, owner, entry.plan.ask)
             await nodes.create_all(self._api, PODS, members, in_flight=_WRITES_PER_GANG)
 
     async def replace(self, entry: Entry, seen: Seen, lost: str) -> bool:
@@ -54,10 +55,24 @@ class Jobs:
         self._watching.expect_substitute(seen, substitute)
         await self._delete(f"{PODS}/{lost}")
         gang = _gang(entry, seen.name)
-        members = _members(gang, self._owners[seen.name], entry.plan.ask)
+        members = self._members(gang, self._owners[seen.name], entry.plan.ask)
         member = next(islice(members, rank, None))
         member["metadata"]["name"] = substitute
         await self._api.create(PODS, member)
+
+    def _members(self, gang: pods.Gang, owner: JSON, ask: Ask) -> Iterator[JSON]:
+        made = (asking(pod, ask) for pod in pods.members(gang, owner))
+        return made if self._preempts else map(_never_preempting, made)
+
+    async def end_pod(self, name: str) -> None:
+        """End a pod that was evicted, as its kubelet does when its containers have ended."""
+        await self._delete(f"{PODS}/{name}")
+
+    async def leave(self, name: str) -> None:
+        """Delete the Job of an attempt that was evicted, once all of its pods have gone."""
+        while self._watching.gangs[name].present:  # noqa: ASYNC110  the watch sets no Event per gang
+            await asyncio.sleep(_POLL_S)
+        await self._delete(f"{JOBS}/{name}")
 
     async def delete(self, name: str) -> None:
         """Delete an attempt's pods and its Job, and wait until a watch has seen them go."""
@@ -74,10 +89,6 @@ class Jobs:
         except ApiFailed as refused:
             if refused.code != 404:
                 raise
-
-
-def _members(gang: pods.Gang, owner: JSON, ask: Ask) -> Iterator[JSON]:
-    return (_never_preempting(asking(pod, ask)) for pod in pods.members(gang, owner))
 
 
 def _never_preempting(pod: JSON) -> JSON:

@@ -26,8 +26,13 @@ from loadtest.testbed.controlplane.assets import Minor
 
 GIVES_WAY: Final = (
     "Lower classes gave way because the load generator withdrew whole gangs, lowest priority and "
-    "latest first, and submitted them again when there was room: a queue's work. Muster does not "
-    "preempt yet."
+    "latest first, and submitted them again when there was room: a queue's work. With "
+    "--making-room Muster does it."
+)
+MUSTER_MADE_ROOM: Final = (
+    "Lower classes gave way by Muster's decision (makingRoom): it evicted whole gangs, and the "
+    "load generator ended the evicted pods, as kubelets do. It submitted the gangs again when "
+    "there was room, as a queue resumes suspended jobs."
 )
 SHARED: Final = "Everything, the load driver included, ran on this one machine."
 _BINS: Final = 240  # of a plot over time
@@ -55,6 +60,8 @@ class Settings:
     chaos: tuple[str, ...] = ()
     #: What should run the pods; ``None``: chosen by the size.
     kubelets: str | None = None
+    #: Whether Muster has gangs give way; otherwise the load generator withdraws them.
+    making_room: bool = False
 
     def pods_run_by(self) -> Kubelets:
         """Return who runs the pods. Raises ``SpecError`` for one that cannot."""
@@ -89,6 +96,7 @@ class Outcome:
             "nodes": settings.nodes,
             "resident_pods": self.residents,
             "seed": settings.seed,
+            "making_room": settings.making_room,
             "scale": self.plan.scale,
             "machine": machine(),
             "seconds": round(self.seconds, 2),
@@ -97,7 +105,7 @@ class Outcome:
             "fleet": setting.of_fleet(settings.fleet, self.watching.fleet, settings.seed),
             "trace": setting.of_trace(self.plan, self.watching, self.samples, self.logs),
             "notes": [
-                *([] if settings.replay else [GIVES_WAY]),
+                *([] if settings.replay else [_how_room_was_made(settings)]),
                 kubelets.NOTES[settings.pods_run_by()],
                 SHARED,
                 *aftermath.notes(self.revived),
@@ -236,6 +244,10 @@ class Outcome:
     def _class_of_gang(self) -> Ids:
         names = {name: index for index, name in enumerate(self._classes())}
         return np.array([names[gang.class_] for gang in self.plan.gangs] or [-1], np.int32)
+
+
+def _how_room_was_made(settings: Settings) -> str:
+    return MUSTER_MADE_ROOM if settings.making_room else GIVES_WAY
 
 
 def _given_up(logs: Iterable[PhaseLog], patience: float) -> Iterator[str]:

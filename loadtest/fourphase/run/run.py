@@ -64,11 +64,12 @@ async def run(
             step=show.step,
             faults=kinds,
             who=who,
+            making_room=settings.making_room,
         )
         kubelet = kubelets.writing(who, place.driver)
         logs = stack.enter_context(keeping(place.plane.directory, out))
         watching, samples = Watching(hosts), Samples()
-        driver = Driver(plan, place.driver, watching, kubelet)
+        driver = Driver(plan, place.driver, watching, kubelet, making_room=settings.making_room)
         faults = Faults(place, driver, watching)
         driver.faults = faults.during
         with show:

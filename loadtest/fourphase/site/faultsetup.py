@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -96,15 +96,16 @@ async def arm(
     driver: Api,
     kinds: Collection[Kind],
     *,
-    levels: Sequence[str],
+    common: Mapping[str, Any],
+    extender: Mapping[str, Any] | None = None,
     ready_s: float = READY_TIMEOUT_S,
 ) -> Armed:
     """Start Muster with what these faults need; the stack ends it. Raises ``ProgramFailed``.
 
-    ``levels``: of the topology, label keys. ``ready_s``: the patience until an extender is ready,
-    at the beginning and after a fault.
+    ``common``: settings of all programs, ``extender``: those of the extender beside them.
+    ``ready_s``: the patience until an extender is ready, at the beginning and after a fault.
     """
-    common = {"levels": list(levels)}  # all programs must have the same
+    settings = {**common, **(extender or {})}
     real = plane.url.startswith("https")
     proxy, server = None, None
     if PROXIED[real] & set(kinds):
@@ -114,11 +115,11 @@ async def arm(
         await proxy.wait_ready()
     clock = WallClock(plane.directory / "clock") if Kind.CLOCK_STEP in kinds else None
     muster = Muster(
-        plane, extender=common, webhook=common, server=server, reserves=True, ready_s=ready_s
+        plane, extender=settings, webhook=common, server=server, reserves=True, ready_s=ready_s
     )
     armed = Armed(muster, muster.extender_url, ready_s, proxy, server or "", clock)
     if Kind.LEADER_CHANGE in kinds:
-        await _with_standby(stack, plane, driver, armed, common)
+        await _with_standby(stack, plane, driver, armed, settings)
     elif clock is not None:
         muster.extender.command = clock.command(muster.extender.command)
     await stack.enter_async_context(muster)

@@ -164,6 +164,15 @@ class Book:
                 room[entry.plan.ask.pool] -= entry.plan.takes
         return chosen
 
+    def first_in_line(self) -> list[Entry]:
+        """Return the submitted gangs that have room if those of higher priority go first."""
+        room, chosen = Counter(self.rooms), list[Entry]()
+        for entry in sorted(self.on_cluster(), key=lambda e: (-e.plan.priority, e.plan.index)):
+            room[entry.plan.ask.pool] -= entry.plan.takes
+            if room[entry.plan.ask.pool] >= 0:
+                chosen.append(entry)
+        return chosen
+
     def on_cluster(self, class_: str | None = None) -> list[Entry]:
         """Return the submitted gangs, of one class or of all, in order of index."""
         return [

@@ -36,6 +36,11 @@ BLOCKS_PER_ZONE: Final = 64
 NAMESPACE: Final = "default"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS: Final = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+MAKING_ROOM: Final = {
+    "makingRoom": {"enabled": True, "gangsPerMinute": 100_000},
+    "backfill": {"withoutQueues": True},
+}
+"""The extender's settings where Muster has gangs of lower priority give way."""
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _RESIDENTS_PER_NODE: Final = 100  # of the 110 pods that a kubelet takes
 
@@ -90,24 +95,30 @@ async def bring_up(
     step: Callable[[str], None],
     faults: Collection[Kind] = (),
     who: Kubelets = Kubelets.WRITER,
+    making_room: bool = False,
 ) -> Site:
     """Start everything; the stack ends it. Raises ``ProgramFailed``.
 
     ``faults``: the kinds that are going to be made, and need something to be made with.
-    ``who`` runs the pods.
+    ``who`` runs the pods. ``making_room``: Muster has gangs give way.
     """
     there = population(hosts, residents)
     plane = await _plane(stack, real, plan.seed, step, there)
     driver = await stack.enter_async_context(persistent(plane.api("admin")))
     observer = await stack.enter_async_context(persistent(plane.api("observer", limit=0)))
     for name, each in plan.spec.classes.items():
-        await driver.create(_PRIORITY_CLASSES, _priority_object(name, each.priority))
+        made = _priority_object(name, each.priority, preempts=making_room)
+        await driver.create(_PRIORITY_CLASSES, made)
     if real:
         step(f"{len(hosts.hosts):,} nodes, {residents:,} resident pods")
         await nodes.create_each(driver, there)
     step("webhook and extender")
     ready_s = ready_within(len(hosts.hosts) + residents)
-    armed = await arm(stack, plane, driver, faults, levels=hosts.levels, ready_s=ready_s)
+    settings = {"levels": list(hosts.levels)}
+    armed = await arm(
+        stack, plane, driver, faults, common=settings, extender=MAKING_ROOM if making_room else {},
+        ready_s=ready_s,
+    )  # fmt: skip
     program = await kubelets.start(stack, plane, who, ready_s=ready_s)
     step("kube-scheduler")
     config = schedulerconfig.write(
@@ -134,14 +145,14 @@ async def _plane(
     return await stack.enter_async_context(SimulatedPlane(seed=seed, population=there))
 
 
-def _priority_object(name: str, value: int) -> JSON:
+def _priority_object(name: str, value: int, *, preempts: bool) -> JSON:
+    """Return a PriorityClass; kube-scheduler's own preemption would break gangs."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": priority_class(name)},
         "value": value,
-        # Making room is the load generator's part here: kube-scheduler would break gangs.
-        "preemptionPolicy": "Never",
+        "preemptionPolicy": "PreemptLowerPriority" if preempts else "Never",
     }
 
 

@@ -60,6 +60,9 @@ class Watching:
         self.pods = PodColumns()
         self.gangs: dict[str, Seen] = {}
         self.newly_bound: list[tuple[Seen, str]] = []
+        #: pods that are being deleted, each once
+        self.newly_leaving: list[tuple[Seen, str]] = []
+        self._leaving: set[int] = set()
         self.created = self.bound = self.used = self.used_gpus = 0
         self.bound_twice: list[str] = []  # a sentence for each
         self.moved_at = 0.0  # when something was last created, bound or gone
@@ -175,6 +178,9 @@ class Watching:
             self.moved_at = now
         if node := text_at(pod, "spec", "nodeName"):
             self._bound(seen, row, name, self._node_ids.get(node, -1), now)
+        if text_at(pod, "metadata", "deletionTimestamp") and row not in self._leaving:
+            self._leaving.add(row)
+            self.newly_leaving.append((seen, name))
         phase = text_at(pod, "status", "phase")
         if phase == "Running":
             self.pods.note("running", row, now)

@@ -49,6 +49,8 @@ class ExpectedEnd:
     gang: GangKey | None = None
     #: Whether they run for longer than was expected.
     is_overrun: bool = False
+    #: Whether they end soon, whatever was expected: they are being deleted, or give way.
+    is_certain: bool = False
 
 
 def expected_ends(
@@ -87,7 +89,7 @@ def _going(
     rows, uid = _holding(view), snapshot.pods.uid
     gone = np.array([not members or uid(int(row)) in members for row in rows], dtype=np.bool_)
     if gone.any():
-        yield ExpectedEnd(now + LEAVING_S, rows[gone], view.key)
+        yield ExpectedEnd(now + LEAVING_S, rows[gone], view.key, is_certain=True)
     if rest is not None and not gone.all():
         yield replace(rest, rows=rows[~gone])
 
@@ -125,4 +127,4 @@ def _deleted(snapshot: Snapshot, now: float) -> Iterator[ExpectedEnd]:
     leaving = (pods.flags.array() & np.uint8(PodFlag.TERMINATING)) != 0
     rows = np.flatnonzero(leaving & (pods.node.array() != NO_ROW)).astype(np.int32)
     if len(rows):
-        yield ExpectedEnd(now, rows)
+        yield ExpectedEnd(now, rows, is_certain=True)

@@ -11,7 +11,9 @@ import pytest
 from support.clusters.backfillsites import NOW
 from support.clusters.roomsite import RoomSite
 
+from muster.cluster.events import PodGone
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
+from muster.queueing.backfill import runtimes
 from muster.queueing.backfill.expectedends import LEAVING_S
 
 
@@ -74,6 +76,118 @@ async def test_the_room_that_is_freed_is_kept_for_whom_it_was_freed(site: RoomSi
     await site.settle(NOW + 210)
 
     assert site.runs(owner, thief) == [True, False]
+    assert len(site.orders.taken) == 1
+
+
+async def test_the_room_is_kept_though_another_gang_is_expected_to_end_sooner(
+    site: RoomSite,
+) -> None:
+    """The old gang says that it ends in 205 s, and the new one counts as gone in 230 s."""
+    _, new = await site.begin(old_ends=205.0)
+    owner = site.gang("owner", 2, queue="b")
+    await site.settle(NOW + 200)
+    assert site.promise_of(owner).waits_for == (new,)
+    assert site.promise_of(owner).nodes == ("n2", "n3")
+
+
+async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have(
+    site: RoomSite,
+) -> None:
+    """The old gang says that it ends before the promised start: the owner could have its room."""
+    _, new = await site.begin(old_ends=225.0)
+    owner, thief = site.gang("owner", 2, queue="b"), site.gang("thief", 1, queue="a")
+    await site.settle(NOW + 200)
+    first, last = site.state.members(new)
+
+    site.engine.apply(PodGone(first))
+    await site.settle(NOW + 201)
+    assert site.runs(owner, thief) == [False, False]
+    site.engine.apply(PodGone(last))
+    site.orders.leaving.clear()
+    await site.settle(NOW + 202)
+
+    assert site.runs(owner, thief) == [True, False]
+    assert len(site.orders.taken) == 1
+
+
+async def test_a_gang_that_gave_way_teaches_nobody_how_long_its_kind_runs(
+    site: RoomSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtimes, "ENOUGH", 1)
+    old, new = await site.begin()
+    views = site.view(old), site.view(new)
+    site.gang("owner", 2, queue="b")
+    await site.settle(NOW + 200)
+
+    site.leave(new)
+    await site.settle(NOW + 201)
+    assert site.planner.promises.run_times.of(views[1]) is None
+    site.end(old)
+    await site.settle(NOW + 300)
+
+    assert site.planner.promises.run_times.of(views[0]) == 300
+
+
+async def test_one_gang_after_the_other_gets_room_without_a_pause() -> None:
+    """Ten nodes: a runs on all of them, and b is entitled to five, for which five gangs wait."""
+    site = RoomSite(10, entitled=40)
+    for number in range(10):
+        site.gang(f"a{number}", 1, queue="a")
+        await site.settle(NOW + number)
+    owners = [site.gang(f"b{number}", 1, queue="b") for number in range(5)]
+
+    for _ in owners:
+        await site.settle(NOW + 200)
+        site.leave(site.orders.taken[-1].victims[0].gang)
+    await site.settle(NOW + 200)
+
+    assert site.runs(*owners) == [True] * 5
+    assert [order.preemptor for order in site.orders.taken] == owners
+
+
+async def test_a_gang_that_was_not_tried_is_tried_though_nothing_happens() -> None:
+    """Nobody knows when anybody ends, so the first four are promised nothing."""
+    site = RoomSite(8, entitled=32)
+    for number in range(8):
+        site.gang(f"a{number}", 1, queue="a")
+    await site.settle()
+    site.orders.is_full = True
+    owners = [site.gang(f"b{number}", 1, queue="b") for number in range(6)]
+
+    await site.settle(NOW + 200)
+
+    soon = NOW + 200 + site.config.backfill.refresh_seconds
+    assert all(site.worklist.not_before[key] <= soon for key in owners)
+
+
+async def test_gangs_whose_pods_may_never_come_take_nobodys_turn() -> None:
+    """The first four of b are expected, and would be all that are tried for a while."""
+    site = RoomSite(8, entitled=32)
+    for number in range(8):
+        site.gang(f"a{number}", 1, queue="a")
+    await site.settle()
+    for number in range(4):
+        site.expected.add(site.gang(f"b{number}", 1, queue="b"))
+    await site.settle(NOW + 200)
+    assert not site.orders.taken
+
+    owner = site.gang("owner", 1, queue="b")
+    await site.settle(NOW + 201)
+
+    assert [order.preemptor for order in site.orders.taken] == [owner]
+
+
+async def test_nobody_gives_way_to_a_gang_whose_pods_may_never_come(site: RoomSite) -> None:
+    await site.begin()
+    owner = site.gang("owner", 2, queue="b")
+    site.expected.add(owner)
+    await site.settle(NOW + 200)
+    assert not site.orders.taken
+
+    site.expected.clear()
+    site.worklist.look_again(owner)
+    await site.settle(NOW + 201)
+
     assert len(site.orders.taken) == 1
 
 

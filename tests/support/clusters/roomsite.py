@@ -60,17 +60,27 @@ class RoomSite(Site):
         reporter, pace = self.planner._reporter, self.planner._pace
         #: when gangs wrote checkpoints
         self.saved: dict[GangKey, float] = {}
+        #: gangs whose pods may never come
+        self.expected: set[GangKey] = set()
         self.planner.rooms = RoomMaker(
-            self.engine, PendingPods(), self.orders, reporter, pace, self, PreemptionPolicies()
+            self.engine,
+            PendingPods(),
+            self.orders,
+            reporter,
+            pace,
+            self,
+            PreemptionPolicies(),
+            self.expected,
         )
-        self.planner.promises.make_room(self.orders)
+        self.planner.promises.make_room(self.orders, self.expected)
 
     def latest(self) -> Mapping[GangKey, float]:
         """Return the last checkpoint of each gang that wrote one."""
         return self.saved
 
-    async def begin(self) -> tuple[GangKey, GangKey]:
-        old = self.gang("old", 2, queue="a")
+    async def begin(self, old_ends: float | None = None) -> tuple[GangKey, GangKey]:
+        """``old_ends``: after how many seconds the old one says that it ends."""
+        old = self.gang("old", 2, queue="a", max_run_time=old_ends)
         await self.settle()
         new = self.gang("new", 2, queue="a")
         await self.settle(NOW + 100)

@@ -27,11 +27,13 @@ from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
 
+URGENT = Gang("urgent", 7)  # on six nodes it waits
+
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with two_racks(Site()) as made:
-        await made.submit(Gang("urgent", 7))  # on six nodes it waits
+        await made.submit(URGENT)
         yield made
 
 
@@ -78,6 +80,54 @@ async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_
     assert not len(evictor)
     assert not evictor.is_served(PREEMPTOR)
     assert await site.there() == ["g-0", "g-1", "g-2"]
+
+
+async def test_an_order_is_dropped_where_its_gang_has_gone_before_anything_was_begun(
+    site: Site,
+) -> None:
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await _withdraw(site)
+
+    await site.look(evictor)
+
+    assert len(await site.there()) == 3
+    assert not await site.marked()
+    assert not len(evictor)
+
+
+async def test_what_was_begun_is_completed_though_its_gang_has_gone(site: Site) -> None:
+    await site.run()
+    mortal = Mortal(site.cluster.extender.client, 2, takes_effect=True)
+    evictor = await site.evictor(mortal)
+    assert evictor.order(_order())
+    with pytest.raises(Killed):
+        await site.look(evictor)
+    await _withdraw(site)
+
+    await site.look(await site.evictor())
+
+    assert not await site.there()
+
+
+async def test_the_room_is_free_the_moment_the_last_member_is_gone(site: Site) -> None:
+    await site.run()
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+    assert KEY in evictor
+
+    await site.end()
+
+    assert KEY not in evictor, "no look is waited for"
+
+
+async def _withdraw(site: Site) -> None:
+    """Delete the gang that the others give way to."""
+    for n in range(URGENT.size):
+        await site.cluster.api.delete(f"{PODS}/{URGENT.name}-{n}")
+    await site.cluster.settled()
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
