@@ -113,7 +113,8 @@ class Evictor:
         self._turned_away: set[GangKey] = set()
         #: the pods of namespaces that were read in this look, by UID
         self._read_now: dict[str, dict[PodUid, Pod]] = {}
-        self._engine.listen(self._notice, GangChanged)
+        #: whether changes of gangs are heard: not before the first one leaves
+        self._hears = False
 
     def __len__(self) -> int:
         """Return the number of gangs that give way now."""
@@ -442,6 +443,9 @@ class Evictor:
     # -- leaving ---------------------------------------------------------------------------------
 
     def _leave(self, one: Departure) -> None:
+        if not self._hears:
+            self._hears = True
+            self._engine.listen(self._notice, GangChanged)
         one.stage, one.since = Stage.LEAVING, self._engine.clock()
         view = self._engine.state.gang(one.victim.gang)
         one.going = frozenset() if view is None else frozenset(self._members(one, view))

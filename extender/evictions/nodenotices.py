@@ -7,7 +7,7 @@ a taint's value stays.
 import asyncio
 from collections.abc import Sequence
 
-from muster.cluster.ids import GangKey
+from extender.planning.closednodes import ClosedNodes
 from muster.cluster.snapshot import Snapshot
 from muster.queueing.drains.leavingnodes import LeavingNode, leaving_nodes
 from muster.queueing.drains.notices import Notice
@@ -23,6 +23,8 @@ class NodeNotices:
         self._since: dict[tuple[str, str], float] = {}
         #: those of the last look, by name
         self.leaving: tuple[LeavingNode, ...] = ()
+        #: the same for the planner
+        self.closed = ClosedNodes()
         #: set when a node has changed
         self.wake = asyncio.Event()
 
@@ -30,10 +32,6 @@ class NodeNotices:
         """Have the nodes looked at again."""
         if self._notices:
             self.wake.set()
-
-    def closed_to(self, _gang: GangKey) -> tuple[str, ...]:
-        """Return the nodes that no gang is planned on, whatever taints it tolerates."""
-        return tuple(node.name for node in self.leaving)
 
     def look(self, snapshot: Snapshot, now: float) -> tuple[LeavingNode, ...]:
         """Return the nodes that leave."""
@@ -44,5 +42,6 @@ class NodeNotices:
             return seen[node, key]
 
         self.leaving = leaving_nodes(snapshot, self._notices, since)
+        self.closed.names = tuple(node.name for node in self.leaving)
         self._since = seen
         return self.leaving

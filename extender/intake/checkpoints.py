@@ -28,8 +28,8 @@ class Checkpoints:
         self._engine = engine
         self._reporter = reporter
         self._times: dict[PodUid, float] = {}
-        #: by pod, the value that was reported as unreadable
-        self._unreadable: dict[PodUid, str] = {}
+        #: what is written, by pod
+        self.noted: dict[PodUid, str] = {}
 
     def see(self, uid: PodUid, pod: Pod) -> None:
         """Note what is written on a managed pod; a value that is no time is reported once."""
@@ -37,17 +37,19 @@ class Checkpoints:
         if text is None:
             self.drop(uid)
             return
+        if self.noted.get(uid) == text:
+            return
+        self.noted[uid] = text
         time = seconds_of(text)
-        if time is not None:
-            self._times[uid] = time
-        elif self._unreadable.get(uid) != text:
-            self._unreadable[uid] = text
+        if time is None:
             self._reporter.unread_checkpoint(pod, text[:LONGEST_SHOWN])
+        else:
+            self._times[uid] = time
 
     def drop(self, uid: PodUid) -> None:
         """Forget a deleted pod."""
         self._times.pop(uid, None)
-        self._unreadable.pop(uid, None)
+        self.noted.pop(uid, None)
 
     def latest(self) -> Mapping[GangKey, float]:
         """Return the latest checkpoint of each gang that wrote one, seconds since the epoch."""

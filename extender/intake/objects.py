@@ -83,6 +83,7 @@ class Feed:
         self._jobs = MemberJobs()
         self._memberships = Memberships()
         self._watchers = watchers
+        self._checkpoints = watchers.checkpoints
         self._listeners: list[Newcomers] = []
         self.namespaces = namespaces
         self.rejudging = Rejudging()
@@ -329,7 +330,8 @@ class Feed:
         if event.finished and not event.succeeded:
             self._report_lost(uid, self._engine.state.gang_of(uid))
         self._watchers.networks.see(uid, pod.metadata, event.finished)
-        self._watchers.checkpoints.see(uid, pod)
+        if names.CHECKPOINTED_AT in pod.metadata.annotations or uid in self._checkpoints.noted:
+            self._checkpoints.see(uid, pod)
         if event.finished:
             self._watchers.slipped.drop(uid)
         carried = self._pending.get(uid)
@@ -497,7 +499,8 @@ class Feed:
         self._watchers.networks.drop(uid)
         self._watchers.slipped.drop(uid)
         self._watchers.plans.drop(uid)
-        self._watchers.checkpoints.drop(uid)
+        if uid in self._checkpoints.noted:
+            self._checkpoints.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

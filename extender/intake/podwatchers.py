@@ -4,12 +4,12 @@
 
     a new member ─► listeners (``Feed.listen``) ─► slipped.see ─► devices.arrived
     any version ─► plans.read, if it has a plan and no node, else plans.drop
-    any managed version ─► lost, if it has failed ─► networks.see ─► checkpoints.see
-                        ─► slipped.drop, if it has ended
+    any managed version ─► lost, if it has failed ─► networks.see ─► checkpoints.see, if it says or
+                           said when it saved ─► slipped.drop, if it has ended
     gone ─► lost, if it was bound ─► networks.drop ─► slipped.drop ─► plans.drop ─► checkpoints.drop
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,11 @@ class NetworkUsers(Protocol):
 
 class CheckpointNotes(Protocol):
     """Pods that say when their gang wrote a checkpoint."""
+
+    @property
+    def noted(self) -> Container[PodUid]:
+        """The pods that said it."""
+        ...
 
     def see(self, uid: PodUid, pod: wire.Pod) -> None:
         """Note what is written on a managed pod."""

@@ -12,6 +12,7 @@
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
 ``vacancies``     nodes of lost members, kept for their successors for a short while
+``closednodes``   nodes that no gang is planned on: those that leave
 ``refusednodes``  nodes that kube-scheduler refused for members of a gang
 ``requeue``       when a waiting gang is planned again although no event arrived
 ``waitcauses``    the closed set of causes for which gangs wait, and their texts

@@ -24,6 +24,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
+from extender.planning.closednodes import ClosedNodes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
 from extender.planning.orderguard import OrderGuard
@@ -86,6 +87,8 @@ class Restrictions:
     kept: NodesOf
     #: returns why a gang cannot have its isolated network now, "" if it can or needs none
     network: Callable[[GangKey], str]
+    #: the nodes that are closed to all gangs
+    closed: ClosedNodes
 
 
 @dataclass(slots=True)
@@ -424,7 +427,7 @@ class Planner:
             spare_count=self._config.spare_count,
             deferred_until=self._list.deferred.get(key),
             refused=tuple(sorted(self._restrictions.refused(key))),
-            kept=tuple(sorted(self._restrictions.kept(key))),
+            kept=tuple(sorted((*self._restrictions.kept(key), *self._restrictions.closed.names))),
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )

@@ -74,7 +74,6 @@ from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
-from muster.cluster.ids import GangKey
 from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
@@ -432,11 +431,7 @@ def restrictions_of(
     repairer: Repairer, lost: Vacancies, networks: JobNetworks, notices: NodeNotices
 ) -> Restrictions:
     """Return the functions that restrict a gang's plans."""
-
-    def kept(gang: GangKey) -> tuple[str, ...]:
-        return (*lost.kept_from(gang), *notices.closed_to(gang))
-
-    return Restrictions(refused=repairer.refused, kept=kept, network=networks.lack)
+    return Restrictions(repairer.refused, lost.kept_from, networks.lack, notices.closed)
 
 
 def room_maker_of(

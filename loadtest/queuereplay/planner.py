@@ -13,6 +13,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
 from extender.planning.bindtimes import BindTimes
+from extender.planning.closednodes import ClosedNodes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.worklist import WorkList
@@ -22,7 +23,7 @@ from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.kube.writing.events import EventRecorder
 
-UNRESTRICTED = Restrictions(refused=lambda _key: (), kept=lambda _key: (), network=lambda _key: "")
+UNRESTRICTED = Restrictions(lambda _key: (), lambda _key: (), lambda _key: "", ClosedNodes())
 
 
 class _NoClient:

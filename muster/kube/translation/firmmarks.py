@@ -19,6 +19,9 @@ KAI: Final = "kai.scheduler/preemptibility"
 KOORDINATOR: Final = "quota.scheduling.koordinator.sh/preemptible"
 YUNIKORN: Final = "yunikorn.apache.org/allow-preemption"
 
+KEYS: Final = frozenset({VOLCANO, KAI, KOORDINATOR, YUNIKORN})
+"""A pod with none of them is not marked."""
+
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # Go, strconv.ParseBool
 
 

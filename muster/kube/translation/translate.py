@@ -32,7 +32,7 @@ from muster.cluster.specs.podconstraints import LabelSet, Taint
 from muster.kube import names, wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import allocationsannotation
-from muster.kube.translation.firmmarks import is_firm
+from muster.kube.translation.firmmarks import KEYS, is_firm
 from muster.kube.translation.planannotation import encode_plan, plan_note
 from muster.kube.translation.podclass import CLASS_LIMIT, ClassCache, DeviceAskReader
 from muster.kube.translation.requests import amounts
@@ -157,7 +157,7 @@ class Translator:
             priority=spec.priority or 0,
             preemptible=_MIRROR not in meta.annotations,
             stays=_stays(meta),
-            firm=is_firm(meta.labels, meta.annotations),
+            firm=_is_firm(meta),
             created=_epoch(meta.creation_timestamp),
             started=_epoch(status.start_time),
             finished=status.phase in ("Succeeded", "Failed"),
@@ -194,7 +194,7 @@ class Translator:
             rank=rank,
             preemptible=_MIRROR not in meta.annotations,
             stays=_stays(meta),
-            firm=is_firm(meta.labels, meta.annotations),
+            firm=_is_firm(meta),
             created=_epoch(meta.creation_timestamp),
             owned=any(owner.controller for owner in meta.owner_references),
             plan=_note(meta),
@@ -396,3 +396,10 @@ def _spec(device: DeviceWire) -> DeviceSpec:
     fields = msgspec.structs.asdict(device)
     fields["placements"] = tuple(MigProfile(p.name, p.masks) for p in device.placements)
     return DeviceSpec(**fields)
+
+
+def _is_firm(meta: wire.ObjectMeta) -> bool:
+    """Return whether a pod never gives way; nearly none has such a mark."""
+    if KEYS.isdisjoint(meta.labels) and KEYS.isdisjoint(meta.annotations):
+        return False
+    return is_firm(meta.labels, meta.annotations)

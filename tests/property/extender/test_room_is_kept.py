@@ -8,17 +8,14 @@
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Coroutine
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.clusters.backfillsites import GPU, Site
+from support.clusters.backfillsites import GPU
+from support.clusters.roomsite import RoomSite
 
-from extender.pendingpods import PendingPods
-from extender.planning.evictionorders import EvictionOrder
-from extender.planning.roommaker import RoomMaker
 from muster.cluster.events import PodGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
@@ -29,50 +26,15 @@ RUN_TIMES = st.none() | st.integers(1, 60)
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (2, 4)))
 
 
-@dataclass
-class Orders:
-    """Takes every order; the machine ends the members, one by one."""
-
-    taken: list[EvictionOrder] = field(default_factory=list)
-    leaving: dict[GangKey, GangKey] = field(default_factory=dict)
-
-    def order(self, order: EvictionOrder) -> bool:
-        if self.is_served(order.preemptor):
-            return False
-        self.taken.append(order)
-        self.leaving |= {victim.gang: order.preemptor for victim in order.victims}
-        return True
-
-    def is_served(self, preemptor: GangKey) -> bool:
-        return preemptor in self.leaving.values()
-
-    def protected(self) -> Iterator[GangKey]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return len(self.leaving)
-
-    def __iter__(self) -> Iterator[GangKey]:
-        return iter(sorted(self.leaving))
-
-    def __contains__(self, gang: object) -> bool:
-        return gang in self.leaving
-
-
 class RoomMachine(RuleBasedStateMachine):
     """Gangs come and end; what gives way leaves member by member."""
 
     @initialize(run_times=st.lists(RUN_TIMES, min_size=5, max_size=6))
     def begin(self, run_times: list[int | None]) -> None:
-        self.site = Site(6, entitled=16)
+        self.site = RoomSite(6, entitled=16)
         own = QueueSpec(QueueName("muster/b"), QueueName("muster/cluster"), {GPU: Quota(32)})
         self.site.engine.apply(QueueUpserted(own, (Spelling("", "b"),)))
-        self.orders = Orders()
-        planner = self.site.planner
-        planner.rooms = RoomMaker(
-            self.site.engine, PendingPods(), self.orders, planner._reporter, planner._pace
-        )
-        planner.promises.leaving = self.orders
+        self.orders = self.site.orders
         self.count = 0
         self.there: list[GangKey] = []
         for run_time in run_times:
@@ -103,7 +65,9 @@ class RoomMachine(RuleBasedStateMachine):
 
     def _ending(self) -> list[GangKey]:
         """Return the gangs that run and may end by themselves."""
-        return [key for key in self.there if self.site.runs(key)[0] and key not in self.orders]
+        return [
+            key for key in self.there if self.site.runs(key)[0] and key not in self.orders.leaving
+        ]
 
     @precondition(lambda self: self._ending())
     @rule(data=st.data())
@@ -113,10 +77,10 @@ class RoomMachine(RuleBasedStateMachine):
         self.site.end(key)
         self._settle()
 
-    @precondition(lambda self: len(self.orders))
+    @precondition(lambda self: self.orders.leaving)
     @rule(data=st.data())
     def a_member_goes(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(list(self.orders)))
+        key = data.draw(st.sampled_from(sorted(self.orders.leaving)))
         members = self.site.state.members(key)
         self.site.engine.apply(PodGone(members[0]))
         preemptor = self.orders.leaving[key]

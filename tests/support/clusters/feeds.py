@@ -20,6 +20,8 @@ from muster.workloads.managedpods import ManagedPolicy
 class NotWatched:
     """Takes everything and does nothing."""
 
+    noted: frozenset[PodUid] = frozenset()
+
     def see(self, *_: object) -> None:
         """Do nothing."""
 
