@@ -19,6 +19,7 @@ from extender.planning.roommaker import RoomMaker
 from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.queueing.backfill.expectedends import LEAVING_S
+from muster.queueing.preemption.policies import PreemptionPolicies
 
 
 @dataclass
@@ -54,7 +55,8 @@ class RoomSite(Site):
         super().__init__(4, entitled=16)
         self.orders = Orders()
         reporter, pace = self.planner._reporter, self.planner._pace
-        rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace)
+        policies = PreemptionPolicies()
+        rooms = RoomMaker(self.engine, PendingPods(), self.orders, reporter, pace, policies)
         self.planner.rooms, self.planner.promises.leaving = rooms, self.orders
 
     async def begin(self) -> tuple[GangKey, GangKey]:
