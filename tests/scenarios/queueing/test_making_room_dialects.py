@@ -321,3 +321,26 @@ def test_a_quota_above_its_min_takes_only_lower_priorities_of_its_own() -> None:
     refused = made.refused(made.wants("w", 2, queue="a", priority=1))
     assert keeps_of(refused) == {Keeps.BORROWER: 1, Keeps.NOT_LOWER: 1}
     assert given(made, queue="a", priority=5) == {"own"}
+
+
+def elastic(namespace: str, least: int) -> str:
+    """Return an ElasticQuota of scheduler-plugins; gangs of its namespace name no queue."""
+    return f"""
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {{name: quota, namespace: {namespace}}}
+spec:
+  min: {{nvidia.com/gpu: {least}, cpu: 64}}
+  max: {{nvidia.com/gpu: 64, cpu: 64, memory: 1Ti}}
+"""
+
+
+def test_a_namespace_takes_its_min_back_from_another_whatever_the_priority() -> None:
+    """c has no quota: it is compared with no namespace that has one."""
+    made = QueueScene("a/r1 n1 n2", [elastic("a", 8), elastic("b", 8)])
+    made.runs("x", ["n1", "n2"], namespace="b", priority=9)
+    assert given(made, namespace="a") == {"x"}
+    other = QueueScene("a/r1 n1", [elastic("a", 8)])
+    other.runs("y", ["n1"], namespace="c")
+    refused = other.refused(other.wants("w", 1, namespace="a", priority=9))
+    assert keeps_of(refused) == {Keeps.OUTSIDE: 1}
