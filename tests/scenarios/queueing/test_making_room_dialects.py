@@ -137,6 +137,22 @@ def test_between_departments_the_department_of_the_victim_says_how_long_it_runs(
     assert given(made, queue="a") == {"y"}
 
 
+def test_the_least_run_time_protects_a_gangs_minimum_and_not_what_is_above_it() -> None:
+    """b runs a young gang of minimum 1 on two nodes, above its quota."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 0, reclaimMinRuntime="1h")])
+    made.runs("x", ["n1", "n2"], queue="b", since=NOW - 60, minimum=1)
+    plan = made.made(made.wants("w", 1, queue="a"))
+    assert [victim.is_whole for victim in plan.victims] == [False]
+
+
+def test_a_young_gang_gives_no_member_where_no_rule_would_take_it() -> None:
+    """b is within its quota."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 16, reclaimMinRuntime="1h")])
+    made.runs("x", ["n1", "n2"], queue="b", since=NOW - 60, minimum=1)
+    refused = made.refused(made.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.YOUNG: 1}
+
+
 def test_a_gang_of_priority_100_never_gives_way() -> None:
     """Both run above the quota of b; priority 99 is preemptible."""
     made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 0)])
