@@ -376,11 +376,11 @@ class _Case:
         """Return what may end; the others are counted by the rule that keeps them."""
         prices, found = MovePrices(self.later), list[GivingUnit]()
         for number, view in enumerate(views):
-            keeps = rules.keeps(self._tenants[view.key])
-            if view.key in self.asked.going:
-                keeps = Keeps.GOING
-            units = [] if keeps not in _PARTLY else units_of(prices, view, self._at_risk(view))
-            if keeps is Keeps.WOULD_FALL:  # its surplus may go without that
+            tenant = self._tenants[view.key]
+            keeps = Keeps.GOING if view.key in self.asked.going else rules.keeps(tenant)
+            may_go = keeps is None or rules.goes_in_part(tenant, keeps)
+            units = units_of(prices, view, self._at_risk(view)) if may_go else []
+            if keeps is not None:  # its surplus may go all the same
                 units = [unit for unit in units if not unit.is_whole]
             if not units:
                 self._keeps[keeps or Keeps.HOLDS_NOTHING] += 1
@@ -454,10 +454,6 @@ class _Case:
     def _no(self, reason: WhyNoRoom, detail: str = "", *, certain: bool = True) -> NoRoom:
         keeps = tuple(sorted(self._keeps.items(), key=lambda item: (-item[1], item[0])))
         return NoRoom(self.view.key, self.snapshot.generation, reason, detail, certain, keeps)
-
-
-_PARTLY: Final = frozenset({None, Keeps.WOULD_FALL})
-"""Those of whom all, or at least the surplus, may go."""
 
 
 def _right(rules: RoomRules, other: Tenant) -> RoomRight:

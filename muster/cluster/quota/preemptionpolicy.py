@@ -70,6 +70,9 @@ class PreemptionPolicy:
     preempt_min_run: float | None = None
     #: Seconds for which its gangs run before they give way to those of other queues, likewise.
     reclaim_min_run: float | None = None
+    #: Whether the latter is that of the queue just below the one above both, and members above a
+    #: gang's minimum may go before (KAI).
+    runs_by_department: bool = False
     #: Seconds for which a gang of it waits before it makes others give way (YuniKorn).
     delay: float = 0.0
     #: Whether gangs of it, and of queues below it, make only gangs below it give way (YuniKorn).

@@ -78,7 +78,7 @@ def _firm_use(
     for view in _standing(snapshot, firm_from):
         queue = _queue_of(view, charges)
         node = None if queue is None else charges.tree.find(queue)
-        if node is None or not is_firm(view, snapshot, node.spec.preemption):
+        if node is None:
             continue
         cells = charges.cells(queue, _uses(view, snapshot))
         at: QueueNode | None = node

@@ -137,10 +137,8 @@ class VictimSearch:
                 yield self._candidate(one, child, common, is_superior=is_superior)
 
     def _may_reclaim(self, one: Holding) -> bool:
-        reclaim = self._policy.reclaim
-        if reclaim is ReclaimWithin.LOWER_OR_EQUAL_PRIORITY:
-            return one.priority <= self._claim.priority
-        return reclaim is ReclaimWithin.ANY or one.priority < self._claim.priority
+        is_lower = one.priority < self._claim.priority
+        return is_lower or self._policy.reclaim is ReclaimWithin.ANY
 
     def _candidate(
         self, one: Holding, queue: QueueNode, common: QueueNode, *, is_superior: bool

@@ -19,7 +19,7 @@ entitled to (kueue#10131).
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from muster.cluster.quota.cells import Amounts, Cell
@@ -103,6 +103,19 @@ class RoomRules:
             foreign = self._foreign(other, theirs, here)
             return foreign or (None if there is None else self._above(other, there, here))
         return self._between(other, there, here) or self._above(other, there, here)
+
+    def goes_in_part(self, other: Tenant, keeps: Keeps) -> bool:
+        """Return whether members above its minimum give way though a gang does not.
+
+        In KAI the least run time protects a gang's minimum alone (plugins/minruntime,
+        ``reclaimScenarioValidatorFn``).
+        """
+        if keeps is Keeps.WOULD_FALL:
+            return True
+        policy = self.policies.of(self.usage.find(other.queue))
+        if keeps is not Keeps.YOUNG or not policy.runs_by_department:
+            return False
+        return replace(self, spares_young=False).keeps(other) in (None, Keeps.WOULD_FALL)
 
     def is_own(self, other: Tenant) -> bool:
         """Return whether a gang is of the same queue."""
@@ -238,12 +251,13 @@ def reclaim_min_run(
 ) -> float:
     """Return for how long gangs of a queue run before those of another make them give way.
 
-    The setting of the queue just below the one above both, else that of the first above it that has
-    one (KAI, plugins/minruntime, ``resolveReclaimMinRuntimeLCA``).
+    Its own setting, or that of the queue just below the one above both; else that of the first
+    above it that has one (KAI, plugins/minruntime, ``resolveReclaimMinRuntimeLCA``).
     """
     if there is None:
-        return theirs.reclaim_min_run or 0.0
-    top = (below_common(there, here) or [there])[-1]
+        return 0.0
+    by_department = theirs.runs_by_department
+    top = (below_common(there, here) or [there])[-1] if by_department else there
     return _first(each.spec.preemption.reclaim_min_run for each in path(top))
 
 

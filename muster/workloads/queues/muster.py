@@ -14,6 +14,8 @@ entitled to nothing and has no limit but those above. A parent's numbers contain
 
 **shareFunction** orders the queues below one, unless one of them says otherwise; those directly
 below the cluster go by ``Borrowed``. ``priority`` counts where the function says so.
+
+**minRunSeconds**: its gangs run so long before they give way, to whomever.
 """
 
 from typing import Final
@@ -22,6 +24,7 @@ import msgspec
 
 from muster.cluster.quota.aliases import OWN
 from muster.cluster.quota.cells import UNLIMITED, Cell, Quota
+from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Requirement
 from muster.kube import wire
@@ -44,6 +47,7 @@ CLUSTER: Final = queue_name(OWN, "cluster")
 GATE: Final = "Gate"  # pods of waiting gangs exist, gated
 SUSPEND: Final = "Suspend"  # waiting jobs are suspended, and have no pods
 _MOST_PRIORITY: Final = 2**31 - 1
+_LONGEST_RUN: Final = 365 * 86_400  # seconds
 _SHARES: Final = tuple(one.value for one in ShareFunction)
 _OPERATORS: Final = "In, NotIn, Exists or DoesNotExist"
 
@@ -67,6 +71,7 @@ class OwnQueueSpec(wire.Wire, frozen=True):
     closed: bool = False
     admission: str = GATE
     share_function: str = ""
+    min_run_seconds: int | None = None
     quotas: tuple[QueueQuota, ...] = ()
     namespace_selector: wire.LabelSelector | None = None
 
@@ -97,12 +102,12 @@ def queue(found: OwnQueue) -> QueueReading:
         findings.ignored("spec.priority", why)
     if spec.admission not in (GATE, SUSPEND):
         findings.wrong("spec.admission", spec.admission, f"{GATE} or {SUSPEND}")
-    shares = _shares(spec, findings)
+    shares, least = _shares(spec, findings), _least_run(spec, findings)
     parent = queue_name(OWN, spec.parent) if spec.parent else CLUSTER
     read = QueueSpec(
         name, parent, quotas, weight, max(-_MOST_PRIORITY, min(spec.priority, _MOST_PRIORITY)),
         is_whole=True, is_strict=spec.strict, is_open=not spec.closed and not findings.problems,
-        shares=shares,
+        shares=shares, preemption=PreemptionPolicy(preempt_min_run=least, reclaim_min_run=least),
     )  # fmt: skip
     return QueueReading(
         specs=(read,),
@@ -119,6 +124,15 @@ def _shares(spec: OwnQueueSpec, findings: QueueFindings) -> ShareFunction | None
     """Return what orders the queues below."""
     findings.one_of("spec.shareFunction", spec.share_function, _SHARES)
     return ShareFunction(spec.share_function) if spec.share_function in _SHARES else None
+
+
+def _least_run(spec: OwnQueueSpec, findings: QueueFindings) -> float | None:
+    """Return for how long its gangs run before they give way, ``None``: as the queue above says."""
+    found = spec.min_run_seconds
+    if found is not None and not 0 <= found <= _LONGEST_RUN:
+        findings.wrong("spec.minRunSeconds", found, f"a whole number from 0 to {_LONGEST_RUN}")
+        return None
+    return found
 
 
 def _quotas(spec: OwnQueueSpec, findings: QueueFindings) -> list[tuple[Cell, Quota]]:

@@ -78,8 +78,7 @@ def test_a_set_may_go_just_if_there_is_an_order_in_which_each_may(
     expected = any(goes_one_by_one(asked, order) for order in itertools.permutations(gangs))
     for order in (gangs, gangs[::-1]):
         account = VictimAccount(asked)
-        said = [account.add(gang, gang.amounts) for gang in order]
-        assert all(said) == expected
+        assert all(account.add(gang, gang.amounts) for gang in order) == expected
 
 
 @given(ENTITLED, ENTITLED, FLOORS, GANGS)

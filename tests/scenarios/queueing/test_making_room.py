@@ -306,6 +306,19 @@ def test_a_gang_is_spared_for_its_least_run_time_and_not_longer() -> None:
     assert names_of(scene.made(key, policy=PreemptionPolicy())) == ["young"]
 
 
+def test_the_least_run_time_of_a_queue_holds_for_those_below_it_that_say_nothing() -> None:
+    """Both gangs have run for 50 s: b of the team is granted 60 s, c of it none."""
+    scene = RoomScene("a/r1 n1 n2", a=8)
+    policy = PreemptionPolicy(preempt_min_run=60.0, reclaim_min_run=60.0)
+    team = scene.queue("team", {}, preemption=policy)
+    scene.queue("b", {GPUS: Quota(0)}, team)
+    own = PreemptionPolicy(preempt_min_run=0.0, reclaim_min_run=0.0)
+    scene.queue("c", {GPUS: Quota(0)}, team, preemption=own)
+    scene.runs("young", ["n1"], queue="b", since=NOW - 50)
+    scene.runs("free", ["n2"], queue="c", since=NOW - 50, priority=9)
+    assert names_of(scene.made(scene.wants("w", 1, queue="a"))) == ["free"]
+
+
 # --- stability ------------------------------------------------------------------------------
 
 

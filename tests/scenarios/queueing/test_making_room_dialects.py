@@ -137,6 +137,22 @@ def test_between_departments_the_department_of_the_victim_says_how_long_it_runs(
     assert given(made, queue="a") == {"y"}
 
 
+def test_the_least_run_time_protects_a_gangs_minimum_and_not_what_is_above_it() -> None:
+    """b runs a young gang of minimum 1 on two nodes, above its quota."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 0, reclaimMinRuntime="1h")])
+    made.runs("x", ["n1", "n2"], queue="b", since=NOW - 60, minimum=1)
+    plan = made.made(made.wants("w", 1, queue="a"))
+    assert [victim.is_whole for victim in plan.victims] == [False]
+
+
+def test_a_young_gang_gives_no_member_where_no_rule_would_take_it() -> None:
+    """b is within its quota."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 16, reclaimMinRuntime="1h")])
+    made.runs("x", ["n1", "n2"], queue="b", since=NOW - 60, minimum=1)
+    refused = made.refused(made.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.YOUNG: 1}
+
+
 def test_a_gang_of_priority_100_never_gives_way() -> None:
     """Both run above the quota of b; priority 99 is preemptible."""
     made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 0)])
@@ -321,3 +337,26 @@ def test_a_quota_above_its_min_takes_only_lower_priorities_of_its_own() -> None:
     refused = made.refused(made.wants("w", 2, queue="a", priority=1))
     assert keeps_of(refused) == {Keeps.BORROWER: 1, Keeps.NOT_LOWER: 1}
     assert given(made, queue="a", priority=5) == {"own"}
+
+
+def elastic(namespace: str, least: int) -> str:
+    """Return an ElasticQuota of scheduler-plugins; gangs of its namespace name no queue."""
+    return f"""
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {{name: quota, namespace: {namespace}}}
+spec:
+  min: {{nvidia.com/gpu: {least}, cpu: 64}}
+  max: {{nvidia.com/gpu: 64, cpu: 64, memory: 1Ti}}
+"""
+
+
+def test_a_namespace_takes_its_min_back_from_another_whatever_the_priority() -> None:
+    """c has no quota: it is compared with no namespace that has one."""
+    made = QueueScene("a/r1 n1 n2", [elastic("a", 8), elastic("b", 8)])
+    made.runs("x", ["n1", "n2"], namespace="b", priority=9)
+    assert given(made, namespace="a") == {"x"}
+    other = QueueScene("a/r1 n1", [elastic("a", 8)])
+    other.runs("y", ["n1"], namespace="c")
+    refused = other.refused(other.wants("w", 1, namespace="a", priority=9))
+    assert keeps_of(refused) == {Keeps.OUTSIDE: 1}

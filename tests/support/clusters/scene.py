@@ -182,11 +182,9 @@ class Scene:
     ) -> GangKey:
         """Create a gang of ``count``, with ``members`` (default: all) gated pods of one kind."""
         key = GangKey(f"muster/{NAMESPACE}/{name}")
-        fields = {"min_count": count, "size": count} | spec
+        fields = {"namespace": NAMESPACE, "min_count": count, "size": count} | spec
         self.state.apply(
-            GangUpserted(
-                GangSpec(key=key, namespace=NAMESPACE, name=name, dialect="muster", **fields)  # type: ignore[arg-type]
-            ),
+            GangUpserted(GangSpec(key=key, name=name, dialect="muster", **fields)),  # type: ignore[arg-type]
             now=0.0,
         )
         kind = like or pod_class(gpu)
@@ -207,6 +205,8 @@ class Scene:
         """Create gated pods of a gang with the given ranks."""
         name = key.rsplit("/", 1)[-1]
         marks = tuple(sorted(({"gang": name} | dict(labels or {})).items()))
+        view = self.snapshot.gang(key)
+        namespace = NAMESPACE if view is None or view.spec is None else view.spec.namespace
         made = []
         for rank in ranks:
             uid = self._uid()
@@ -214,10 +214,10 @@ class Scene:
             self._apply(
                 PodUpserted(
                     uid=uid,
-                    namespace=NAMESPACE,
+                    namespace=namespace,
                     name=f"{name}-{role}{rank}",
                     pod_class=like,
-                    labels=LabelSet(NAMESPACE, marks),
+                    labels=LabelSet(namespace, marks),
                     gates=frozenset({GATE}),
                     gang=key,
                     role=role,

@@ -25,6 +25,7 @@ def kai_preemption(preempt: str, reclaim: str, findings: QueueFindings) -> Preem
         reaches_outside=False,
         preempt_min_run=_run_time("spec.preemptMinRuntime", preempt, findings),
         reclaim_min_run=_run_time("spec.reclaimMinRuntime", reclaim, findings),
+        runs_by_department=True,
         firm_from=FIRM_FROM,
         obeys_marks=True,
         keeps_firm_within=True,

@@ -65,3 +65,20 @@ def test_a_priority_counts_below_a_queue_and_is_named_directly_below_the_cluster
     assert (found.specs[0].priority, found.unobeyed) == (3, ())
     found = queue(msgspec.convert(written | {"spec": {"priority": 3}}, OwnQueue))
     assert found.unobeyed == ("spec.priority: queues directly below the cluster go by Borrowed",)
+
+
+@pytest.mark.parametrize(("written", "least"), [({}, None), ({"minRunSeconds": 600}, 600)])
+def test_a_least_run_time_holds_against_gangs_of_the_queue_and_of_others(
+    written: dict[str, int], least: int | None
+) -> None:
+    found = queue(msgspec.convert({"metadata": {"name": "a"}, "spec": written}, OwnQueue))
+    policy = found.specs[0].preemption
+    assert (policy.preempt_min_run, policy.reclaim_min_run) == (least, least)
+    assert (found.problems, found.unobeyed) == ((), ())
+
+
+def test_a_least_run_time_below_0_closes_the_queue() -> None:
+    written = {"metadata": {"name": "a"}, "spec": {"minRunSeconds": -1}}
+    found = queue(msgspec.convert(written, OwnQueue))
+    assert found.problems[0].startswith('spec.minRunSeconds: "-1" is not allowed: a whole number')
+    assert not found.specs[0].is_open
