@@ -10,6 +10,7 @@ from aiohttp import web
 from extender.engine import Engine
 from extender.evictions.drains import NodeDrains
 from extender.readapi.answers import answer, problem
+from extender.readapi.whatif import PATIENCE_S, Crowded, WhatIfQueue
 from muster.apiwire import drains
 from muster.apiwire.drains import DrainedNode, DrainRow, DrainsAnswer
 from muster.cluster.ids import GangKey
@@ -17,7 +18,6 @@ from muster.cluster.snapshot import Snapshot
 from muster.decisions.drainplan import DrainedGang
 from muster.queueing.drains.leavingnodes import LeavingNode
 
-PATIENCE_S: Final = 20.0  # for one answer
 SUPPOSED: Final = "it is supposed to be drained"
 
 
@@ -27,6 +27,8 @@ class DrainApi:
 
     engine: Engine
     drains: NodeDrains
+    #: shared with what-if: one question at a time
+    turns: WhatIfQueue
 
     def routes(self) -> list[web.RouteDef]:
         """Return the route."""
@@ -45,8 +47,10 @@ class DrainApi:
         if missing:
             return problem(404, f"node {missing[0]!r}: there is none; kubectl get nodes lists them")
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S), self.turns:
                 return answer(await self._supposed(snapshot, names))
+        except Crowded:
+            return problem(503, "others are being answered; try again in a moment")
         except TimeoutError:
             return problem(503, f"no answer within {PATIENCE_S:g} s; name fewer nodes")
 
