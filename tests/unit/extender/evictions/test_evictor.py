@@ -18,7 +18,7 @@ from extender.evictions import marks
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
-from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
@@ -201,6 +201,37 @@ async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_
     assert not len(evictor)
     assert not evictor.is_served(PREEMPTOR)
     assert await site.there() == ["g-0", "g-1", "g-2"]
+
+
+async def test_the_next_leader_knows_which_node_a_gang_leaves(site: Site) -> None:
+    await site.run()
+    victim = EvictedGang(KEY, "it is drained", leaves="node r1-0")
+    evictor = await site.evictor(Mortal(site.cluster.extender.client, 2))
+    assert evictor.order(EvictionOrder(NOBODY, (victim,)))
+    with pytest.raises(Killed):
+        await evictor.look()
+
+    heir = await site.evictor()
+    await site.look(heir)
+
+    assert not await site.there()
+    await site.look(heir, after=101)
+    assert "gang muster/default/g leaves node r1-0" in (await site.event("EvictionHangs"))["note"]
+    assert NOBODY not in site.cluster.extender.worklist.todo
+
+
+async def test_gangs_that_leave_nodes_do_not_wait_for_one_another_as_those_for_one_gang_do(
+    site: Site,
+) -> None:
+    await site.run()
+    await site.run(Gang("other", 1))
+    evictor = await site.evictor()
+    for name in ("g", "other"):
+        victim = EvictedGang(GangKey(f"muster/default/{name}"), "it is drained", leaves="node n")
+        assert evictor.order(EvictionOrder(NOBODY, (victim,)))
+    await site.look(evictor)
+    assert not await site.there()
+    assert not await site.there(Gang("other", 1))
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:
