@@ -297,7 +297,7 @@ async def test_the_budgets_are_read_again_where_the_api_server_does_not_answer()
         await cluster.nodes({"r1": 3, "r2": 3})
         site.cluster = cluster
         await site.runs(A, "r1-0", "r1-1")
-        cluster.server.faults.append(Fault("GET", "/poddisruptionbudgets", 500, left=2))
+        cluster.server.faults.append(Fault("GET", "/poddisruptionbudgets", 404))
         await site.taint("r1-0")
 
         async def gone() -> bool:
@@ -426,6 +426,22 @@ async def test_a_dry_run_says_who_would_end_at_what_cost_and_changes_nothing(
     assert after == before
     await site.look()
     assert not await site.leaving()
+
+
+async def test_a_dry_run_takes_the_nodes_that_it_names_for_no_other_place(
+    site: Site, capsys: Capture
+) -> None:
+    await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
+    await site.runs(A, "r1-0", "r1-1")
+
+    assert await drain(site.cluster, "r1-0", "--dry-run") == 0
+    assert "nothing: it has another place" in capsys.readouterr().out, "r1-2 is free"
+    assert await drain(site.cluster, "r1-0", "r1-2", "--dry-run") == 0
+    assert "nothing: it has another place" not in capsys.readouterr().out
+    assert await drain(site.cluster, "r2-0", "r1-2", "--dry-run", "--json") == 0
+    free, node = json.loads(capsys.readouterr().out)["nodes"]
+    assert (free["node"], free["gangs"]) == ("r1-2", [])
+    assert node["gangs"][0]["waits"].startswith("no other place has room for it")
 
 
 async def test_without_a_node_it_shows_how_far_all_are(site: Site, capsys: Capture) -> None:
