@@ -34,6 +34,14 @@ class DrainApi:
         """Return the route."""
         return [web.get(drains.PATH, self.show)]
 
+    def lines(self, gang: GangKey) -> tuple[str, ...]:
+        """Return what a gang that has to leave nodes waits for, as a line; else none."""
+        why = self.drains.waits.get(gang)
+        if why is None:
+            return ()
+        waits = f"it waits: {why}" if why else "it ends now"
+        return (f"it has to leave nodes that are drained (muster drain): {waits}",)
+
     async def show(self, request: web.Request) -> web.Response:
         """Return the nodes that leave; with ``?node=`` what would end if these were drained."""
         names = sorted(set(request.query.getall("node", [])))

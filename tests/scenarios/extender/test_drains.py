@@ -151,6 +151,11 @@ async def test_a_gang_without_another_place_stays_and_is_told_so(site: Site) -> 
 
     assert not await site.leaving()
     assert site.waits()["a"].startswith("no other place has room for it: ")
+    async with site.cluster.http.get("/v1/explain/default/a?kind=gang") as reply:
+        told = (await reply.json())["lines"]
+    assert told[1].startswith(
+        "it has to leave nodes that are drained (muster drain): it waits: no other place"
+    )
     [node] = await site.shown()
     assert [(row["gang"], row["whole"]) for row in node["gangs"]] == [("muster/default/a", True)]
     assert "no other place has room for it" in (await site.event("DrainWaits"))["note"]
