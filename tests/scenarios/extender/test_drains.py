@@ -19,6 +19,7 @@ from support.extenders.extenders import PODS, World, eventually, world
 
 from extender.config.draining import DrainingConfig, FurtherNotice
 from extender.evictions.drains import UNSETTLED
+from extender.evictions.unsettledgangs import HANGS_S
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference, pod
 from muster.cli.main import main
@@ -210,6 +211,75 @@ async def test_the_next_wave_waits_until_the_last_one_is_placed_again(site: Site
     await site.look()
 
     assert await site.leaving() == ["b-0"]
+
+
+async def test_a_gang_whose_time_has_come_does_not_wait_for_the_wave_before(site: Site) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1", value=str(int(site.now) + 10))
+
+    await site.look(9)
+    assert await site.leaving() == ["a-0"]
+    assert site.waits()["b"] == UNSETTLED
+    await site.look(1)
+
+    assert await site.leaving() == ["a-0", "b-0"]
+
+
+async def test_a_gang_that_hangs_keeps_others_for_some_minutes_and_no_longer(site: Site) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1")
+
+    await site.look(HANGS_S - 1)
+    assert await site.leaving() == ["a-0"]
+    await site.look(1)
+
+    assert await site.leaving() == ["a-0", "b-0"]
+
+
+async def test_a_gang_that_does_not_come_back_keeps_others_for_as_long_as_is_set(
+    site: Site,
+) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1")
+    await site.cluster.api.delete(f"{PODS}/a-0")
+    await site.cluster.settled()
+    await site.look()  # the evictor sees that it has ended
+    await site.look()
+
+    await site.look(29)
+    assert await site.leaving() == []
+    await site.look(1)
+
+    assert await site.leaving() == ["b-0"]
+
+
+async def test_what_a_gang_that_ends_is_held_by_counts_for_those_whose_time_has_come(
+    site: Site,
+) -> None:
+    for name, node in (("a", "r1-0"), ("b", "r1-1")):
+        await site.runs(Gang(name, 1, labels={"app": "kept"}), node)
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    await site.cluster.api.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec})
+    status = {"status": {"disruptionsAllowed": 1}}
+    await site.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+    await site.taint("r1-0")
+    await site.look()
+    await site.cluster.api.patch(f"{BUDGETS}/keep/status", status)  # as a suspension leaves it
+    await site.taint("r1-1", value="1")
+
+    await site.look()
+
+    assert await site.leaving() == ["a-0"]
+    assert site.waits()["b"].startswith("disruption budget default/keep allows 0")
 
 
 async def test_gangs_of_one_wave_share_what_a_budget_allows(site: Site) -> None:
