@@ -9,5 +9,6 @@
 ``evictor``     the worker: from an order until the room is free
 ``nodenotices`` the nodes that leave now, and since when it is known
 ``drains``      has gangs leave nodes, wave by wave
+``unsettledgangs`` gangs of the last wave that have no place again yet
 ``drainreports`` Events, metrics and log lines of that
 """

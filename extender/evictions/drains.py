@@ -13,7 +13,6 @@ on. What an earlier leader began to evict it finds by its marks (``extender.evic
 
 import asyncio
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from extender.evictions.budgets import DisruptionBudget, budgets_in, held_by, na
 from extender.evictions.drainreports import DrainReports
 from extender.evictions.evictor import Evictor
 from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.unsettledgangs import UnsettledGangs
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
@@ -34,7 +34,7 @@ from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.placement.question import Question
 from muster.queueing.drains.leavingnodes import LeavingNode
-from muster.queueing.drains.waves import Leaver, Wave, wave_of
+from muster.queueing.drains.waves import Leaver, Wave, is_due, wave_of
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +69,7 @@ class NodeDrains:
         self.gangs: tuple[DrainedGang, ...] = ()
         #: what each of them waits for, "" where it ends now
         self.waits: Mapping[GangKey, str] = {}
-        #: when gangs of the last wave had ended (seconds since the epoch), infinite: not yet
-        self._wave: dict[GangKey, float] = {}
+        self._unsettled = UnsettledGangs(parts.engine, parts.evictor, settings.settle_seconds)
 
     async def run(self) -> None:
         """Look whenever a node changes, and from time to time while nodes leave, forever."""
@@ -95,7 +94,8 @@ class NodeDrains:
         await self._parts.pace.drive(engine.state.prepare())
         snapshot = engine.state.snapshot()
         leaving = self._parts.notices.look(snapshot, engine.clock())
-        self._settle()  # at the snapshot: it shows the places of those that have settled
+        # at the snapshot: it shows the places of those that have settled
+        self._unsettled.settle(set(self._parts.evictor.protected()))
         gangs = await self.plan(snapshot, leaving) if leaving else ()
         wave = await self._next(snapshot, gangs)
         self.nodes, self.gangs = leaving, gangs  # together: a node without gangs counts as left
@@ -112,43 +112,29 @@ class NodeDrains:
 
     # -- waves -----------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Forget gangs of the last wave that are placed again, or late, or were let alone."""
-        now, spared = self._engine.clock(), set(self._parts.evictor.protected())
-        for gang, before in list(self._wave.items()):
-            if gang in self._parts.evictor:
-                continue
-            self._wave[gang] = min(before, now)
-            late = now - self._wave[gang] >= self.settings.settle_seconds
-            if gang in spared or late or self._is_back(gang):
-                del self._wave[gang]
-
-    def _is_back(self, gang: GangKey) -> bool:
-        view = self._engine.state.gang(gang)
-        if view is None or view.spec is None or len(view.leaving):
-            return False
-        held = len(view.assumed) + len(view.released) + len(view.bound)
-        return held + view.succeeded >= max(view.spec.min_count, 1)
-
     async def _next(self, snapshot: Snapshot, gangs: Sequence[DrainedGang]) -> Wave:
         """Order the next wave. Raises ``KubeError`` where budgets cannot be read."""
-        spared = set(self._parts.evictor.protected())
+        now, spared = self._engine.clock(), set(self._parts.evictor.protected())
         free = [one for one in gangs if not one.fixed and one.gang not in spared]
-        if self._wave or not free:
-            return Wave((), {one.gang: UNSETTLED for one in free})
-        budgets = await self._budgets(snapshot, free)
-        leavers = [self._leaver(snapshot, one, budgets) for one in free]
-        allowed = {
-            name_of(budget): budget.status.disruptions_allowed
+        asked = [one for one in free if not self._unsettled or is_due(one.until, now)]
+        budgets = await self._budgets(snapshot, asked)
+        leavers = [self._leaver(snapshot, one, budgets) for one in asked]
+        rates = {one.queue: self._parts.evictor.left(one.queue) for one in leavers}
+        wave = wave_of(leavers, self._allowed(budgets), rates, now)
+        for one, leaver in zip(asked, leavers, strict=True):
+            if one.gang in wave.goes and self._parts.evictor.order(_order(snapshot, one)):
+                self._unsettled.note(one.gang, leaver.held)
+        later = {one.gang: one.lacks or UNSETTLED for one in free if one not in asked}
+        return Wave(wave.goes, {**later, **wave.waits})
+
+    def _allowed(self, budgets: Mapping[str, Sequence[DisruptionBudget]]) -> dict[str, int]:
+        """Return how many pods each budget lets go, without those that are about to."""
+        gone = self._unsettled.held()
+        return {
+            (name := name_of(budget)): budget.status.disruptions_allowed - gone[name]
             for found in budgets.values()
             for budget in found
         }
-        rates = {one.queue: self._parts.evictor.left(one.queue) for one in leavers}
-        wave = wave_of(leavers, allowed, rates, self._engine.clock())
-        for one in free:
-            if one.gang in wave.goes and self._parts.evictor.order(_order(snapshot, one)):
-                self._wave[one.gang] = math.inf
-        return wave
 
     async def _budgets(
         self, snapshot: Snapshot, gangs: Sequence[DrainedGang]
@@ -175,7 +161,7 @@ class NodeDrains:
             return ""
         if one.gang in set(self._parts.evictor.protected()):
             return REFUSED
-        return one.fixed or one.lacks or wave.waits.get(one.gang, "")
+        return one.fixed or wave.waits.get(one.gang, "")
 
 
 def _namespace(snapshot: Snapshot, one: DrainedGang) -> str:

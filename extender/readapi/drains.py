@@ -10,6 +10,7 @@ from aiohttp import web
 from extender.engine import Engine
 from extender.evictions.drains import NodeDrains
 from extender.readapi.answers import answer, problem
+from extender.readapi.whatif import PATIENCE_S, Crowded, WhatIfQueue
 from muster.apiwire import drains
 from muster.apiwire.drains import DrainedNode, DrainRow, DrainsAnswer
 from muster.cluster.ids import GangKey
@@ -17,7 +18,6 @@ from muster.cluster.snapshot import Snapshot
 from muster.decisions.drainplan import DrainedGang
 from muster.queueing.drains.leavingnodes import LeavingNode
 
-PATIENCE_S: Final = 20.0  # for one answer
 SUPPOSED: Final = "it is supposed to be drained"
 
 
@@ -27,10 +27,20 @@ class DrainApi:
 
     engine: Engine
     drains: NodeDrains
+    #: shared with what-if: one question at a time
+    turns: WhatIfQueue
 
     def routes(self) -> list[web.RouteDef]:
         """Return the route."""
         return [web.get(drains.PATH, self.show)]
+
+    def lines(self, gang: GangKey) -> tuple[str, ...]:
+        """Return what a gang that has to leave nodes waits for, as a line; else none."""
+        why = self.drains.waits.get(gang)
+        if why is None:
+            return ()
+        waits = f"it waits: {why}" if why else "it ends now"
+        return (f"it has to leave nodes that are drained (muster drain): {waits}",)
 
     async def show(self, request: web.Request) -> web.Response:
         """Return the nodes that leave; with ``?node=`` what would end if these were drained."""
@@ -45,8 +55,10 @@ class DrainApi:
         if missing:
             return problem(404, f"node {missing[0]!r}: there is none; kubectl get nodes lists them")
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S), self.turns:
                 return answer(await self._supposed(snapshot, names))
+        except Crowded:
+            return problem(503, "others are being answered; try again in a moment")
         except TimeoutError:
             return problem(503, f"no answer within {PATIENCE_S:g} s; name fewer nodes")
 

@@ -195,7 +195,7 @@ class ReadApi:
         counts = {"placed": len(view.assumed) + len(view.released), "bound": len(view.bound)}
         shown = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
         text = f"{view.key}: no member waits; {shown or 'all are finished'}"
-        return replace(asked, lines=(text,))
+        return replace(asked, lines=(text, *self.drains.lines(view.key)))
 
     def _names(self) -> Names:
         return names_of(self.state.gangs())

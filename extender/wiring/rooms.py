@@ -524,15 +524,16 @@ class Shown:
 
 def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     """Build the read-only API."""
+    whatif = WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace)
     return ReadApi(
         state=it.state,
         planner=shown.planner,
         client=it.client,
         census=shown.census,
-        whatif=WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace),
+        whatif=whatif,
         stories=StoryApi(it.engine, it.client, it.pace),
         queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
-        drains=DrainApi(it.engine, shown.drains),
+        drains=DrainApi(it.engine, shown.drains, whatif.turns),
         ready=ready,
         backlog=shown.backlog,
         pace=it.pace,

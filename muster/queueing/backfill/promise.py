@@ -134,8 +134,8 @@ class Promise:
     def leaves_in_time(self, now: float, run_time: float | None, slack: float) -> bool:
         """Return whether a gang that starts now is gone before the start.
 
-        Never where others give way: their room may be whole at any moment. ``run_time``: seconds that it runs at most; ``slack``: seconds from its end until its room
-        is free.
+        Never where others give way: their room may be whole at any moment. ``run_time``: seconds
+        that it runs at most; ``slack``: seconds from its end until its room is free.
         """
         if run_time is None or self.is_made:
             return False

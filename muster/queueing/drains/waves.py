@@ -61,9 +61,14 @@ def wave_of(
     return Wave(tuple(goes), waits)
 
 
+def is_due(until: float | None, now: float) -> bool:
+    """Return whether the time has come from which on a gang ends without another place."""
+    return until is not None and now >= until
+
+
 def _waits_for(one: Leaver, budgets: Mapping[str, int], left: Mapping[str, int], now: float) -> str:
     """Return what a gang waits for, "" for nothing."""
-    if one.lacks and (one.until is None or now < one.until):
+    if one.lacks and not is_due(one.until, now):
         return one.lacks
     for budget, pods in one.held.items():
         if pods > budgets.get(budget, 0):

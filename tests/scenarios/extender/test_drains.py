@@ -19,6 +19,7 @@ from support.extenders.extenders import PODS, World, eventually, world
 
 from extender.config.draining import DrainingConfig, FurtherNotice
 from extender.evictions.drains import UNSETTLED
+from extender.evictions.unsettledgangs import HANGS_S
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference, pod
 from muster.cli.main import main
@@ -151,6 +152,11 @@ async def test_a_gang_without_another_place_stays_and_is_told_so(site: Site) -> 
 
     assert not await site.leaving()
     assert site.waits()["a"].startswith("no other place has room for it: ")
+    async with site.cluster.http.get("/v1/explain/default/a?kind=gang") as reply:
+        told = (await reply.json())["lines"]
+    assert told[1].startswith(
+        "it has to leave nodes that are drained (muster drain): it waits: no other place"
+    )
     [node] = await site.shown()
     assert [(row["gang"], row["whole"]) for row in node["gangs"]] == [("muster/default/a", True)]
     assert "no other place has room for it" in (await site.event("DrainWaits"))["note"]
@@ -205,6 +211,75 @@ async def test_the_next_wave_waits_until_the_last_one_is_placed_again(site: Site
     await site.look()
 
     assert await site.leaving() == ["b-0"]
+
+
+async def test_a_gang_whose_time_has_come_does_not_wait_for_the_wave_before(site: Site) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1", value=str(int(site.now) + 10))
+
+    await site.look(9)
+    assert await site.leaving() == ["a-0"]
+    assert site.waits()["b"] == UNSETTLED
+    await site.look(1)
+
+    assert await site.leaving() == ["a-0", "b-0"]
+
+
+async def test_a_gang_that_hangs_keeps_others_for_some_minutes_and_no_longer(site: Site) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1")
+
+    await site.look(HANGS_S - 1)
+    assert await site.leaving() == ["a-0"]
+    await site.look(1)
+
+    assert await site.leaving() == ["a-0", "b-0"]
+
+
+async def test_a_gang_that_does_not_come_back_keeps_others_for_as_long_as_is_set(
+    site: Site,
+) -> None:
+    await site.runs(Gang("a", 1), "r1-0")
+    await site.runs(Gang("b", 1), "r1-1")
+    await site.taint("r1-0")
+    await site.look()
+    await site.taint("r1-1")
+    await site.cluster.api.delete(f"{PODS}/a-0")
+    await site.cluster.settled()
+    await site.look()  # the evictor sees that it has ended
+    await site.look()
+
+    await site.look(29)
+    assert await site.leaving() == []
+    await site.look(1)
+
+    assert await site.leaving() == ["b-0"]
+
+
+async def test_what_a_gang_that_ends_is_held_by_counts_for_those_whose_time_has_come(
+    site: Site,
+) -> None:
+    for name, node in (("a", "r1-0"), ("b", "r1-1")):
+        await site.runs(Gang(name, 1, labels={"app": "kept"}), node)
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    await site.cluster.api.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec})
+    status = {"status": {"disruptionsAllowed": 1}}
+    await site.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+    await site.taint("r1-0")
+    await site.look()
+    await site.cluster.api.patch(f"{BUDGETS}/keep/status", status)  # as a suspension leaves it
+    await site.taint("r1-1", value="1")
+
+    await site.look()
+
+    assert await site.leaving() == ["a-0"]
+    assert site.waits()["b"].startswith("disruption budget default/keep allows 0")
 
 
 async def test_gangs_of_one_wave_share_what_a_budget_allows(site: Site) -> None:
@@ -297,7 +372,7 @@ async def test_the_budgets_are_read_again_where_the_api_server_does_not_answer()
         await cluster.nodes({"r1": 3, "r2": 3})
         site.cluster = cluster
         await site.runs(A, "r1-0", "r1-1")
-        cluster.server.faults.append(Fault("GET", "/poddisruptionbudgets", 500, left=2))
+        cluster.server.faults.append(Fault("GET", "/poddisruptionbudgets", 404))
         await site.taint("r1-0")
 
         async def gone() -> bool:
@@ -426,6 +501,22 @@ async def test_a_dry_run_says_who_would_end_at_what_cost_and_changes_nothing(
     assert after == before
     await site.look()
     assert not await site.leaving()
+
+
+async def test_a_dry_run_takes_the_nodes_that_it_names_for_no_other_place(
+    site: Site, capsys: Capture
+) -> None:
+    await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
+    await site.runs(A, "r1-0", "r1-1")
+
+    assert await drain(site.cluster, "r1-0", "--dry-run") == 0
+    assert "nothing: it has another place" in capsys.readouterr().out, "r1-2 is free"
+    assert await drain(site.cluster, "r1-0", "r1-2", "--dry-run") == 0
+    assert "nothing: it has another place" not in capsys.readouterr().out
+    assert await drain(site.cluster, "r2-0", "r1-2", "--dry-run", "--json") == 0
+    free, node = json.loads(capsys.readouterr().out)["nodes"]
+    assert (free["node"], free["gangs"]) == ("r1-2", [])
+    assert node["gangs"][0]["waits"].startswith("no other place has room for it")
 
 
 async def test_without_a_node_it_shows_how_far_all_are(site: Site, capsys: Capture) -> None:

@@ -9,6 +9,7 @@ from support.extenders.extenders import PODS, World, world
 
 from loadtest.testbed.client.pods import Gang, pod
 from muster.apiwire.defrag import Defrag
+from muster.apiwire.drains import DrainsAnswer
 from muster.apiwire.explain import Explanation
 from muster.apiwire.gangs import GangRow
 from muster.apiwire.problem import Problem
@@ -43,6 +44,9 @@ async def cluster() -> AsyncIterator[World]:
         ("/v1/explain/default/gone", Problem),
         ("/v1/defrag/default/waits", Defrag),
         ("/v1/defrag/default/none", Problem),
+        ("/v1/drains", DrainsAnswer),
+        ("/v1/drains?node=r1-0&node=r2-1", DrainsAnswer),
+        ("/v1/drains?node=r9", Problem),
     ],
 )
 async def test_an_answer_read_by_its_type_and_written_again_is_the_same(

@@ -58,6 +58,17 @@ def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names(
         ("dump: {dir: /d}", ["dump", "dir", "directory"]),
         ("dump: {directory: dumps}", ["dump.directory", "'dumps'", "absolute", "/var/lib"]),
         ("dump: {keepFiles: 0}", ["dump.keepFiles", "1 to 100"]),
+        ("draining: {settleSeconds: -1}", ["draining.settleSeconds", "-1", "0 to 86400"]),
+        ("draining: {moreNotices: [{}]}", ["draining.moreNotices[0]", "exactly one of both"]),
+        (
+            "draining: {moreNotices: [{taint: a, condition: B}]}",
+            ["draining.moreNotices[0]: taint 'a', condition 'B'", "exactly one of both"],
+        ),
+        (
+            "draining: {moreNotices: [{taint: a, seconds: -5}]}",
+            ["draining.moreNotices[0].seconds", "-5", "0 to 86400"],
+        ),
+        ("draining: {notice: true}", ["draining", "notice", "notices"]),
         ("story: {entries: -1}", ["story.entries", "0 to 500000"]),
         ("dump: {keepDecisions: 65}", ["dump.keepDecisions", "0 to 64"]),
         ("dump: {answerSeconds: -1}", ["dump.answerSeconds", "0 to 600"]),

@@ -22,7 +22,7 @@ from support.extenders.evictionsite import EvictionSite as Site
 from support.extenders.extenders import PODS
 
 from extender.evictions import marks
-from extender.planning.evictionorders import EvictedGang, EvictionOrder
+from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
@@ -128,6 +128,37 @@ async def _withdraw(site: Site) -> None:
     for n in range(URGENT.size):
         await site.cluster.api.delete(f"{PODS}/{URGENT.name}-{n}")
     await site.cluster.settled()
+
+
+async def test_the_next_leader_knows_which_node_a_gang_leaves(site: Site) -> None:
+    await site.run()
+    victim = EvictedGang(KEY, "it is drained", leaves="node r1-0")
+    evictor = await site.evictor(Mortal(site.cluster.extender.client, 2))
+    assert evictor.order(EvictionOrder(NOBODY, (victim,)))
+    with pytest.raises(Killed):
+        await evictor.look()
+
+    heir = await site.evictor()
+    await site.look(heir)
+
+    assert not await site.there()
+    await site.look(heir, after=101)
+    assert "gang muster/default/g leaves node r1-0" in (await site.event("EvictionHangs"))["note"]
+    assert NOBODY not in site.cluster.extender.worklist.todo
+
+
+async def test_gangs_that_leave_nodes_do_not_wait_for_one_another_as_those_for_one_gang_do(
+    site: Site,
+) -> None:
+    await site.run()
+    await site.run(Gang("other", 1))
+    evictor = await site.evictor()
+    for name in ("g", "other"):
+        victim = EvictedGang(GangKey(f"muster/default/{name}"), "it is drained", leaves="node n")
+        assert evictor.order(EvictionOrder(NOBODY, (victim,)))
+    await site.look(evictor)
+    assert not await site.there()
+    assert not await site.there(Gang("other", 1))
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:

@@ -22,7 +22,7 @@ from muster.cluster.state import ClusterState
 from muster.kube.names import PLAN_GATE
 from muster.kube.resources import NODES
 from muster.kube.watching.frames import Codec
-from muster.kube.wire import ObjectMeta
+from muster.kube.wire import Condition, Node, NodeStatus, ObjectMeta
 from muster.workloads.devices import devicenames
 
 CONFIG = ExtenderConfig(debounce_seconds=0.0)
@@ -68,7 +68,7 @@ class Recording(Engine):
 class Fed:
     """A feed of one node. ``reported``: problems, ``changed``: what differed from before."""
 
-    def __init__(self) -> None:
+    def __init__(self, notices: frozenset[str] = frozenset()) -> None:
         self.reported: list[str] = []
         self.changed: list[str] = []
         self.state = ClusterState("test", levels=("rack", "host"), gate=PLAN_GATE)
@@ -77,15 +77,22 @@ class Fed:
             "DecisionReporter", self
         )  # of which a feed of nodes asks ``unreadable`` alone
         names = devicenames.load()
-        self.feed = NodeFeed(self.engine, reporter, names, self.changed.append)
+        self.feed = NodeFeed(self.engine, reporter, names, self.changed.append, notices)
 
     def unreadable(self, _resource: str, problem: str) -> None:
         self.reported.append(problem)
 
     def says(
-        self, *, rack: str = "r1", cpu: str = "8", beat: str = "10:00", name: str = "n1"
+        self,
+        *,
+        rack: str = "r1",
+        cpu: str = "8",
+        beat: str = "10:00",
+        name: str = "n1",
+        more: dict[str, str] | None = None,
     ) -> None:
         conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": beat}]
+        conditions += [] if more is None else [more]
         node = {
             "metadata": {"name": name, "labels": {"rack": rack, "host": name}},
             "status": {"allocatable": {"cpu": cpu}, "conditions": conditions},
@@ -120,6 +127,39 @@ def test_a_node_that_comes_back_as_it_was_is_taken_over() -> None:
     on.says()
     assert on.events() == 4
     assert {name for name in on.state.snapshot().nodes.names if name} == {"n1", "n2"}
+
+
+def test_a_condition_by_which_a_node_says_that_it_leaves_is_a_taint_as_long_as_it_is_true() -> None:
+    on = Fed(notices=frozenset({"PreemptScheduled"}))
+
+    def taints() -> list[str]:
+        nodes = on.state.snapshot().nodes
+        return [taint.key for taint in nodes.taint_sets[int(nodes.taint_set[0])]]
+
+    on.says()
+    assert taints() == []
+    on.says(more={"type": "PreemptScheduled", "status": "True"})
+    assert taints() == ["notice.muster.dev/PreemptScheduled"]
+    on.says(more={"type": "PreemptScheduled", "status": "False"})
+    assert taints() == []
+    on.says(more={"type": "FreezeScheduled", "status": "True"})
+    assert taints() == []
+
+
+def test_nodes_of_the_first_list_have_these_taints_too() -> None:
+    on = Fed(notices=frozenset({"PreemptScheduled"}))
+    said = (Condition(type="Ready", status="True"), Condition("PreemptScheduled", "True"))
+    nodes = [
+        Node(metadata=ObjectMeta(name=f"n{at}"), status=NodeStatus(conditions=said[: at + 1]))
+        for at in range(2)
+    ]
+    on.feed.take_all(nodes)
+    view = on.state.snapshot().nodes
+    found = {view.name(row): view.taint_sets[int(view.taint_set[row])] for row in range(2)}
+    assert {name: [taint.key for taint in of] for name, of in found.items()} == {
+        "n0": [],
+        "n1": ["notice.muster.dev/PreemptScheduled"],
+    }
 
 
 def test_what_cannot_be_read_of_a_node_is_told_each_time() -> None:
