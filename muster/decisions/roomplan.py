@@ -360,6 +360,8 @@ class _Case:
             keeps = rules.keeps(self._tenants[view.key])
             if view.key in self.asked.going:
                 keeps = Keeps.GOING
+            elif view.key in self.asked.coming:
+                keeps = Keeps.COMING
             units = [] if keeps not in _PARTLY else units_of(prices, view, self._at_risk(view))
             if keeps is Keeps.WOULD_FALL:  # its surplus may go without that
                 units = [unit for unit in units if not unit.is_whole]

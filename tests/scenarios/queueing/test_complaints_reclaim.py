@@ -253,6 +253,37 @@ async def test_two_orders_together_take_no_queue_below_what_it_is_entitled_to() 
     assert answer.reason is WhyNoRoom.NOBODY
 
 
+async def test_a_gang_for_which_others_end_is_no_victim_meanwhile() -> None:
+    """kueue#13320: x ends for y, and y for z; two evictions where one was needed.
+
+    ::
+
+        n0   y of a (16): a member of two, the minimum      x ends so that the other one has a place
+        n1   x of c (0)                                     z of b (8) comes before it has left
+        n2   k of a
+    """
+    site = RoomSite(3, entitled=16)
+    _queue(site, "b", Quota(8))
+    _queue(site, "c", Quota(0))
+    x = site.gang("x", 1, queue="c")
+    await site.settle()
+    site.gang("k", 1, queue="a", priority=1)
+    await site.settle(NOW + 1)
+    y = site.gang("y", 2, queue="a", min_count=1)
+    await site.settle(NOW + 2)
+    assert _orders(site) == []
+    _queue(site, "a", Quota(24))
+    await _pass_by(site, NOW + 3, 30)
+    assert _orders(site) == [("y", ["x"])]
+    _queue(site, "a", Quota(8))
+    site.gang("z", 1, queue="b")
+
+    await _pass_by(site, NOW + 40, 30)
+
+    assert _orders(site) == [("y", ["x"]), ("z", ["k"])]
+    assert site.runs(x, y) == [True, True]
+
+
 async def test_two_orders_together_give_no_parent_more_than_it_is_entitled_to() -> None:
     """kueue#10131: b and c are each within their own, and p above both is entitled to 8 alone.
 
