@@ -64,6 +64,21 @@ async def test_where_one_victim_is_protected_the_others_of_its_order_stay(
     assert list(evictor.protected()) == [_key("g")], "h is no less a victim of the next order"
 
 
+async def test_a_budget_of_two_victims_is_counted_for_both(site: EvictionSite) -> None:
+    """volcano#4607: it allows three, which is enough for each of them and not for both."""
+    await site.run(Gang("h", 2))
+    await site.run()
+    await site.protect("g", "h", allowed=3)
+    evictor = await site.evictor()
+    assert evictor.order(_order(_key("h"), _key("g")))
+
+    await site.look(evictor)
+    await site.look(evictor)
+
+    assert len(await site.there(Gang("h", 2))) == 2
+    assert len(await site.there()) == 3
+
+
 async def test_where_a_budget_yields_in_time_all_of_an_order_end(site: EvictionSite) -> None:
     """The same, and another replica of the protected gang becomes ready after ten seconds."""
     await site.run(Gang("h", 2))

@@ -144,16 +144,17 @@ class EvictionSite(Clocked):
     async def uid(self, name: str) -> PodUid:
         return pod_uid((await self.cluster.pod(name))["metadata"]["uid"])
 
-    async def protect(self) -> None:
+    async def protect(self, *gangs: str, allowed: int = 1) -> None:
+        """Have one budget for gangs, by default the one of this site."""
+        named = {"key": names.GANG, "operator": "In", "values": list(gangs or ("g",))}
         budget = {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": "keep"},
-            "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
+            "spec": {"minAvailable": 2, "selector": {"matchExpressions": [named]}},
         }
         await self.cluster.api.create(BUDGETS, budget)
-        status = {"status": {"disruptionsAllowed": 1}}
-        await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+        await self.allow(allowed)
 
     async def allow(self, disruptions: int) -> None:
         """Have the budget allow so many disruptions."""
