@@ -178,7 +178,7 @@ class Promises:
         promise = self._by_root.get(root)
         if promise is None:
             return view.submitted_at
-        if promise.gang == view.key or view.key in self._further:
+        if promise.gang == view.key:
             return -math.inf
         run_time = self.run_times.of(view)
         return _UNKNOWN + view.submitted_at if run_time is None else share * run_time
@@ -330,6 +330,8 @@ class Promises:
             return None
         if lacks_quota and not self._is_short(claim):
             return None
+        if self._queues.is_behind(view.key, claim.queue):
+            return None
         there, own = self._by_root.get(claim.root), self.of(view.key)
         if own is not None:
             return claim if self._is_due(own) else None
@@ -417,18 +419,12 @@ class Promises:
             extra=start.extra,
             freed=returned,
             computed_at=now,
-            is_made=self._is_made(claim.gang, start.at, before),
+            is_made=self._evictions is not None and claim.gang in self._evictions.coming(),
         )
         if before is not None and not is_given and self._is_worse(made, before, now):
             made = replace(before, computed_at=now)
         self._put(made)
         return made
-
-    def _is_made(self, gang: GangKey, start: float, before: Promise | None) -> bool:
-        """Return whether others give way to a gang; once they have, it starts within seconds."""
-        if self._evictions is not None and gang in self._evictions.coming():
-            return True
-        return before is not None and before.is_made and start <= self._engine.clock() + LEAVING_S
 
     async def _earliest(
         self,
@@ -515,10 +511,7 @@ class Promises:
             return
         self._further.pop(promise.gang, None)
         if outranked is not None and outranked.gang != promise.gang:
-            if outranked.is_made:
-                self._further[outranked.gang] = outranked
-            else:
-                self.drop(outranked.gang)
+            self.drop(outranked.gang)
         self._by_root[promise.claim.root] = promise
 
     def _is_further(self, claim: StartClaim) -> bool:

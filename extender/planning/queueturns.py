@@ -178,6 +178,12 @@ class QueueTurns:
         over = firm_excess(view, snapshot, charges, node, cells)
         return "" if over is None else str(over)
 
+    def is_behind(self, key: GangKey, queue: QueueName | None) -> bool:
+        """Return whether a queue is strict and has another gang first, however much is free."""
+        if self._line is None or queue is None or not self._is_strict(queue):
+            return False
+        return self._line.first_of(queue) not in (None, key)
+
     def _behind(self, key: GangKey, queue: QueueName) -> str:
         first = None if self._line is None else self._line.in_front(key)
         return "" if first is None else before(first, queue)

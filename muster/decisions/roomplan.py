@@ -377,7 +377,7 @@ class _Case:
         prices, found = MovePrices(self.later), list[GivingUnit]()
         for number, view in enumerate(views):
             tenant = self._tenants[view.key]
-            keeps = Keeps.GOING if view.key in self.asked.going else rules.keeps(tenant)
+            keeps = self._way(view.key) or rules.keeps(tenant)
             may_go = keeps is None or rules.goes_in_part(tenant, keeps)
             units = units_of(prices, view, self._at_risk(view)) if may_go else []
             if keeps is not None:  # its surplus may go all the same
@@ -388,6 +388,12 @@ class _Case:
             if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
                 yield
         return found
+
+    def _way(self, gang: GangKey) -> Keeps | None:
+        """Return whether a gang gives way already, or gets room for which others do."""
+        if gang in self.asked.going:
+            return Keeps.GOING
+        return Keeps.COMING if gang in self.asked.coming else None
 
     def _at_risk(self, view: GangView) -> float:
         """Return seconds of work that end with a gang."""

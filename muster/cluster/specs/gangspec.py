@@ -120,6 +120,9 @@ class GangSpec:
     #: Whether the whole gang is evicted if it lost members and has no room for their successors,
     #: even if it has run.
     restarts: bool = False
+    #: Whether its controller counts an evicted member as a failure: members above its minimum end
+    #: only with all of it.
+    counts_evictions: bool = False
     #: Seconds for which it runs at most once it has its minimum, ``None``: its user does not say.
     max_run_time: float | None = None
     #: Whether it ends whole where it gives way, and never a member above its minimum by itself.

@@ -5,7 +5,8 @@
     gang of 4, minimum 2     units   {0 1 2 3} whole   {1} {2} {3} at most two of them
                                       the first in rank order stays: it often leads the others
 
-Half a gang is no unit, so that no search can come to one.
+Half a gang is no unit, so that no search can come to one. Nor is a member whose eviction counts as
+a failure of the whole (a Job with its ``backoffLimit``).
 """
 
 from collections.abc import Iterator
@@ -71,12 +72,10 @@ def _members(
 ) -> Iterator[GivingUnit]:
     """Yield the members above the minimum, those that come last in rank order first."""
     pods = prices.snapshot.pods
-    if (
-        view.spec is None
-        or view.spec.slice_size
-        or view.spec.ends_whole
-        or prices.crew(row).stops([-1])
-    ):
+    spec = view.spec
+    if spec is None or spec.slice_size or spec.ends_whole or spec.counts_evictions:
+        return
+    if prices.crew(row).stops([-1]):
         return
     for member in reversed(view.bound[1:].tolist()):
         if prices.stops(row, [member]):

@@ -119,8 +119,12 @@ class WaitingLine:
         node = None if one is None else self._charges.tree.find(one.queue)
         if one is None or node is None or not node.spec.is_strict:
             return None
-        first = self._turns.waiting.first_of(one.queue)
+        first = self.first_of(one.queue)
         return None if first == gang else first
+
+    def first_of(self, queue: QueueName) -> GangKey | None:
+        """Return the gang that is the first of a queue, whether it fits or not."""
+        return self._turns.waiting.first_of(queue)
 
     def room_for_extras(self, gang: GangKey, cells: Iterable[Cell]) -> Mapping[Cell, int] | None:
         """Return what a gang may take in all, so that every other minimum in the line still fits.

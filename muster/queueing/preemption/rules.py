@@ -57,6 +57,7 @@ class Keeps(StrEnum):
     ENTITLED = "its queue uses no more than it is entitled to"
     WOULD_FALL = "its queue would fall below what it is entitled to"
     GOING = "it gives way to another gang already"
+    COMING = "others give way to it just now"
     HOLDS_NOTHING = "it holds no room that ends with it"
 
 

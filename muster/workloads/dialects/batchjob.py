@@ -25,6 +25,10 @@ template carries ``muster.dev/gang``, which makes it Muster's own dialect.
 ``spec.activeDeadlineSeconds`` is the longest run time: the Job's controller ends the Job then,
 counting from its start, or from when it is resumed (pkg/controller/job/job_controller.go).
 
+The Job controller counts an evicted pod against ``backoffLimit``, unless the Job's
+``podFailurePolicy`` ignores ``DisruptionTarget``. So members above a minimum are evicted of such a
+Job alone; others give way whole, by suspension.
+
 Jobs made by a JobSet belong to the JobSet's gang (``muster.workloads.dialects.jobset``).
 """
 
@@ -52,6 +56,33 @@ INDEXED = "Indexed"
 _DIGITS: Final = 10  # an index is an int32 (apis/batch/validation)
 
 
+class PodCondition(wire.Wire, frozen=True):
+    """batch/v1 PodFailurePolicyOnPodConditionsPattern; ``status`` is "True" where it is absent."""
+
+    type: str = ""
+    status: str = "True"
+
+
+class FailureRule(wire.Wire, frozen=True):
+    """batch/v1 PodFailurePolicyRule, as far as it is read."""
+
+    action: str = ""
+    on_pod_conditions: tuple[PodCondition, ...] = ()
+
+
+class FailurePolicy(wire.Wire, frozen=True):
+    """batch/v1 PodFailurePolicy."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+    def ignores_evictions(self) -> bool:
+        """Return whether an evicted pod counts as no failure (KEP-3329)."""
+        return any(
+            rule.action == "Ignore" and PodCondition("DisruptionTarget") in rule.on_pod_conditions
+            for rule in self.rules
+        )
+
+
 class JobSpec(wire.Wire, frozen=True):
     """What Muster reads of a batch/v1 JobSpec. An absent number is filled in by the server."""
 
@@ -61,6 +92,7 @@ class JobSpec(wire.Wire, frozen=True):
     active_deadline_seconds: int | None = None
     suspend: bool = False
     template: PodTemplate = PodTemplate()
+    pod_failure_policy: FailurePolicy = FailurePolicy()
 
     def pods(self) -> int:
         """Return how many pods run at one time: min(parallelism, completions)."""
@@ -122,7 +154,8 @@ def spec(job: Job) -> GangSpec | None:
     laid = replace(laid, queue=laid.queue or own)
     laid = overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
     laid = within_deadline(laid, job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds")
-    return replace(laid, min_count=min(laid.min_count, job.left()))
+    counts = laid.min_count < pods and not job.spec.pod_failure_policy.ignores_evictions()
+    return replace(laid, min_count=min(laid.min_count, job.left()), counts_evictions=counts)
 
 
 def pods(job: Job) -> tuple[MadePods, ...]:

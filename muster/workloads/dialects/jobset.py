@@ -29,6 +29,7 @@ node-selector strategy (``alpha.jobset.sigs.k8s.io/node-selector``) has no such 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from muster.cluster.ids import GangKey
@@ -150,6 +151,9 @@ def spec(jobset: JobSet) -> GangSpec | None:
         rank_runs=tuple(_run(job) for job in jobset.spec.replicated_jobs),
     )
     laid = whole(plain, meta, parts)
+    jobs = [job.template.spec for job in jobset.spec.replicated_jobs]
+    counts = not all(job.pod_failure_policy.ignores_evictions() for job in jobs)
+    laid = replace(laid, counts_evictions=laid.min_count < plain.min_count and counts)
     laid = within_deadline(laid, jobset.spec.active_deadline_seconds, _DEADLINE)
     return within_deadline(laid, _last_deadline(jobset), _JOBS_DEADLINE)
 

@@ -23,6 +23,8 @@ from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang
 from muster.cluster.ids import GangKey
 from muster.kube import names
+from muster.placement.moves.movablepods import MovePrices
+from muster.placement.victims.units import units_of
 
 
 @pytest.fixture
@@ -60,6 +62,21 @@ async def test_where_one_victim_is_protected_the_others_of_its_order_stay(
     assert len(await site.there(Gang("h", 2))) == 2
     assert not len(evictor)
     assert list(evictor.protected()) == [_key("g")], "h is no less a victim of the next order"
+
+
+async def test_a_budget_of_two_victims_is_counted_for_both(site: EvictionSite) -> None:
+    """volcano#4607: it allows three, which is enough for each of them and not for both."""
+    await site.run(Gang("h", 2))
+    await site.run()
+    await site.protect("g", "h", allowed=3)
+    evictor = await site.evictor()
+    assert evictor.order(_order(_key("h"), _key("g")))
+
+    await site.look(evictor)
+    await site.look(evictor)
+
+    assert len(await site.there(Gang("h", 2))) == 2
+    assert len(await site.there()) == 3
 
 
 async def test_where_a_budget_yields_in_time_all_of_an_order_end(site: EvictionSite) -> None:
@@ -209,6 +226,37 @@ async def test_a_job_that_runs_again_is_on_its_way_for_nobody(site: EvictionSite
     heir = await site.evictor()
 
     assert not len(heir)
+
+
+# --- elastic Jobs -----------------------------------------------------------------------------
+
+
+IGNORES = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+FAILS = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [([], True), ([FAILS], True), ([IGNORES], False)],
+    ids=["no policy", "fails", "ignores"],
+)
+async def test_a_job_that_counts_evictions_gives_up_no_member_alone(
+    site: EvictionSite, rules: list[dict[str, object]], *, counts: bool
+) -> None:
+    """volcano#4607: one member of three is evicted, and backoffLimit 0 fails the Job.
+
+    Whole it is suspended, which counts nothing.
+    """
+    await site.run_job("j", 3, minimum=1, rules=rules)
+    state = site.cluster.extender.engine.state
+    view = state.gang(site.job_key("j"))
+    assert view is not None
+    assert view.spec is not None
+    assert (view.spec.min_count, view.spec.counts_evictions) == (1, counts)
+
+    units = units_of(MovePrices(state.snapshot()), view, 0.0)
+
+    assert [unit.is_whole for unit in units] == ([True] if counts else [True, False, False])
 
 
 # --- whatever happens -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ Orders of eviction are taken by the test, which ends the gangs when it likes: wh
 becomes of the room in between. Each test names the reports that it answers.
 """
 
+import pytest
 from support.clusters.backfillsites import CPU, GPU, NOW, ROOT
 from support.clusters.roomsite import RoomSite
 
@@ -252,6 +253,37 @@ async def test_two_orders_together_take_no_queue_below_what_it_is_entitled_to() 
     assert answer.reason is WhyNoRoom.NOBODY
 
 
+async def test_a_gang_for_which_others_end_is_no_victim_meanwhile() -> None:
+    """kueue#13320: x ends for y, and y for z; two evictions where one was needed.
+
+    ::
+
+        n0   y of a (16): a member of two, the minimum      x ends so that the other one has a place
+        n1   x of c (0)                                     z of b (8) comes before it has left
+        n2   k of a
+    """
+    site = RoomSite(3, entitled=16)
+    _queue(site, "b", Quota(8))
+    _queue(site, "c", Quota(0))
+    x = site.gang("x", 1, queue="c")
+    await site.settle()
+    site.gang("k", 1, queue="a", priority=1)
+    await site.settle(NOW + 1)
+    y = site.gang("y", 2, queue="a", min_count=1)
+    await site.settle(NOW + 2)
+    assert _orders(site) == []
+    _queue(site, "a", Quota(24))
+    await _pass_by(site, NOW + 3, 30)
+    assert _orders(site) == [("y", ["x"])]
+    _queue(site, "a", Quota(8))
+    site.gang("z", 1, queue="b")
+
+    await _pass_by(site, NOW + 40, 30)
+
+    assert _orders(site) == [("y", ["x"]), ("z", ["k"])]
+    assert site.runs(x, y) == [True, True]
+
+
 async def test_two_orders_together_give_no_parent_more_than_it_is_entitled_to() -> None:
     """kueue#10131: b and c are each within their own, and p above both is entitled to 8 alone.
 
@@ -305,23 +337,26 @@ async def test_gangs_that_can_have_no_room_keep_nobody_behind_them_from_their_ow
     assert _orders(site) == [("small", ["r0"])]
 
 
-async def test_whoever_waits_for_hours_keeps_no_other_queue_from_its_own() -> None:
+@pytest.mark.parametrize(("nodes", "run_time"), [(2, 36_000.0), (1, None)])
+async def test_whoever_waits_for_hours_keeps_no_other_queue_from_its_own(
+    nodes: int, run_time: float | None
+) -> None:
     """kueue#13320: the head of one queue waits for an end; another queue takes its own back.
 
     ::
 
-        n0          long of a (16), ends in ten hours    head of a wants two nodes, promised then
-        n1          r0 of c (0)                          small of b (8) wants one now
+        n0          long of a, ends in ten hours         head of a wants nodes, promised then
+        n1          r0 of c (0), ends then or never      small of b (8) wants one now
         n2 n3       r1 and r2 of c, protected
     """
-    site = RoomSite(entitled=16)
+    site = RoomSite(entitled=8 * nodes)
     _queue(site, "b", Quota(8))
     _queue(site, "c", Quota(0))
     site.gang("long", 1, queue="a", max_run_time=36_000.0, priority=5)
-    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=36_000.0) for n in range(3)]
+    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=run_time) for n in range(3)]
     await site.settle()
     site.orders.spared |= set(running[1:])
-    head = site.gang("head", 2, queue="a", at=1.0)
+    head = site.gang("head", nodes, queue="a", at=1.0)
     await site.settle(NOW + 1)
     start = site.promise_of(head).start
     assert start == NOW + 36_000
@@ -396,6 +431,32 @@ async def test_quota_that_is_promised_to_a_head_is_no_further_gangs() -> None:
     answer = site.answer(small)
     assert isinstance(answer, NoRoom)
     assert answer.reason is WhyNoRoom.PROMISED
+
+
+@pytest.mark.parametrize("run_time", [36_000.0, None], ids=["head promised", "head not promised"])
+async def test_nobody_ends_for_a_gang_behind_the_head_of_a_strict_queue(
+    run_time: float | None,
+) -> None:
+    """kueue#4809: the head of a StrictFIFO queue goes first, so room for another is of no use.
+
+    ::
+
+        n0   r0 of c (0)              head of a (24), strict, wants two nodes
+        n1   r1 of c, protected       behind of a wants one
+    """
+    site = RoomSite(2, entitled=24)
+    queue = QueueSpec(QueueName("muster/a"), ROOT, {GPU: Quota(24)}, is_strict=True)
+    site.engine.apply(QueueUpserted(queue, (Spelling("", "a"),)))
+    _queue(site, "c", Quota(0))
+    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=run_time) for n in range(2)]
+    await site.settle()
+    site.orders.spared.add(running[1])
+    site.gang("head", 2, queue="a", at=1.0)
+    site.gang("behind", 1, queue="a", at=2.0)
+
+    await _pass_by(site, NOW + 1, 60)
+
+    assert not site.orders.taken
 
 
 async def test_a_gang_that_its_queue_cannot_admit_yet_takes_back_from_pending() -> None:

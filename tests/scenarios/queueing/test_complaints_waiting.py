@@ -71,16 +71,55 @@ async def test_the_oldest_of_the_highest_priority_is_passed_by_no_stream_of_smal
 async def test_a_strict_head_that_does_not_fit_leaves_other_queues_what_it_does_not_hold() -> None:
     """kueue#4809, kueue#8393: a head of StrictFIFO keeps others from borrowing.
 
-    a's head can never start, as its queue may never have so much; b borrows all that a leaves.
+    ::
+
+        n0   x of b, its end is not known      head of a, strict: two nodes, first of all
+        n1   free: for a borrower of b         behind of a: one node, waits for the head
+                                               big of b: two nodes; does not stop who is behind it
+
+    Nobody knows when the head starts, so nothing is kept for it.
+    """
+    site = Site(2)
+    _queue(site, "a", Quota(8), is_strict=True)
+    _queue(site, "b", Quota(0))
+    x = site.gang("x", 1, queue="b", at=1.0)
+    await site.settle()
+    head = site.gang("head", 2, queue="a", at=2.0, priority=1)
+    behind = site.gang("behind", 1, queue="a", at=3.0)
+    big = site.gang("big", 2, queue="b", at=4.0)
+    await site.settle()
+    assert site.runs(x, head, behind, big) == [True, False, False, False]
+    borrower = site.gang("borrower", 1, queue="b", at=5.0)
+    await site.settle()
+    assert site.runs(head, behind, big, borrower) == [False, False, False, True]
+    site.end(borrower)
+    site.end(head)
+    await site.settle()
+    assert site.runs(behind) == [True]
+
+
+async def test_a_strict_head_holds_what_it_is_promised_and_nothing_else() -> None:
+    """kueue#4809: it keeps more from others than it needs; kueue#8393: resources it asks not for.
+
+    ::
+
+        n0 n1   x of b, ends at 1100     head of a (16), strict: two nodes, at 1100
+        n2      free                     b may have CPUs anywhere, and the GPUs of one node
     """
     site = Site(3)
-    _queue(site, "a", Quota(8, limit=8), is_strict=True)
-    _queue(site, "b", Quota(8))
-    head = site.gang("head", 2, queue="a", at=1.0)
-    behind = site.gang("behind", 1, queue="a", at=2.0)
-    borrower = site.gang("borrower", 3, queue="b", at=3.0)
+    _queue(site, "a", Quota(16), is_strict=True)
+    _queue(site, "b", Quota(0))
+    site.gang("x", 2, queue="b", max_run_time=100.0)
     await site.settle()
-    assert site.runs(head, behind, borrower) == [False, False, True]
+    head = site.gang("head", 2, queue="a", at=1.0)
+    await site.settle()
+    assert site.promised(head) == NOW + 100
+    cpus = site.gang("cpus", 3, queue="b", gpus=0, at=2.0)
+    on_n2 = site.gang("gpus", 1, queue="b", at=3.0)
+    too_much = site.gang("too-much", 1, queue="b", at=4.0)
+    await site.settle()
+    assert site.runs(cpus, on_n2, too_much) == [True, True, False]
+    assert site.promised(head) == NOW + 100
 
 
 async def test_whoever_is_entitled_is_next_when_borrowers_have_everything() -> None:

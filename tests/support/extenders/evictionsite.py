@@ -3,6 +3,7 @@
 The two racks are drawn in support/clusters/clocked.py.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,16 +144,17 @@ class EvictionSite(Clocked):
     async def uid(self, name: str) -> PodUid:
         return pod_uid((await self.cluster.pod(name))["metadata"]["uid"])
 
-    async def protect(self) -> None:
+    async def protect(self, *gangs: str, allowed: int = 1) -> None:
+        """Have one budget for gangs, by default the one of this site."""
+        named = {"key": names.GANG, "operator": "In", "values": list(gangs or ("g",))}
         budget = {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": "keep"},
-            "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
+            "spec": {"minAvailable": 2, "selector": {"matchExpressions": [named]}},
         }
         await self.cluster.api.create(BUDGETS, budget)
-        status = {"status": {"disruptionsAllowed": 1}}
-        await self.cluster.api.patch(f"{BUDGETS}/keep/status", status)
+        await self.allow(allowed)
 
     async def allow(self, disruptions: int) -> None:
         """Have the budget allow so many disruptions."""
@@ -189,10 +191,15 @@ class EvictionSite(Clocked):
         """Return the gang of an Indexed Job."""
         return GangKey(f"job/default/{name}")
 
-    async def run_job(self, name: str, pods: int) -> None:
-        """Have an Indexed Job run, as the Job controller would make its pods."""
+    async def run_job(
+        self, name: str, pods: int, minimum: int = 0, rules: Sequence[JSON] = ()
+    ) -> None:
+        """Have an Indexed Job run, as the Job controller would make its pods.
+
+        ``minimum``: of an elastic one; ``rules``: of its podFailurePolicy.
+        """
         gang = Gang(name, pods)
-        made = await self.cluster.api.create(JOBS, _indexed(gang))
+        made = await self.cluster.api.create(JOBS, _indexed(gang, minimum, rules))
         for pod in members(gang, owner_reference(gang, made["metadata"]["uid"])):
             del (
                 pod["metadata"]["labels"][names.GANG],
@@ -216,8 +223,13 @@ class EvictionSite(Clocked):
         await self.cluster.settled()
 
 
-def _indexed(gang: Gang) -> JSON:
+def _indexed(gang: Gang, minimum: int, rules: Sequence[JSON]) -> JSON:
     job = owning_job(gang)
+    if minimum:
+        notes = {names.GANG_MIN: str(minimum)}
+        job["spec"]["template"]["metadata"] = {"annotations": notes}
+    if rules:
+        job["spec"]["podFailurePolicy"] = {"rules": list(rules)}
     job["spec"] |= {"suspend": False, "completionMode": "Indexed", "backoffLimit": 0}
     limits = {GPU: str(gang.gpus)}
     job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
