@@ -171,7 +171,7 @@ class Promises:
             and not one.leaves_in_time(now, run_time, self._settings.slack_seconds)
         ]
         claim = self._queues.claim(view) if others else None
-        return [one for one in others if claim is None or not claim.outranks(one.claim)]
+        return [one for one in others if claim is None or not self._yields(one, claim)]
 
     @contextmanager
     def at_start(self, promises: Sequence[Promise]) -> Iterator[None]:
@@ -251,6 +251,15 @@ class Promises:
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
 
+    def _yields(self, promise: Promise, claim: StartClaim) -> bool:
+        """Return whether a gang may delay a promise: it outranks it.
+
+        Where others gave room for it, by priority alone: they would have ended for nothing.
+        """
+        if self._expects(promise):
+            return claim.outranks(promise.claim)
+        return claim.priority > promise.claim.priority
+
     def _expects(self, promise: Promise) -> bool:
         """Return whether a gang waits for expected ends: others gave it no room of theirs."""
         return not self._counted_on.get(promise.gang)
@@ -281,7 +290,7 @@ class Promises:
             return claim if self._may_try(claim) else None
         if there.gang == view.key:
             return claim if self._is_due(there) else None
-        return claim if claim.outranks(there.claim) else None
+        return claim if self._yields(there, claim) else None
 
     def is_void(self, view: GangView) -> bool:
         """Return whether a gang has a promise, and its queue refuses it whatever ends."""

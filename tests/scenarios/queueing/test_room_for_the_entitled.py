@@ -16,6 +16,7 @@ from support.clusters.backfillsites import NOW, Site
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
 from extender.planning.roommaker import RoomMaker
+from extender.planning.vacancies import Vacancies
 from muster.cluster.events import PodGone
 from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
@@ -149,6 +150,39 @@ async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have(
 
     assert site.runs(owner, thief) == [True, False]
     assert len(site.orders.taken) == 1
+
+
+async def test_the_room_is_kept_from_one_that_is_entitled_unless_its_priority_is_higher(
+    site: RoomSite,
+) -> None:
+    """Gang "own" of a makes "new" of a give way; it would borrow, and b's gangs would not."""
+    _, new = await site.begin()
+    own = site.gang("own", 2, queue="a", priority=1)
+    await site.settle(NOW + 200)
+    equal = site.gang("equal", 1, queue="b", priority=1)
+
+    await site.settle(NOW + 201)
+    assert site.planner.promises.of(equal) is None
+    site.engine.apply(PodGone(site.state.members(new)[0]))
+    await site.settle(NOW + 202)
+    assert site.runs(own, equal) == [False, False]
+    higher = site.gang("higher", 1, queue="b", priority=2)
+    await site.settle(NOW + 203)
+
+    assert site.runs(own, equal, higher) == [False, False, True]
+
+
+async def test_the_seat_of_a_lost_member_is_kept_unless_its_gang_gives_way(
+    site: RoomSite,
+) -> None:
+    old, new = await site.begin()
+    vacancies = Vacancies(site.engine, 5.0)
+    vacancies.leaving = {new}
+    for key, node in ((old, "n0"), (new, "n2")):
+        vacancies.note(key, node)
+        site.engine.apply(PodGone(site.state.members(key)[0]))
+
+    assert vacancies.kept_from(GangKey("muster/ns/owner")) == ("n0",)
 
 
 async def test_a_gang_that_gave_way_teaches_nobody_how_long_its_kind_runs(
