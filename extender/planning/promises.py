@@ -51,7 +51,7 @@ from muster.decisions.earlieststart import (
 from muster.placement.decision import Decision, Plan
 from muster.placement.question import Question
 from muster.queueing.admission.memberrequests import requests_of
-from muster.queueing.backfill.expectedends import ExpectedEnd, expected_ends
+from muster.queueing.backfill.expectedends import LEAVING_S, ExpectedEnd, expected_ends
 from muster.queueing.backfill.promise import Freed, Promise, StartClaim
 from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import begun
@@ -95,6 +95,8 @@ class Promises:
         self.expected: Container[GangKey] = ()
         #: by gang with a promise, those that it waits for and that gave way then
         self._counted_on: dict[GangKey, tuple[GangKey, ...]] = {}
+        #: since when others give way to a gang with a promise (seconds since the epoch)
+        self._given_at: dict[GangKey, float] = {}
         #: when each running gang got its room (seconds since the epoch), with its view then
         self._running: dict[GangKey, tuple[GangView, float]] = {}
 
@@ -127,6 +129,7 @@ class Promises:
         """Forget a gang's promise; returns it."""
         self._asked.pop(key, None)
         self._counted_on.pop(key, None)
+        self._given_at.pop(key, None)
         promise = self.of(key)
         return None if promise is None else self._by_root.pop(promise.claim.root)
 
@@ -239,7 +242,7 @@ class Promises:
             by_then = [
                 end
                 for end in ends
-                if end.at <= one.start and (self._expects(one) or _goes(end, leaving))
+                if end.at <= one.start and (self._expects(one.gang) or _goes(end, leaving))
             ]
             asked = replace(
                 self._asked[one.gang], now=one.start, promised=self._others(one.claim.root)
@@ -254,15 +257,17 @@ class Promises:
     def _yields(self, promise: Promise, claim: StartClaim) -> bool:
         """Return whether a gang may delay a promise: it outranks it.
 
-        Where others gave room for it, by priority alone: they would have ended for nothing.
+        Where others give room for it now, nobody may until they have had their time to end, or
+        they would end for nothing. Then a higher priority may: it waits for no pod that hangs.
         """
-        if self._expects(promise):
+        if self._expects(promise.gang):
             return claim.outranks(promise.claim)
-        return claim.priority > promise.claim.priority
+        is_late = self._engine.clock() - self._given_at[promise.gang] > LEAVING_S
+        return is_late and claim.priority > promise.claim.priority
 
-    def _expects(self, promise: Promise) -> bool:
+    def _expects(self, gang: GangKey) -> bool:
         """Return whether a gang waits for expected ends: others gave it no room of theirs."""
-        return not self._counted_on.get(promise.gang)
+        return not self._counted_on.get(gang)
 
     def _others(self, root: QueueName | None) -> tuple[str, ...]:
         """Return the nodes that are promised to gangs of other trees than this one."""
@@ -371,6 +376,9 @@ class Promises:
         self._tried.pop(claim.root, None)
         start, self._asked[claim.gang] = found
         self._counted_on[claim.gang] = tuple(g for g in start.waits_for if g in leaving)
+        self._given_at.setdefault(claim.gang, now)
+        if self._expects(claim.gang):
+            del self._given_at[claim.gang]
         returned = _by(start.at, ends, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}

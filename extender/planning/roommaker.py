@@ -58,14 +58,14 @@ class RoomMaker:
     evictions: Evictions
     reporter: DecisionReporter
     pace: Pace
-    #: Gangs for which room is reserved, and whose pods may never come.
+    #: Gangs for which room is reserved, and whose pods may never come: they are not asked about.
     expected: Container[GangKey] = ()
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
     async def make(self, view: GangView, question: Question, snapshot: Snapshot) -> None:
         """Have others give way to a gang, if anybody may be made to."""
-        if self.evictions.is_served(view.key) or view.key in self.expected:
+        if self.evictions.is_served(view.key):
             return
         charges = self.engine.state.charges
         asked = RoomQuestion(question, policies=OwnQueuePolicies(), terms=self._terms(view))

@@ -132,18 +132,25 @@ async def test_the_room_is_kept_though_another_gang_is_expected_to_end_sooner(
     assert site.promise_of(owner).nodes == ("n2", "n3")
 
 
-async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have(
-    site: RoomSite,
-) -> None:
-    """The old gang says that it ends before the promised start: the owner could have its room."""
-    _, new = await site.begin(old_ends=225.0)
+async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have() -> None:
+    """The old gang says that it ends before the promised start: the owner could have its room.
+
+    On n4 to n6 a third gang leaves 3 GPUs each, which is as much as the thief asks for.
+    """
+    site = RoomSite(7)
+    old = site.gang("old", 2, queue="a", max_run_time=225.0)
+    site.gang("third", 3, gpus=5, queue="a")
+    await site.settle()
+    new = site.gang("new", 2, queue="a")
+    await site.settle(NOW + 100)
     owner, thief = site.gang("owner", 2, queue="b"), site.gang("thief", 1, queue="a")
     await site.settle(NOW + 200)
+    assert site.promise_of(owner).waits_for == (new,)
     first, last = site.state.members(new)
 
     site.engine.apply(PodGone(first))
     await site.settle(NOW + 201)
-    assert site.runs(owner, thief) == [False, False]
+    assert site.runs(old, owner, thief) == [True, False, False]
     site.engine.apply(PodGone(last))
     site.orders.leaving.clear()
     await site.settle(NOW + 202)
@@ -152,7 +159,7 @@ async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have(
     assert len(site.orders.taken) == 1
 
 
-async def test_the_room_is_kept_from_one_that_is_entitled_unless_its_priority_is_higher(
+async def test_the_room_is_kept_from_everybody_until_those_who_give_way_have_had_their_time(
     site: RoomSite,
 ) -> None:
     """Gang "own" of a makes "new" of a give way; it would borrow, and b's gangs would not."""
@@ -168,6 +175,10 @@ async def test_the_room_is_kept_from_one_that_is_entitled_unless_its_priority_is
     assert site.runs(own, equal) == [False, False]
     higher = site.gang("higher", 1, queue="b", priority=2)
     await site.settle(NOW + 203)
+    assert site.runs(own, equal, higher) == [False, False, False]
+
+    site.worklist.look_again(higher)
+    await site.settle(NOW + 201 + LEAVING_S)
 
     assert site.runs(own, equal, higher) == [False, False, True]
 
