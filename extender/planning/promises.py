@@ -264,7 +264,7 @@ class Promises:
             by_then = [
                 end
                 for end in ends
-                if end.at <= one.start and (self._expects(one) or end.is_certain)
+                if end.at <= one.start and (self._expects(one.gang) or end.is_certain)
             ]
             asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.claim))
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
@@ -274,9 +274,9 @@ class Promises:
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
 
-    def _expects(self, promise: Promise) -> bool:
+    def _expects(self, gang: GangKey) -> bool:
         """Return whether a gang waits for expected ends: others gave it no room of theirs."""
-        return not self._counted_on.get(promise.gang)
+        return not self._counted_on.get(gang)
 
     async def moved_by(
         self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace

@@ -88,7 +88,7 @@ class RoomMaker:
     checkpoints: CheckpointTimes
     #: Whose queues take and give.
     policies: PreemptionPolicies
-    #: Gangs for which room is reserved, and whose pods may never come.
+    #: Gangs for which room is reserved, and whose pods may never come: they are not asked about.
     expected: Container[GangKey] = ()
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class RoomMaker:
         self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises
     ) -> None:
         """Have others give way to a gang, if anybody may be made to."""
-        if self.evictions.is_served(view.key) or view.key in self.expected:
+        if self.evictions.is_served(view.key):
             return
         answer, moved = await self._answer(view, question, snapshot, promises)
         if isinstance(answer, RoomPlan) and not promises.admit(view, answer.rows, snapshot):

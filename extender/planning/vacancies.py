@@ -13,6 +13,7 @@ its business.
 """
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,10 +41,12 @@ class Vacancies:
         self._keep_s = keep_s
         self._vacancies: deque[_Vacancy] = deque(maxlen=MOST_VACANCIES)
         self._reviewed_at = 0.0
+        #: gangs that give way: they are to leave their nodes
+        self.leaving: Container[GangKey] = ()
 
     def note(self, gang: GangKey, node: str) -> None:
         """Leave the node free that a member of ``gang`` has just left."""
-        if self._keep_s:
+        if self._keep_s and gang not in self.leaving:
             self._vacancies.append(_Vacancy(gang, node, self._engine.clock() + self._keep_s))
 
     def kept_from(self, key: GangKey) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ class Extender:
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
-        self.evictor = rooms.evictor_of(it, self.suspended)
+        lost.leaving = self.evictor = rooms.evictor_of(it, self.suspended)
         self.claims = rooms.claims_of(it, namespaces)
         self.sync = rooms.sync_of(
             it,

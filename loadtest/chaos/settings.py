@@ -11,6 +11,7 @@ from extender.config.makingroom import MakingRoomConfig
 from extender.config.settings import ExtenderConfig, PinSetting
 from loadtest.chaos.simulation.teams import Team, teams_of
 
+_TEAMS_LOAD = 1.5  # so that somebody borrows most of the time, and somebody waits
 EPISODE_STEPS = 20_000
 """Steps between two clusters: each episode begins empty and is brought to rest at its end."""
 
@@ -105,4 +106,5 @@ def with_teams(shape: Shape, dice: random.Random) -> Shape:
             without_queues=dice.random() < 0.5, refresh_seconds=dice.choice((5.0, 15.0))
         ),
     )
-    return replace(shape, config=config, teams=teams_of(dice, 8 * sum(shape.hosts)))
+    teams = teams_of(dice, 8 * sum(shape.hosts))
+    return replace(shape, config=config, teams=teams, load=max(shape.load, _TEAMS_LOAD))

@@ -11,5 +11,6 @@
 ``room``           who gives way for a gang that waits, beside the least that would do
 ``sustained``      `muster bench sustained`
 ``trace``          the replay of a trace of gangs beside gang best-fit
+``waves``          three waves of rising priority, each of which evicts the one before
 ``webhook``        admission reviews over TLS
 """

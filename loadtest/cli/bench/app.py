@@ -205,6 +205,11 @@ def _register_chaos(kinds: Subparsers) -> None:
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--episode", default="", help="replay one episode, named SEED/NUMBER")
     command.add_argument("--without", default="", help="faults to leave out, commas between them")
+    command.add_argument(
+        "--queues",
+        action="store_true",
+        help="teams share the cluster by queues, and gangs give way to others",
+    )
     command.add_argument("--trace", action="store_true", help="tell every step on standard error")
     add_json_flag(command)
     command.set_defaults(run=_chaos)
@@ -215,8 +220,7 @@ def _chaos(arguments: argparse.Namespace) -> int:
     words = [f"--{name}={getattr(arguments, name)}" for name in ("steps", "seed", "without")]
     if arguments.episode:
         words.append(f"--episode={arguments.episode}")
-    if arguments.trace:
-        words.append("--trace")
+    words += [f"--{name}" for name in ("queues", "trace") if getattr(arguments, name)]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         [sys.executable, "-m", "loadtest.chaos", *words],

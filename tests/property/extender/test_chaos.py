@@ -56,6 +56,37 @@ def test_whatever_goes_wrong_no_room_is_doubled_no_gang_partial_and_no_pod_lost(
     assert result["gangs_placed"] > 0
 
 
+GIVING_WAY = (
+    "half_evicted_gangs",
+    "evict_and_return_cycles",
+    "queues_below_entitlement",
+    "evictions_for_nothing",
+    "late_entitled_gangs",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(201, 203))
+def test_whatever_goes_wrong_gangs_give_way_whole_once_and_not_for_nothing(seed: int) -> None:
+    steps = STEPS_PER_EXAMPLE * settings.default.max_examples
+    result, _ = simulate("--queues", f"--seed={seed}", f"--steps={steps}")
+    assert result["problems"] == []
+    zeros = (*ZEROS, *GIVING_WAY)
+    assert {key: result[key] for key in zeros} == dict.fromkeys(zeros, 0)
+    assert result["longest_entitled_wait_s"] <= result["entitled_bound_s"]
+    assert result["gangs_marked"] > 0
+
+
+def test_an_evictor_that_ends_half_of_a_gang_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(_evicts: object, _pods: object) -> bool:
+        return False
+
+    monkeypatch.setattr("extender.evictions.evictor.evict_each", none)
+    found = (run.episode(Settings(f"31/{number}", 1500, queues=True)) for number in range(8))
+    assert any(outcome.giving.half for outcome in found)
+
+
 def test_one_seed_is_one_run_step_by_step() -> None:
     words = ("--episode=7/3", "--steps=1500", "--trace")
     assert simulate(*words) == simulate(*words)

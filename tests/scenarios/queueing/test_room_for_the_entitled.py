@@ -11,7 +11,9 @@ import pytest
 from support.clusters.backfillsites import NOW
 from support.clusters.roomsite import RoomSite
 
+from extender.planning.vacancies import Vacancies
 from muster.cluster.events import PodGone
+from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.queueing.backfill import runtimes
 from muster.queueing.backfill.expectedends import LEAVING_S
@@ -90,24 +92,68 @@ async def test_the_room_is_kept_though_another_gang_is_expected_to_end_sooner(
     assert site.promise_of(owner).nodes == ("n2", "n3")
 
 
-async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have(
-    site: RoomSite,
-) -> None:
-    """The old gang says that it ends before the promised start: the owner could have its room."""
-    _, new = await site.begin(old_ends=225.0)
+async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have() -> None:
+    """The old gang says that it ends before the promised start: the owner could have its room.
+
+    On n4 to n6 a third gang leaves 3 GPUs each, which is as much as the thief asks for.
+    """
+    site = RoomSite(7)
+    old = site.gang("old", 2, queue="a", max_run_time=225.0)
+    site.gang("third", 3, gpus=5, queue="a")
+    await site.settle()
+    new = site.gang("new", 2, queue="a")
+    await site.settle(NOW + 100)
     owner, thief = site.gang("owner", 2, queue="b"), site.gang("thief", 1, queue="a")
     await site.settle(NOW + 200)
+    assert site.promise_of(owner).waits_for == (new,)
     first, last = site.state.members(new)
 
     site.engine.apply(PodGone(first))
     await site.settle(NOW + 201)
-    assert site.runs(owner, thief) == [False, False]
+    assert site.runs(old, owner, thief) == [True, False, False]
     site.engine.apply(PodGone(last))
     site.orders.leaving.clear()
     await site.settle(NOW + 202)
 
     assert site.runs(owner, thief) == [True, False]
     assert len(site.orders.taken) == 1
+
+
+async def test_the_room_is_kept_from_everybody_until_those_who_give_way_have_had_their_time(
+    site: RoomSite,
+) -> None:
+    """Gang "own" of a makes "new" of a give way; it would borrow, and b's gangs would not."""
+    _, new = await site.begin()
+    own = site.gang("own", 2, queue="a", priority=1)
+    await site.settle(NOW + 200)
+    equal = site.gang("equal", 1, queue="b", priority=1)
+
+    await site.settle(NOW + 201)
+    assert site.planner.promises.of(equal) is None
+    site.engine.apply(PodGone(site.state.members(new)[0]))
+    await site.settle(NOW + 202)
+    assert site.runs(own, equal) == [False, False]
+    higher = site.gang("higher", 1, queue="b", priority=2)
+    await site.settle(NOW + 203)
+    assert site.runs(own, equal, higher) == [False, False, False]
+
+    site.worklist.look_again(higher)
+    await site.settle(NOW + 201 + LEAVING_S)
+
+    assert site.runs(own, equal, higher) == [False, False, True]
+
+
+async def test_the_seat_of_a_lost_member_is_kept_unless_its_gang_gives_way(
+    site: RoomSite,
+) -> None:
+    old, new = await site.begin()
+    vacancies = Vacancies(site.engine, 5.0)
+    vacancies.leaving = {new}
+    for key, node in ((old, "n0"), (new, "n2")):
+        vacancies.note(key, node)
+        site.engine.apply(PodGone(site.state.members(key)[0]))
+
+    assert vacancies.kept_from(GangKey("muster/ns/owner")) == ("n0",)
 
 
 async def test_a_gang_that_gave_way_teaches_nobody_how_long_its_kind_runs(

@@ -244,7 +244,7 @@ def test_the_summary_names_the_command_the_verdict_and_who_made_room(world: Worl
     text = summary.markdown(reported(world))
     assert "    muster loadtest --nodes 20 --control-plane simulated --seed 0\n" in text
     assert "**Good: 2 pods bound" in text
-    assert "Muster does not preempt yet" in text
+    assert "the load generator withdrew whole gangs" in text
     assert "(secondary figure)" in text
 
 

@@ -31,6 +31,13 @@ def test_the_lowest_priority_gives_way_first_and_the_latest_of_it() -> None:
     assert names(full.to_give_way(30, 9)) == ["g2", "g1", "g3"]
 
 
+def test_first_in_line_are_those_that_have_room_if_higher_priority_goes_first() -> None:
+    full = book(20, (10, 1), (10, 5), (10, 9), (8, 1))
+    assert names(full.first_in_line()) == ["g2", "g1"]
+    full.withdraw(1)
+    assert names(full.first_in_line()) == ["g2", "g0"]
+
+
 def test_equal_priority_never_gives_way() -> None:
     full = book(20, (10, 5), (10, 5))
     assert full.to_give_way(10, 5) == []
