@@ -141,6 +141,10 @@ class Evictor:
         """Return the gangs that get their room."""
         return frozenset(one.preemptor for one in self._leaving.values())
 
+    def giving_to(self, gang: GangKey) -> frozenset[GangKey]:
+        """Return those that give way to a gang."""
+        return frozenset(key for key, one in self._leaving.items() if one.preemptor == gang)
+
     def is_served(self, preemptor: GangKey) -> bool:
         """Return whether gangs give way to a gang now."""
         return any(one.preemptor == preemptor for one in self._leaving.values())

@@ -79,6 +79,9 @@ class Departures(Protocol):
     def coming(self) -> Collection[GangKey]:
         """Return the gangs that get their room."""
 
+    def giving_to(self, gang: GangKey) -> Collection[GangKey]:
+        """Return those that give way to a gang."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beside:
@@ -261,11 +264,8 @@ class Promises:
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            by_then = [
-                end
-                for end in ends
-                if end.at <= one.start and (self._expects(one.gang) or end.is_certain)
-            ]
+            given = self._given(ends, one.gang) or ends
+            by_then = [end for end in given if end.at <= one.start]
             asked = replace(self._asked[one.gang], now=one.start, promised=self._others(one.claim))
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
             if again is None:
@@ -273,10 +273,6 @@ class Promises:
             extra = _less(one.extra, requests(snapshot, plan.pods))
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
-
-    def _expects(self, gang: GangKey) -> bool:
-        """Return whether a gang waits for expected ends: others gave it no room of theirs."""
-        return not self._counted_on.get(gang)
 
     async def moved_by(
         self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace
@@ -394,7 +390,8 @@ class Promises:
         going = self._going()  # of this moment, as the snapshot: they may be gone soon
         ends = await pace.drive(self._ends(snapshot, going))
         freed = [self._freed(end, snapshot) for end in ends]
-        given = self._given_way(ends, going)
+        self._learn_nothing_of(going)
+        given = self._given(ends, claim.gang)
         found = await self._earliest(claim, questions, snapshot, given, pace)
         is_given = found is not None
         if found is None:
@@ -444,16 +441,21 @@ class Promises:
                 found = start, asked
         return found
 
-    def _given_way(self, ends: Sequence[ExpectedEnd], going: Going) -> list[ExpectedEnd]:
-        """Return what goes now, if gangs give way; nothing is learned from when they end.
+    def _given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
+        """Return what goes now, if others give way to a gang: it gets that room, and no other.
 
-        A gang gets just the room that others give up for it. An end that is expected sooner is a
-        guess: with a promise elsewhere that room would be free for all.
+        An end that is expected sooner is a guess: with a promise elsewhere that room would be free
+        for all.
         """
+        mine = () if self._evictions is None else self._evictions.giving_to(gang)
+        certain = [end for end in ends if end.is_certain]
+        return [end for end in certain if end.gang is None or end.gang in mine] if mine else []
+
+    def _learn_nothing_of(self, going: Going) -> None:
+        """Forget when gangs began that are made to end: that is no run time."""
         for gang, members in going.items():
             if not members:
                 self._running.pop(gang, None)
-        return [end for end in ends if end.is_certain] if going else []
 
     def _at_start(
         self, claim: StartClaim, returned: Sequence[Freed], before: Promise | None

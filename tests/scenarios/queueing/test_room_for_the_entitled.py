@@ -119,28 +119,30 @@ async def test_a_member_that_has_gone_lets_nobody_in_before_the_others_have() ->
     assert len(site.orders.taken) == 1
 
 
-async def test_the_room_is_kept_from_everybody_until_those_who_give_way_have_had_their_time(
+async def test_the_room_is_kept_from_other_queues_whatever_their_right_and_priority(
     site: RoomSite,
 ) -> None:
     """Gang "own" of a makes "new" of a give way; it would borrow, and b's gangs would not."""
-    _, new = await site.begin()
+    old, new = await site.begin()
     own = site.gang("own", 2, queue="a", priority=1)
     await site.settle(NOW + 200)
     equal = site.gang("equal", 1, queue="b", priority=1)
-
     await site.settle(NOW + 201)
-    assert site.planner.promises.of(equal) is None
-    site.engine.apply(PodGone(site.state.members(new)[0]))
+    assert site.promise_of(own).waits_for == (new,)
+    assert site.promise_of(equal).waits_for == (old,), "it has room made of its own"
+
+    first, last = site.state.members(new)
+    site.engine.apply(PodGone(first))
     await site.settle(NOW + 202)
-    assert site.runs(own, equal) == [False, False]
     higher = site.gang("higher", 1, queue="b", priority=2)
     await site.settle(NOW + 203)
     assert site.runs(own, equal, higher) == [False, False, False]
 
-    site.worklist.look_again(higher)
-    await site.settle(NOW + 201 + LEAVING_S)
+    site.engine.apply(PodGone(last))
+    site.orders.leaving.pop(new)
+    await site.settle(NOW + 204)
 
-    assert site.runs(own, equal, higher) == [False, False, True]
+    assert site.runs(own, equal, higher) == [True, False, False]
 
 
 async def test_the_seat_of_a_lost_member_is_kept_unless_its_gang_gives_way(

@@ -41,6 +41,10 @@ class Orders:
         """Return for whom."""
         return set(self.leaving.values())
 
+    def giving_to(self, gang: GangKey) -> set[GangKey]:
+        """Return what leaves for a gang."""
+        return {victim for victim, preemptor in self.leaving.items() if preemptor == gang}
+
     def protected(self) -> Iterator[GangKey]:
         """Yield those that are let alone."""
         return iter(self.spared)
