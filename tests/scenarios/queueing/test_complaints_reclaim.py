@@ -374,6 +374,34 @@ async def test_whoever_waits_for_hours_keeps_no_other_queue_from_its_own(
     assert len(site.planner.promises) == 1
 
 
+async def test_whoever_waits_for_hours_keeps_no_smaller_gang_of_its_queue_from_it() -> None:
+    """kueue#6929: a head that cannot be given room stops the reclaim of its whole queue.
+
+    ::
+
+        n0          long of a (24), ends in ten hours    head of a wants two nodes, promised then
+        n1          r0 of c (0), ends then               small of a wants one now
+        n2 n3       r1 and r2 of c, protected
+    """
+    site = RoomSite(entitled=24)
+    _queue(site, "c", Quota(0))
+    site.gang("long", 1, queue="a", max_run_time=36_000.0, priority=5)
+    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=36_000.0) for n in range(3)]
+    await site.settle()
+    site.orders.spared |= set(running[1:])
+    head = site.gang("head", 2, queue="a", at=1.0)
+    await site.settle(NOW + 1)
+    small = site.gang("small", 1, queue="a", at=2.0)
+
+    await _pass_by(site, NOW + 2, 60)
+
+    assert _orders(site) == [("small", ["r0"])]
+    site.leave(running[0])
+    await site.settle(NOW + 100)
+    assert site.runs(head, small) == [False, True]
+    assert site.promise_of(head).start == NOW + 36_000
+
+
 async def test_no_promise_is_broken_by_room_for_a_further_gang() -> None:
     """kueue#13320, the other way: where the head needs that very node, the other one waits.
 
