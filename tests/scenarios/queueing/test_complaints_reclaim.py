@@ -137,6 +137,36 @@ async def test_a_higher_priority_of_its_queue_gets_the_room_and_one_of_another_d
     assert site.runs(first, high, borrower) == [False, True, False]
 
 
+async def test_a_new_leader_keeps_room_that_is_freed_bit_by_bit() -> None:
+    """KAI-Scheduler#1750, volcano#4808: what was kept is forgotten with the process.
+
+    ::
+
+        n0 n1   x, y of a (0)     owner of b (16) wants both; between their ends the leader changes
+    """
+    site = RoomSite(2, entitled=16)
+    _queue(site, "a", Quota(0))
+    x, y = (site.gang(name, 1, queue="a") for name in "xy")
+    await site.settle()
+    owner = site.gang("owner", 2, queue="b")
+    await site.settle(NOW + 10)
+    site.leave(x)
+    thieves = [
+        site.gang("behind", 1, queue="b", gpus=1),
+        site.gang("borrower", 1, queue="a", priority=9, gpus=1),
+    ]
+
+    site.restart()
+    await _pass_by(site, NOW + 20, 60)
+    assert site.runs(owner, *thieves) == [False, False, False]
+    site.leave(y)
+    site.restart()
+    await site.settle(NOW + 90)
+
+    assert site.runs(owner, *thieves) == [True, False, False]
+    assert len(site.orders.taken) == 1
+
+
 async def test_quota_that_is_given_back_bit_by_bit_is_kept_likewise() -> None:
     """kueue#14543: nodes are free, quota is not; half of the victim ends before the other half.
 
