@@ -333,17 +333,17 @@ class Promises:
             return claim if self._is_due(own) else None
         if there is not None and there.yields(claim):
             return claim
-        if there is not None and not self._may_be_further(claim, there):
+        if there is not None and not self._may_be_further(claim):
             return None
         return claim if self.tries.may(claim.root, view.key) else None
 
-    def _may_be_further(self, claim: StartClaim, there: Promise) -> bool:
+    def _may_be_further(self, claim: StartClaim) -> bool:
         """Return whether others may give way to a gang though another one has the promise.
 
         Its queue takes back what it is entitled to, and keeps off the promised nodes. Otherwise a
-        gang that waits for hours would keep all other queues from their own.
+        gang that waits for hours would keep all others from what their queues are entitled to.
         """
-        return self.tries.in_turn and claim.is_entitled and claim.queue != there.claim.queue
+        return self.tries.in_turn and claim.is_entitled
 
     def is_void(self, view: GangView) -> bool:
         """Return whether a gang has a promise, and its queue refuses it whatever ends."""

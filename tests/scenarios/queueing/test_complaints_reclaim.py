@@ -137,6 +137,36 @@ async def test_a_higher_priority_of_its_queue_gets_the_room_and_one_of_another_d
     assert site.runs(first, high, borrower) == [False, True, False]
 
 
+async def test_a_new_leader_keeps_room_that_is_freed_bit_by_bit() -> None:
+    """KAI-Scheduler#1750, volcano#4808: what was kept is forgotten with the process.
+
+    ::
+
+        n0 n1   x, y of a (0)     owner of b (16) wants both; between their ends the leader changes
+    """
+    site = RoomSite(2, entitled=16)
+    _queue(site, "a", Quota(0))
+    x, y = (site.gang(name, 1, queue="a") for name in "xy")
+    await site.settle()
+    owner = site.gang("owner", 2, queue="b")
+    await site.settle(NOW + 10)
+    site.leave(x)
+    thieves = [
+        site.gang("behind", 1, queue="b", gpus=1),
+        site.gang("borrower", 1, queue="a", priority=9, gpus=1),
+    ]
+
+    site.restart()
+    await _pass_by(site, NOW + 20, 60)
+    assert site.runs(owner, *thieves) == [False, False, False]
+    site.leave(y)
+    site.restart()
+    await site.settle(NOW + 90)
+
+    assert site.runs(owner, *thieves) == [True, False, False]
+    assert len(site.orders.taken) == 1
+
+
 async def test_quota_that_is_given_back_bit_by_bit_is_kept_likewise() -> None:
     """kueue#14543: nodes are free, quota is not; half of the victim ends before the other half.
 
@@ -372,6 +402,34 @@ async def test_whoever_waits_for_hours_keeps_no_other_queue_from_its_own(
     assert site.runs(small, thief) == [True, False]
     assert site.promise_of(head).start == start
     assert len(site.planner.promises) == 1
+
+
+async def test_whoever_waits_for_hours_keeps_no_smaller_gang_of_its_queue_from_it() -> None:
+    """kueue#6929: a head that cannot be given room stops the reclaim of its whole queue.
+
+    ::
+
+        n0          long of a (24), ends in ten hours    head of a wants two nodes, promised then
+        n1          r0 of c (0), ends then               small of a wants one now
+        n2 n3       r1 and r2 of c, protected
+    """
+    site = RoomSite(entitled=24)
+    _queue(site, "c", Quota(0))
+    site.gang("long", 1, queue="a", max_run_time=36_000.0, priority=5)
+    running = [site.gang(f"r{n}", 1, queue="c", max_run_time=36_000.0) for n in range(3)]
+    await site.settle()
+    site.orders.spared |= set(running[1:])
+    head = site.gang("head", 2, queue="a", at=1.0)
+    await site.settle(NOW + 1)
+    small = site.gang("small", 1, queue="a", at=2.0)
+
+    await _pass_by(site, NOW + 2, 60)
+
+    assert _orders(site) == [("small", ["r0"])]
+    site.leave(running[0])
+    await site.settle(NOW + 100)
+    assert site.runs(head, small) == [False, True]
+    assert site.promise_of(head).start == NOW + 36_000
 
 
 async def test_no_promise_is_broken_by_room_for_a_further_gang() -> None:

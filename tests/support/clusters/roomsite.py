@@ -8,6 +8,7 @@ from support.clusters.backfillsites import NOW, Site
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
 from extender.planning.roommaker import RoomMaker
+from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import NodeGone, PodGone
 from muster.cluster.ids import GangKey
 from muster.decisions.roomplan import RoomAnswer
@@ -61,11 +62,14 @@ class RoomSite(Site):
     def __init__(self, nodes: int = 4, entitled: int = 16, **backfill: object) -> None:
         super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
         self.orders = Orders()
-        reporter, pace = self.planner._reporter, self.planner._pace
         #: when gangs wrote checkpoints
         self.saved: dict[GangKey, float] = {}
         #: gangs whose pods may never come
         self.expected: set[GangKey] = set()
+        self._connect()
+
+    def _connect(self) -> None:
+        reporter, pace = self.planner._reporter, self.planner._pace
         self.planner.rooms = RoomMaker(
             self.engine,
             PendingPods(),
@@ -77,6 +81,14 @@ class RoomSite(Site):
             self.expected,
         )
         self.planner.promises.make_room(self.orders, self.expected)
+
+    def restart(self) -> None:
+        """Have another leader plan: it knows the cluster, and the orders by their marks."""
+        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick)
+        self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
+        self._connect()
+        for key in list(self.state.gangs()):
+            self.worklist.changed(key)
 
     def latest(self) -> Mapping[GangKey, float]:
         """Return the last checkpoint of each gang that wrote one."""
