@@ -18,7 +18,6 @@
 ``throughput``        Pods/s beside a bare kube-scheduler, on a real control plane
 ``tlsload``           a client of admission that costs little: prebuilt requests over TLS
 ``trace``             gangs of a trace on a fleet, by several rules
-``waves``             three waves of gangs, each of which has the one before give way
 ``webhook``           admission reviews over TLS, beside an echo of the same server library
 ``coldstart/``        a running cluster as its API server would list it
 ``room/``             full clusters in which room is made, an exact oracle for them

@@ -7,4 +7,5 @@
 ``score``   cases put to the solver, and its answers counted and checked from outside
 ``churn``   the same gangs in turn, each making room for itself: does anybody come back?
 ``large``   how long one answer takes on many nodes
+``waves``   three waves of gangs under load, each of which has the one before give way
 """

@@ -34,7 +34,7 @@ def register(kinds: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from loadtest.benches import waves  # noqa: PLC0415  lazy, as the other benches
+    from loadtest.benches.room import waves  # noqa: PLC0415  lazy, as the other benches
     from loadtest.testbed.controlplane.programs import ProgramFailed  # noqa: PLC0415  lazy
 
     try:

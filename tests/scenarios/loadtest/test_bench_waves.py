@@ -7,7 +7,7 @@
 
 import pytest
 
-from loadtest.benches import waves
+from loadtest.benches.room import waves
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from loadtest.benches.waves import WaveSettings, plan
+from loadtest.benches.room.waves import WaveSettings, plan
 
 
 def test_each_wave_fills_the_cluster_with_whole_gangs_five_seconds_after_the_one_before() -> None:
