@@ -193,7 +193,7 @@ class Promises:
 
         None for one that was begun: its members hold room that is useless until it is whole.
         """
-        if not self._by_root or begun(view):
+        if not len(self) or begun(view):
             return []
         now, run_time = self._engine.clock(), self.run_times.of(view)
         others = [
