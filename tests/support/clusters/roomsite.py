@@ -104,15 +104,9 @@ class RoomSite(Site):
         return old, new
 
     def leave(self, key: GangKey) -> None:
-        """End what an order takes of a gang."""
-        uids = {
-            uid
-            for order in self.orders.taken
-            for v in order.victims
-            for uid in v.members
-            if v.gang == key
-        }
-        for uid in uids or self.state.members(key):
+        """End what the last order takes of a gang."""
+        uids = self.orders.going().get(key) or self.state.members(key)
+        for uid in uids:
             self.engine.apply(PodGone(uid))
         self.orders.leaving.pop(key, None)
 
