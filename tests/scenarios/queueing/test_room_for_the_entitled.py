@@ -186,7 +186,8 @@ async def test_one_gang_after_the_other_gets_room_without_a_pause() -> None:
 
     for _ in owners:
         await site.settle(NOW + 200)
-        site.leave(site.orders.taken[-1].victims[0].gang)
+        for gang in list(site.orders.leaving):
+            site.leave(gang)
     await site.settle(NOW + 200)
 
     assert site.runs(*owners) == [True] * 5
