@@ -5,8 +5,8 @@
     n0 … n3     8 GPUs each, in one or two racks
     a, b, c     entitled to 16, 8 and 0; all gangs have one priority
 
-Victims leave when the machine likes, some of them at once and others later. Once all of an order
-have left, the gang for which they did so runs at the next look, whoever else waits.
+Victims leave when the machine likes, some of them at once and others later. Once all have left, the
+gang for which the last one did so runs at the next look, whoever else waits.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class RoomMachine(RuleBasedStateMachine):
         if again and not self.site.state.members(key):
             self.site.member(key, 0, gpus=1, at=1.0)
         self._settle(1.0)
-        if preemptor in self.gangs and preemptor not in self.site.orders.leaving.values():
+        if preemptor in self.gangs and not self.site.orders.leaving:
             assert self.site.runs(preemptor) == [True], (preemptor, self.site.orders.taken)
 
     @rule(seconds=st.sampled_from((1.0, 10.0, 20.0, 60.0)))
