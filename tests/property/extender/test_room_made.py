@@ -74,18 +74,6 @@ class RoomMachine(RuleBasedStateMachine):
     def submit(
         self, size: tuple[int, int], queue: str, known: int | None, *, rack: bool, elastic: bool
     ) -> None:
-        self._create(size, queue, known, rack=rack, elastic=elastic)
-        self._settle()
-
-    def _create(
-        self,
-        size: tuple[int, int],
-        queue: str,
-        known: int | None = None,
-        *,
-        rack: bool = False,
-        elastic: bool = False,
-    ) -> None:
         members, gpus = size
         self.count += 1
         key = self.site.gang(
@@ -98,6 +86,7 @@ class RoomMachine(RuleBasedStateMachine):
             min_count=1 if elastic else members,
         )
         self.gangs[key], self.least[key] = queue, gpus * (1 if elastic else members)
+        self._settle()
 
     @precondition(lambda self: any(self.site.runs(*self.gangs)))
     @rule(choice=st.integers(0, 99))
@@ -114,17 +103,12 @@ class RoomMachine(RuleBasedStateMachine):
             self._settle()
 
     @precondition(lambda self: self.site.orders.leaving)
-    @rule(choice=st.integers(0, 99), again=st.booleans(), thief=st.sampled_from(" abc"))
-    def leave(self, choice: int, thief: str, *, again: bool) -> None:
-        """A gang that gives way has left; its controller may make its members again.
-
-        ``thief``: the queue of a gang that comes in the same moment, and is looked at first.
-        """
+    @rule(choice=st.integers(0, 99), again=st.booleans())
+    def leave(self, choice: int, *, again: bool) -> None:
+        """A gang that gives way has left; its controller may make its members again."""
         leaving = list(self.site.orders.leaving)
         key = leaving[choice % len(leaving)]
         preemptor = self.site.orders.leaving[key]
-        if thief.strip():
-            self._create((1, 8), thief)
         self.site.leave(key)
         if again and not self.site.state.members(key):
             self.site.member(key, 0, gpus=1, at=1.0)
