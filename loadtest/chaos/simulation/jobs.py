@@ -95,7 +95,14 @@ class Job:
     def group(self) -> JsonObject:
         """Return its PodGroup."""
         notes = {"muster.dev/topology-required": self.required} if self.required else {}
-        metadata = {"name": self.name, "namespace": "default", "annotations": notes}
+        # A gang with a PodGroup has the queue of that: its pods' label does not count.
+        labels = {names.QUEUE: self.queue} if self.queue else {}
+        metadata = {
+            "name": self.name,
+            "namespace": "default",
+            "annotations": notes,
+            "labels": labels,
+        }
         return {"metadata": metadata, "spec": {"minMember": self.minimum}}
 
 
