@@ -5,8 +5,8 @@
     n0 … n3     8 GPUs each, in one or two racks
     a, b, c     entitled to 16, 8 and 0; all gangs have one priority
 
-Victims leave when the machine likes, some of them at once and others later. Once all of an order
-have left, the gang for which they did so runs at the next look, whoever else waits.
+Victims leave when the machine likes, some of them at once and others later. Once all have left, the
+gang for which the last one did so runs at the next look, whoever else waits.
 """
 
 import asyncio
@@ -74,6 +74,18 @@ class RoomMachine(RuleBasedStateMachine):
     def submit(
         self, size: tuple[int, int], queue: str, known: int | None, *, rack: bool, elastic: bool
     ) -> None:
+        self._create(size, queue, known, rack=rack, elastic=elastic)
+        self._settle()
+
+    def _create(
+        self,
+        size: tuple[int, int],
+        queue: str,
+        known: int | None = None,
+        *,
+        rack: bool = False,
+        elastic: bool = False,
+    ) -> None:
         members, gpus = size
         self.count += 1
         key = self.site.gang(
@@ -86,7 +98,6 @@ class RoomMachine(RuleBasedStateMachine):
             min_count=1 if elastic else members,
         )
         self.gangs[key], self.least[key] = queue, gpus * (1 if elastic else members)
-        self._settle()
 
     @precondition(lambda self: any(self.site.runs(*self.gangs)))
     @rule(choice=st.integers(0, 99))
@@ -103,17 +114,22 @@ class RoomMachine(RuleBasedStateMachine):
             self._settle()
 
     @precondition(lambda self: self.site.orders.leaving)
-    @rule(choice=st.integers(0, 99), again=st.booleans())
-    def leave(self, choice: int, *, again: bool) -> None:
-        """A gang that gives way has left; its controller may make its members again."""
+    @rule(choice=st.integers(0, 99), again=st.booleans(), thief=st.sampled_from(" abc"))
+    def leave(self, choice: int, thief: str, *, again: bool) -> None:
+        """A gang that gives way has left; its controller may make its members again.
+
+        ``thief``: the queue of a gang that comes in the same moment, and is looked at first.
+        """
         leaving = list(self.site.orders.leaving)
         key = leaving[choice % len(leaving)]
         preemptor = self.site.orders.leaving[key]
+        if thief.strip():
+            self._create((1, 8), thief)
         self.site.leave(key)
         if again and not self.site.state.members(key):
             self.site.member(key, 0, gpus=1, at=1.0)
         self._settle(1.0)
-        if preemptor in self.gangs and preemptor not in self.site.orders.leaving.values():
+        if preemptor in self.gangs and not self.site.orders.leaving:
             assert self.site.runs(preemptor) == [True], (preemptor, self.site.orders.taken)
 
     @rule(seconds=st.sampled_from((1.0, 10.0, 20.0, 60.0)))
