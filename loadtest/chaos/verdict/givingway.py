@@ -153,10 +153,17 @@ class GivingWay:
             return
         order.has_begun = True
         since = self._waits_since.get(order.preemptor)
+        if self._has_more(order.preemptor):
+            return
         if since is None and self._done_since(order.preemptor) > self.lag_s:
             self.findings.for_nothing.append(
                 f"gang {gang} is evicted for {order.preemptor}, which does not wait any more"
             )
+
+    def _has_more(self, gang: str) -> bool:
+        """Return whether members above a gang's minimum wait: others may give way to them, too."""
+        pods = self._records.gang(gang)
+        return any(not (p.holds or p.ended or p.going or p.blocked) for p in pods)
 
     def _done_since(self, gang: str) -> float:
         """Return for how many seconds a gang has not been waiting."""

@@ -156,6 +156,17 @@ def test_an_eviction_for_a_gang_that_has_long_been_gone_is_for_nothing(case: Cas
     ]
 
 
+def test_an_eviction_for_members_above_a_minimum_that_wait_is_not_for_nothing(case: Case) -> None:
+    case.mark()
+    case.put(pod("p", "n"))
+    case.put(pod("p", uid="p2"))
+    case.look(SOON_S + 1)
+
+    case.judge.evicted("v")
+
+    assert case.found == []
+
+
 def test_a_gang_that_never_ran_though_another_gave_way_to_it_is_found_at_rest(case: Case) -> None:
     case.mark()
     case.judge.evicted("v")
