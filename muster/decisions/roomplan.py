@@ -45,6 +45,7 @@ from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, u
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import Going
+from muster.queueing.order import placed
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
@@ -373,17 +374,22 @@ class _Case:
         return dict(total)
 
     def _units(self, rules: RoomRules, views: Sequence[GangView]) -> Steps[list[GivingUnit]]:
-        """Return what may end; the others are counted by the rule that keeps them."""
+        """Return what may end; the others are counted by the rule that keeps them.
+
+        No gang ends for members above another one's minimum: every minimum goes before any extras.
+        """
         prices, found = MovePrices(self.later), list[GivingUnit]()
+        is_extra = self.view.spec is not None and placed(self.view) >= self.view.spec.min_count
         for number, view in enumerate(views):
             tenant = self._tenants[view.key]
             keeps = self._way(view.key) or rules.keeps(tenant)
             may_go = keeps is None or rules.goes_in_part(tenant, keeps)
             units = units_of(prices, view, self._at_risk(view)) if may_go else []
-            if keeps is not None:  # its surplus may go all the same
+            if keeps is not None or is_extra:  # its surplus may go all the same
                 units = [unit for unit in units if not unit.is_whole]
             if not units:
-                self._keeps[keeps or Keeps.HOLDS_NOTHING] += 1
+                keeps = keeps or (Keeps.IS_WHOLE if is_extra else Keeps.HOLDS_NOTHING)
+                self._keeps[keeps] += 1
             found += units
             if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
                 yield

@@ -58,6 +58,7 @@ class Keeps(StrEnum):
     WOULD_FALL = "its queue would fall below what it is entitled to"
     GOING = "it gives way to another gang already"
     COMING = "others give way to it just now"
+    IS_WHOLE = "it would end whole, for members above a minimum"
     HOLDS_NOTHING = "it holds no room that ends with it"
 
 

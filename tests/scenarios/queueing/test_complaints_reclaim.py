@@ -288,14 +288,15 @@ async def test_a_gang_for_which_others_end_is_no_victim_meanwhile() -> None:
 
     ::
 
-        n0   y of a (16): a member of two, the minimum      x ends so that the other one has a place
-        n1   x of c (0)                                     z of b (8) comes before it has left
-        n2   k of a
+        n0   y of a (16): a member of two, the minimum     x gives one up for the other one
+        n1   x of c (0): its minimum is one of two         z of b (8) comes before it has left
+        n2   x
+        n3   k of a
     """
-    site = RoomSite(3, entitled=16)
+    site = RoomSite(4, entitled=16)
     _queue(site, "b", Quota(8))
     _queue(site, "c", Quota(0))
-    x = site.gang("x", 1, queue="c")
+    x = site.gang("x", 2, queue="c", min_count=1)
     await site.settle()
     site.gang("k", 1, queue="a", priority=1)
     await site.settle(NOW + 1)

@@ -146,6 +146,25 @@ def test_its_surplus_goes_where_the_whole_gang_may_not() -> None:
     assert len(made.rows) == 1
 
 
+def test_no_gang_ends_whole_for_members_above_a_minimum() -> None:
+    """Every minimum goes before any extras: w has its minimum, so only members give way to it."""
+    scene = RoomScene("a/r1 n1 n2 n3", a=16, b=0)
+    key = scene.runs("w", ["n1"], queue="a", minimum=1, size=2)
+    scene.members(key, [1], pod_class())
+    scene.runs("x", ["n2", "n3"], queue="b")
+    refused = scene.refused(key)
+    assert keeps_of(refused) == {Keeps.ITSELF: 1, Keeps.IS_WHOLE: 1}
+
+
+def test_members_above_a_minimum_give_way_to_those_of_a_queue_that_is_entitled_to_them() -> None:
+    scene = RoomScene("a/r1 n1 n2 n3", a=16, b=0)
+    key = scene.runs("w", ["n1"], queue="a", minimum=1, size=2)
+    scene.members(key, [1], pod_class())
+    scene.runs("x", ["n2", "n3"], queue="b", minimum=1)
+    made = scene.made(key)
+    assert [(victim.is_whole, len(victim.rows)) for victim in made.victims] == [(False, 1)]
+
+
 def test_a_gang_that_ends_whole_gives_no_member_by_itself() -> None:
     """KEP-5710, disruptionMode all: the same gang stays, as its end would take b too far."""
     scene = RoomScene("a/r1 n1 n2", a=8, b=8)
