@@ -50,7 +50,7 @@ class Order:
     preemptor: str
     since: float
     is_whole: bool
-    #: what it held: GPUs
+    #: what it gives up: GPUs
     gpus: int
     has_begun: bool = False
     is_gone: bool = False
@@ -132,8 +132,10 @@ class GivingWay:
             return
         held = (p for p in self._records.gang(pod.gang) if p.holds and not p.going)
         gpus = sum(p.requests.get(GPU, 0) for p in held)
+        if pod.members_going:
+            gpus = pod.members_going * pod.requests.get(GPU, 0)
         preemptor = self._job_of(pod.gives_way_to)
-        self._orders[pod.gang] = Order(pod.gang, preemptor, self._now, pod.goes_whole, gpus)
+        self._orders[pod.gang] = Order(pod.gang, preemptor, self._now, not pod.members_going, gpus)
         self.findings.orders += 1
 
     def _job_of(self, key: str) -> str:

@@ -54,8 +54,8 @@ class PodRecord:
     requests: Resources
     #: The gang that it gives way to, by the mark that it carries, "" for none.
     gives_way_to: str = ""
-    #: Whether all of its gang goes, by the same mark.
-    goes_whole: bool = True
+    #: How many members of its gang go, by the same mark; 0: all.
+    members_going: int = 0
 
     @property
     def ended(self) -> bool:
@@ -149,6 +149,7 @@ class Records:
 def pod_record(pod: JsonObject) -> PodRecord:
     """Read a pod."""
     mark = _read(annotations_of(pod).get(_EVICTION, ""))
+    members = mark.get("members")
     gates = {gate.get("name") for gate in items_at(pod, "spec", "schedulingGates")}
     gated = _GATE in gates
     return PodRecord(
@@ -163,7 +164,7 @@ def pod_record(pod: JsonObject) -> PodRecord:
         target="" if gated else _planned(annotations_of(pod).get(_PLAN, "")),
         requests=pod_requests(pod),
         gives_way_to=str(mark.get("preemptor", "")),
-        goes_whole=not mark.get("members"),
+        members_going=len(members) if isinstance(members, list) else 0,
     )
 
 

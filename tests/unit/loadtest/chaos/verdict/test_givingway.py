@@ -141,6 +141,17 @@ def test_a_queue_that_is_taken_below_its_entitlement_is_found(case: Case) -> Non
     ]
 
 
+def test_members_that_go_alone_leave_their_queue_what_the_others_hold(case: Case) -> None:
+    case.drop("w")
+    for number in range(3):
+        case.put(pod("v", "n", uid=f"v{number}"))
+    case.look(LATE_S)
+    case.put(replace(case.records.pods["v"], gives_way_to="muster/default/p", members_going=1))
+    case.look(SOON_S + 1)
+
+    assert case.found == []
+
+
 def test_an_eviction_for_a_gang_that_has_long_been_gone_is_for_nothing(case: Case) -> None:
     case.mark()
     case.jobs["p"].over = True
