@@ -445,11 +445,12 @@ class Promises:
         """Return what goes now, if others give way to a gang: it gets that room, and no other.
 
         An end that is expected sooner is a guess: with a promise elsewhere that room would be free
-        for all.
+        for all. What goes for others counts, too, beside the nodes that are promised to them: who
+        ends was chosen so.
         """
-        mine = () if self._evictions is None else self._evictions.giving_to(gang)
-        certain = [end for end in ends if end.is_certain]
-        return [end for end in certain if end.gang is None or end.gang in mine] if mine else []
+        if self._evictions is None or not self._evictions.giving_to(gang):
+            return []
+        return [end for end in ends if end.is_certain]
 
     def _learn_nothing_of(self, going: Going) -> None:
         """Forget when gangs began that are made to end: that is no run time."""
