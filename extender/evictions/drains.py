@@ -14,7 +14,7 @@ on. What an earlier leader began to evict it finds by its marks (``extender.evic
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,11 +95,12 @@ class NodeDrains:
         snapshot = engine.state.snapshot()
         leaving = self._parts.notices.look(snapshot, engine.clock())
         # at the snapshot: it shows the places of those that have settled
-        self._unsettled.settle(set(self._parts.evictor.protected()))
+        self._unsettled.settle(frozenset(self._parts.evictor.protected()))
         gangs = await self.plan(snapshot, leaving) if leaving else ()
-        wave = await self._next(snapshot, gangs)
+        spared = frozenset(self._parts.evictor.protected())  # a plan takes its time
+        wave = await self._next(snapshot, gangs, spared)
         self.nodes, self.gangs = leaving, gangs  # together: a node without gangs counts as left
-        self.waits = {one.gang: self._why(one, wave) for one in gangs}
+        self.waits = {one.gang: self._why(one, wave, spared) for one in gangs}
         left = Counter(node.name for one in gangs for node in one.nodes)
         self._parts.reports.nodes(leaving, left)
         self._parts.reports.gangs(self.waits)
@@ -112,9 +113,11 @@ class NodeDrains:
 
     # -- waves -----------------------------------------------------------------------------------
 
-    async def _next(self, snapshot: Snapshot, gangs: Sequence[DrainedGang]) -> Wave:
+    async def _next(
+        self, snapshot: Snapshot, gangs: Sequence[DrainedGang], spared: Container[GangKey]
+    ) -> Wave:
         """Order the next wave. Raises ``KubeError`` where budgets cannot be read."""
-        now, spared = self._engine.clock(), set(self._parts.evictor.protected())
+        now = self._engine.clock()
         free = [one for one in gangs if not one.fixed and one.gang not in spared]
         asked = [one for one in free if not self._unsettled or is_due(one.until, now)]
         budgets = await self._budgets(snapshot, asked)
@@ -155,11 +158,11 @@ class NodeDrains:
         held = held_by(known, [dict(of.labels) for of in sets])
         return Leaver(one.gang, "" if view is None else view.queue, one.lacks, one.until, held)
 
-    def _why(self, one: DrainedGang, wave: Wave) -> str:
+    def _why(self, one: DrainedGang, wave: Wave, spared: Container[GangKey]) -> str:
         """Return what a gang waits for, "" where it ends now."""
         if one.gang in self._parts.evictor:
             return ""
-        if one.gang in set(self._parts.evictor.protected()):
+        if one.gang in spared:
             return REFUSED
         return one.fixed or wave.waits.get(one.gang, "")
 

@@ -120,10 +120,6 @@ class Evictor:
         """Return the number of gangs that give way now."""
         return len(self._leaving)
 
-    def __iter__(self) -> Iterator[GangKey]:
-        """Yield the gangs that give way now."""
-        return iter(list(self._leaving))
-
     def __contains__(self, gang: object) -> bool:
         """Return whether a gang gives way now."""
         return gang in self._leaving

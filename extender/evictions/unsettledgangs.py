@@ -14,6 +14,7 @@ from typing import Final
 
 from extender.engine import Engine
 from muster.cluster.ids import GangKey
+from muster.queueing.order import placed
 
 HANGS_S: Final = 300.0
 """How long a gang that does not end keeps others; its members are named long before."""
@@ -69,5 +70,4 @@ class UnsettledGangs:
         view = self._engine.state.gang(gang)
         if view is None or view.spec is None or len(view.leaving):
             return False
-        held = len(view.assumed) + len(view.released) + len(view.bound)
-        return held + view.succeeded >= max(view.spec.min_count, 1)
+        return placed(view) >= max(view.spec.min_count, 1)

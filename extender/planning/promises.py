@@ -389,20 +389,22 @@ class Promises:
         now, before = self._engine.clock(), self.of(claim.gang)
         going = self._going()  # of this moment, as the snapshot: they may be gone soon
         ends = await pace.drive(self._ends(snapshot, going))
-        freed = [self._freed(end, snapshot) for end in ends]
+        freed = {end: self._freed(end, snapshot) for end in ends}
         self._learn_nothing_of(going)
         given = self._given(ends, claim.gang)
-        found = await self._earliest(claim, questions, snapshot, given, pace)
+        found = await self._earliest(
+            claim, questions, snapshot, {end: freed[end] for end in given}, pace
+        )
         is_given = found is not None
         if found is None:
-            found = await self._earliest(claim, questions, snapshot, ends, pace)
+            found = await self._earliest(claim, questions, snapshot, freed, pace)
         if found is None or (self._is_further(claim) and found[0].at > now + LEAVING_S):
             self.drop(claim.gang)
             return None
         self.tries.given(claim.root)
         start, self._asked[claim.gang] = found
         self._counted_on[claim.gang] = tuple(gang for gang in start.waits_for if gang in going)
-        returned = _by(start.at, ends, freed)
+        returned = _by(start.at, freed)
         claim = self._at_start(claim, returned, before)
         overrun = {end.gang for end in ends if end.is_overrun}
         late = tuple(gang for gang in start.waits_for if gang in overrun)
@@ -428,12 +430,15 @@ class Promises:
         claim: StartClaim,
         questions: Sequence[Question],
         snapshot: Snapshot,
-        ends: Sequence[ExpectedEnd],
+        freed: Mapping[ExpectedEnd, Sequence[Freed]],
         pace: Pace,
     ) -> tuple[EarliestStart, Question] | None:
-        """Return the earliest start by any question, with it."""
+        """Return the earliest start by any question, with it.
+
+        ``freed``: what each end gives back to queues, the first end first.
+        """
         found: tuple[EarliestStart, Question] | None = None
-        first = self._first_admitted(claim, [self._freed(end, snapshot) for end in ends])
+        ends, first = list(freed), self._first_admitted(claim, freed.values())
         for question in questions if ends and first is not None else ():
             asked = replace(question, quota="", promised=self._others(claim))
             start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
@@ -490,7 +495,7 @@ class Promises:
             for queue, amounts in state.charged(mine).items()
         ]
 
-    def _first_admitted(self, claim: StartClaim, freed: Sequence[Sequence[Freed]]) -> int | None:
+    def _first_admitted(self, claim: StartClaim, freed: Iterable[Sequence[Freed]]) -> int | None:
         """Return the place of the first end after which a queue admits a gang, ``None``: none."""
         node = self._node(claim)
         if node is None or lack(node, claim.request) is None:
@@ -549,13 +554,9 @@ def _leaves_enough(snapshot: Snapshot, view: GangView, promise: Promise) -> bool
     return all(least.get(name, 0) <= amount for name, amount in promise.extra.items())
 
 
-def _by(
-    time: float, ends: Sequence[ExpectedEnd], freed: Sequence[Sequence[Freed]]
-) -> tuple[Freed, ...]:
+def _by(time: float, freed: Mapping[ExpectedEnd, Sequence[Freed]]) -> tuple[Freed, ...]:
     """Return what is given back by a time."""
-    return tuple(
-        one for end, given in zip(ends, freed, strict=True) if end.at <= time for one in given
-    )
+    return tuple(one for end, given in freed.items() if end.at <= time for one in given)
 
 
 def _less(extra: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:

@@ -29,7 +29,7 @@ from muster.placement.decision import Plan, Reject, Wait
 from muster.placement.moves.movablepods import MovePrices
 from muster.placement.question import Question
 from muster.placement.victims.costs import CostOrder, VictimCost
-from muster.placement.victims.units import units_of
+from muster.placement.victims.units import at_risk, units_of
 from muster.queueing.drains.leavingnodes import LeavingNode
 
 MOST_PLANNED: Final = 64
@@ -103,13 +103,13 @@ def _drained(
     snapshot: Snapshot, view: GangView, nodes: tuple[LeavingNode, ...], asked: Question
 ) -> DrainedGang:
     here = _on(snapshot, view.bound, nodes)
-    prices, at_risk = MovePrices(snapshot), _at_risk(view, asked.now)
-    units = units_of(prices, view, at_risk)
+    prices, seconds = MovePrices(snapshot), at_risk(view, asked.now)
+    units = units_of(prices, view, seconds)
     cost = units[0].cost if units else VictimCost()
     fixed = _fixed(snapshot, view)
     if fixed or not here or not _stands_in(snapshot, prices, view, nodes, here):
         return DrainedGang(view.key, nodes, tuple(view.bound.tolist()), True, cost, fixed)
-    lost = int(sum(map(prices.devices, here)) * at_risk) // _MILLI
+    lost = int(sum(map(prices.devices, here)) * seconds) // _MILLI
     cost = VictimCost(view.priority, lost, 0, len(here))
     return DrainedGang(view.key, nodes, tuple(here), False, cost)
 
@@ -118,12 +118,6 @@ def _on(snapshot: Snapshot, rows: Rows, nodes: Sequence[LeavingNode]) -> list[in
     there = np.isin(snapshot.pods.node[rows], [node.row for node in nodes])
     found: list[int] = rows[there].tolist()
     return found
-
-
-def _at_risk(view: GangView, now: float) -> float:
-    """Return seconds of work that end with a gang."""
-    since = view.first_bound_at
-    return 0.0 if since is None or not np.isfinite(now) else max(now - since, 0.0)
 
 
 def _fixed(snapshot: Snapshot, view: GangView) -> str:

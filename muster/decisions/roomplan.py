@@ -12,7 +12,6 @@ A pure function of its arguments, in slices. Nothing is done: whoever carries th
 the cluster once more.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.decisions.quotaconsent import QuotaConsent
 from muster.decisions.shortlist import shortlist
-from muster.decisions.tenancy import GangTerms, Tenancy
+from muster.decisions.tenancy import NO_TERMS, GangTerms, Tenancy
 from muster.placement.decision import Plan, Reject
 from muster.placement.moves.movablepods import MovePrices
 from muster.placement.moves.trial import decided
@@ -41,7 +40,7 @@ from muster.placement.question import Question
 from muster.placement.request import GangRequest, read
 from muster.placement.victims.costs import CostOrder, VictimCost
 from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
-from muster.placement.victims.units import GivingUnit, UnitSet, holding_gangs, units_of
+from muster.placement.victims.units import GivingUnit, UnitSet, at_risk, holding_gangs, units_of
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import Going
@@ -286,8 +285,7 @@ class _Case:
         """Yield the rows of pods that are to end for other gangs."""
         for key, members in self.asked.going.items():
             view = self.snapshot.gang(key)
-            parts = [] if view is None else [view.bound, view.released, view.assumed, view.standby]
-            rows = [int(row) for part in parts for row in part]
+            rows = [] if view is None else view.in_room.tolist()
             yield from (r for r in rows if not members or self.snapshot.pods.uid(r) in members)
 
     def _wants(self, tenancy: Tenancy) -> Tenant:
@@ -308,12 +306,12 @@ class _Case:
             amounts=cells,
             submitted_at=view.submitted_at,
             is_preemptable=terms.is_preemptable,
-            is_marked=self._is_marked(),
-            preempts=tenancy.preempts(self.view),
+            is_marked=self._is_marked(view),
+            preempts=tenancy.preempts(view),
         )
 
-    def _is_marked(self) -> bool:
-        flags = self.later.pods.flags[self.view.waiting]
+    def _is_marked(self, view: GangView) -> bool:
+        flags = self.later.pods.flags[view.waiting]
         return bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
 
     def _never(self, usage: UsageTrial, wants: Tenant) -> NoRoom | None:
@@ -354,8 +352,7 @@ class _Case:
             if view is not None and view.key in self._tenants:
                 found.append(view)
             elif view is not None:
-                parts = [view.bound, view.released, view.assumed, view.standby]
-                self._tenants[view.key] = tenancy.tenant(view, np.concatenate(parts).tolist())
+                self._tenants[view.key] = tenancy.tenant(view, view.in_room.tolist())
                 found.append(view)
             if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
                 yield
@@ -402,12 +399,8 @@ class _Case:
         return Keeps.COMING if gang in self.asked.coming else None
 
     def _at_risk(self, view: GangView) -> float:
-        """Return seconds of work that end with a gang."""
-        terms, now = self.asked.terms.get(view.key), self.asked.question.now
-        began, saved = view.first_bound_at, None if terms is None else terms.checkpointed_at
-        if began is None or not math.isfinite(now):
-            return 0.0
-        return max(now - (began if saved is None else max(began, saved)), 0.0)
+        terms = self.asked.terms.get(view.key, NO_TERMS)
+        return at_risk(view, self.asked.question.now, terms.checkpointed_at)
 
     # --- the set ----------------------------------------------------------------------------
 

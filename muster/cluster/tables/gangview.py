@@ -74,6 +74,11 @@ class GangView:
     written: GangSpec | None = None
 
     @property
+    def in_room(self) -> Rows:
+        """Those that hold room, hot spares too, and are not being deleted."""
+        return np.concatenate([self.bound, self.released, self.assumed, self.standby])
+
+    @property
     def counted(self) -> Rows:
         """Those of ``done`` that count towards ``spec.min_count`` and its roles' minima."""
         return self.done if self.succeeded else self.done[:0]

@@ -9,6 +9,7 @@ Half a gang is no unit, so that no search can come to one. Nor is a member whose
 a failure of the whole (a Job with its ``backoffLimit``).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -59,8 +60,19 @@ def units_of(prices: MovePrices, view: GangView, at_risk_s: float) -> list[Givin
     return [whole, *_members(prices, view, row, at_risk_s)]
 
 
+def at_risk(view: GangView, now: float, saved_at: float | None = None) -> float:
+    """Return seconds of work that end with a gang: since its last checkpoint, else its start.
+
+    ``now``, ``saved_at``: seconds since the epoch. One before the start counts for nothing.
+    """
+    began = view.first_bound_at
+    if began is None or not math.isfinite(now):
+        return 0.0
+    return max(now - (began if saved_at is None else max(began, saved_at)), 0.0)
+
+
 def _whole(prices: MovePrices, view: GangView, row: int, at_risk_s: float) -> GivingUnit:
-    rows = np.concatenate([view.bound, view.released, view.assumed, view.standby]).tolist()
+    rows = view.in_room.tolist()
     devices = prices.crew(row).devices
     pods = len(rows) - len(view.standby)
     cost = VictimCost(view.priority, int(devices * at_risk_s) // _MILLI, 1, pods)

@@ -48,7 +48,7 @@ def is_firm(view: GangView, snapshot: Snapshot, policy: PreemptionPolicy) -> boo
         return True
     if not policy.obeys_marks:
         return False
-    rows = np.concatenate([view.waiting, view.bound, view.released, view.assumed, view.standby])
+    rows = np.concatenate([view.waiting, view.in_room])
     return bool(((snapshot.pods.flags[rows] & np.uint8(PodFlag.FIRM)) != 0).any())
 
 
@@ -110,8 +110,7 @@ def _standing(snapshot: Snapshot, firm_from: int | None) -> Iterator[GangView]:
 def _uses(view: GangView, snapshot: Snapshot) -> dict[Use, int]:
     """Return what the standing members take; queues with such gangs have no flavors."""
     found: Counter[Use] = Counter()
-    rows = np.concatenate([view.bound, view.released, view.assumed, view.standby])
-    numbers, counts = np.unique(snapshot.pods.pod_class[rows], return_counts=True)
+    numbers, counts = np.unique(snapshot.pods.pod_class[view.in_room], return_counts=True)
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         for name, amount in snapshot.classes[number].requests:
             found[Use((), name)] += amount * count

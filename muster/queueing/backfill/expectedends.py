@@ -86,7 +86,7 @@ def _going(
     rest: ExpectedEnd | None,
 ) -> Iterator[ExpectedEnd]:
     """Yield the end of what gives way of a gang, and of what stays: the ``rest``."""
-    rows, uid = _holding(view), snapshot.pods.uid
+    rows, uid = view.in_room, snapshot.pods.uid
     gone = np.array([not members or uid(int(row)) in members for row in rows], dtype=np.bool_)
     if gone.any():
         yield ExpectedEnd(now + LEAVING_S, rows[gone], view.key, is_certain=True)
@@ -96,7 +96,7 @@ def _going(
 
 def end_of(view: GangView, now: float, run_time: RunTime, slack: float = 0.0) -> ExpectedEnd | None:
     """Return when a gang ends, ``None``: nobody knows, or it holds nothing."""
-    rows = _holding(view)
+    rows = view.in_room
     seconds = run_time(view)
     if seconds is None or not len(rows):
         return None
@@ -106,12 +106,6 @@ def end_of(view: GangView, now: float, run_time: RunTime, slack: float = 0.0) ->
     if at + slack > now:
         return ExpectedEnd(at + slack, rows, view.key)
     return ExpectedEnd(now + max(now - at, LEAST_OVERRUN_S), rows, view.key, is_overrun=True)
-
-
-def _holding(view: GangView) -> Rows:
-    """Return the rows of a gang that hold room and are not being deleted."""
-    parts = [view.bound, view.released, view.assumed, view.standby]
-    return np.concatenate(parts).astype(np.int32)
 
 
 def _gangs_on_nodes(snapshot: Snapshot) -> list[int]:

@@ -310,8 +310,8 @@ SAID = st.dictionaries(
     st.sampled_from(
         (
             *(names.GANG_SIZE, names.GANG_MIN, names.QUEUE, names.MOVABLE, names.TERM),
-            *(names.CHECKPOINTED_AT,),
             *(names.TOPOLOGY_REQUIRED, names.SPARES, names.SPARE_LEVEL, names.ROLE),
+            names.CHECKPOINTED_AT,
             *("kubernetes.io/config.mirror", "karpenter.sh/do-not-disrupt", "unread"),
             *("scheduling.k8s.io/group-name", "pod-group.scheduling.sigs.k8s.io"),
         )
