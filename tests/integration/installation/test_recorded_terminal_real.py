@@ -6,24 +6,23 @@ into it, and the picture is drawn from that.
 """
 
 import argparse
-import asyncio
 import os
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
-from support.installed import transcript
 from support.installed.site import ready
-from support.installed.transcript import ROOT, Entry, Terminal, lasting
+from support.installed.transcript import ROOT, Recording, Terminal, lasting
 
-from loadtest.demo import terminal
 from loadtest.testbed.controlplane.assets import Minor
 from muster.cli.main import parser
 
-PAGE = ROOT / "docs" / "install.md"
-PICTURE = ROOT / "docs" / "install.svg"
-TITLE = "from helm install to kubectl muster explain"
+RECORDING = Recording(
+    ROOT / "docs" / "install.md",
+    ROOT / "docs" / "install.svg",
+    "from helm install to kubectl muster explain",
+)
 PATIENCE_S = 60.0  # until the planner has looked at a gang
 ASKS = ("kubectl muster ", "muster ")  # and changes nothing, so it may ask again
 
@@ -37,44 +36,27 @@ async def test_the_commands_of_the_recorded_terminal_print_what_it_shows(
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed here")
     recording = bool(os.environ.get("MUSTER_RECORD"))
-    recorded = transcript.entries(terminal.recording(PAGE))
+    recorded = RECORDING.entries
     async with ready(minor, tmp_path) as site:
         folder = tmp_path / "checkout"
         folder.mkdir()
         shell = Terminal.on(site, folder)
-        found = [await _again(shell, each, once=recording) for each in recorded]
+        asks = () if recording else ASKS
+        found = [await shell.again(each, asks, PATIENCE_S) for each in recorded]
     if recording:
-        _record(transcript.written(found))
+        RECORDING.record(found)
         return
     for shown, printed in zip(recorded, found, strict=True):
         assert lasting(printed.shown) == lasting(shown.shown), shown.command
 
 
-async def _again(shell: Terminal, shown: Entry, *, once: bool) -> Entry:
-    """Run a command; one that only asks runs again until it prints what is shown."""
-    found = await shell.run(shown.command)
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while not once and shown.command.startswith(ASKS):
-        late = asyncio.get_running_loop().time() > deadline
-        if late or lasting(found.shown) == lasting(shown.shown):
-            break
-        found = await shell.run(shown.command)
-    return found
-
-
-def _record(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(terminal.BLOCK.sub(lambda _: text, page, count=1), encoding="utf-8")
-    PICTURE.write_text(terminal.picture(text, TITLE), encoding="utf-8")
-
-
 def test_the_picture_is_drawn_from_the_recorded_terminal() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == terminal.picture(terminal.recording(PAGE), TITLE)
+    assert RECORDING.picture.read_text(encoding="utf-8") == RECORDING.drawn
 
 
 def test_the_recorded_commands_are_muster_s_and_name_files_that_exist() -> None:
     """Wherever no node can run; from the installation to the explanation."""
-    commands = [shlex.split(each.command) for each in transcript.entries(terminal.recording(PAGE))]
+    commands = [shlex.split(each.command) for each in RECORDING.entries]
     assert commands[0][:3] == ["helm", "install", "muster"]
     assert commands[-1][:3] == ["kubectl", "muster", "explain"]
     for words in commands:

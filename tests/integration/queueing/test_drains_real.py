@@ -7,7 +7,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -18,6 +17,7 @@ from support.extenders.realcluster import (
     PODS,
     Cluster,
     cluster,
+    host_job,
     recreate,
     until,
 )
@@ -31,28 +31,8 @@ from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-JSON = dict[str, Any]
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 NODES = "/api/v1/nodes"
-GPU = "nvidia.com/gpu"
-
-
-def _job(name: str) -> JSON:
-    """Two pods that fill a host each; one eviction would fail the job."""
-    container = {"name": "main", "image": "example.com/a", "resources": {"limits": {GPU: "8"}}}
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "completionMode": "Indexed",
-            "parallelism": 2,
-            "completions": 2,
-            "backoffLimit": 0,
-            "template": {"spec": pod},
-        },
-    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -86,12 +66,8 @@ async def controlled(plane: ControlPlane, fleet: Cluster) -> AsyncIterator[Clust
     finally:
         for path in (JOBS, PODS):
             await fleet.api.delete(path)
-        await until(lambda: _is_empty(fleet))
+        await until(fleet.is_empty)
         await plane.stop(CONTROLLERS)
-
-
-async def _is_empty(fleet: Cluster) -> bool:
-    return not await fleet.list_pods()
 
 
 async def _drain(fleet: Cluster, *arguments: str) -> int:
@@ -109,7 +85,7 @@ async def test_a_job_on_a_drained_node_is_suspended_whole_and_resumed_elsewhere_
     controlled: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet = controlled
-    await fleet.api.create(JOBS, _job("train"))
+    await fleet.api.create(JOBS, host_job("train"))
     await fleet.runs("train", 2)
     drained = min(await _nodes_of(fleet, "train"))
 

@@ -7,22 +7,19 @@
     hosts of 8 GPUs: 1 spot, 3 owned
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
-from support.dialects.customkinds import install
+from support.dialects.kueueplane import kueue_plane
 from support.extenders.realcluster import EVENTS, Cluster, cluster, until
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.nodes import create_nodes, node
-from loadtest.testbed.controlplane import crds
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC
+from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.kube import names
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -80,22 +77,12 @@ metadata: {name: main, namespace: default}
 spec: {clusterQueue: vision}
 """)
 )
-PLURALS = {
-    "ResourceFlavor": "resourceflavors",
-    "ClusterQueue": "clusterqueues",
-    "LocalQueue": "namespaces/default/localqueues",
-}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with the queues, before Muster begins."""
-    definitions = await asyncio.to_thread(crds.ensure)
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
-        async with it.api() as api:
-            await install(api, definitions, OBJECTS)
-            for each in OBJECTS:
-                await api.create(f"/apis/kueue.x-k8s.io/v1beta1/{PLURALS[each['kind']]}", each)
+    async with kueue_plane(minor, OBJECTS) as it:
         yield it
 
 

@@ -6,27 +6,23 @@
                                      └─ speech   nominal 16, reclaimWithinCohort: Any
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
-from support.dialects.customkinds import install
+from support.dialects.kueueplane import kueue_plane
 from support.extenders.realcluster import EVENTS, Cluster, cluster, until
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.controlplane import crds
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC
+from loadtest.testbed.controlplane.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
 QUEUE = "kueue.x-k8s.io/queue-name"
-KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
 ROOM = {"enabled": True, "queues": ["kueue"]}
 OBJECTS: list[JSON] = list(
     yaml.safe_load_all("""
@@ -76,22 +72,12 @@ metadata: {name: speech, namespace: default}
 spec: {clusterQueue: speech}
 """)
 )
-PLURALS = {
-    "ResourceFlavor": "resourceflavors",
-    "ClusterQueue": "clusterqueues",
-    "LocalQueue": "namespaces/default/localqueues",
-}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with the queues, before Muster begins."""
-    definitions = await asyncio.to_thread(crds.ensure)
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
-        async with it.api() as api:
-            await install(api, definitions, OBJECTS)
-            for each in OBJECTS:
-                await api.create(f"{KUEUE}/{PLURALS[each['kind']]}", each)
+    async with kueue_plane(minor, OBJECTS) as it:
         yield it
 
 

@@ -22,6 +22,7 @@ from support.extenders.realcluster import (
     PODS,
     Cluster,
     cluster,
+    host_job,
     until,
 )
 
@@ -45,24 +46,6 @@ def _queue(name: str) -> JSON:
         "kind": "Queue",
         "metadata": {"name": name},
         "spec": {"quotas": [{"resource": GPU, "entitled": 16}]},
-    }
-
-
-def _job(name: str, queue: str) -> JSON:
-    """Two pods that fill a host each."""
-    container = {"name": "main", "image": "example.com/a", "resources": {"limits": {GPU: "8"}}}
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "completionMode": "Indexed",
-            "parallelism": 2,
-            "completions": 2,
-            "backoffLimit": 0,
-            "template": {"metadata": {"labels": {names.QUEUE: queue}}, "spec": pod},
-        },
     }
 
 
@@ -97,13 +80,9 @@ async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Clus
         finally:
             for path in (JOBS, PODS, BUDGETS):
                 await it.api.delete(path)
-            await until(lambda: _is_empty(it))
+            await until(it.is_empty)
             await plane.stop(CONTROLLERS)
             await it.api.delete(QUEUES)
-
-
-async def _is_empty(fleet: Cluster) -> bool:
-    return not await fleet.list_pods()
 
 
 async def _event(fleet: Cluster, kind: str, reason: str, is_it: Callable[[str], bool]) -> None:
@@ -124,9 +103,9 @@ async def test_a_borrowers_job_is_suspended_for_the_entitled_and_comes_back_with
 ) -> None:
     """A Job with backoffLimit 0 fails with the first pod that is evicted; this one does not."""
     for name in ("first", "second"):
-        await fleet.api.create(JOBS, _job(name, "vision"))
+        await fleet.api.create(JOBS, host_job(name, {names.QUEUE: "vision"}))
         await fleet.runs(name, 2)
-    await fleet.api.create(JOBS, _job("owner", "speech"))
+    await fleet.api.create(JOBS, host_job("owner", {names.QUEUE: "speech"}))
 
     await fleet.runs("owner", 2)
 

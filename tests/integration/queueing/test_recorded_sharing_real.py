@@ -22,17 +22,15 @@ import pytest
 import pytest_asyncio
 from support.extenders.queueplane import QUEUES, queue_plane
 from support.extenders.realcluster import Cluster, cluster, until
-from support.installed import transcript
-from support.installed.transcript import ROOT, Entry, Terminal, lasting
+from support.installed.transcript import ROOT, Entry, Recording, Terminal, lasting
 
-from loadtest.demo import terminal
 from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
 from muster.cli.main import parser
 
-PAGE = ROOT / "docs" / "sharing.md"
-PICTURE = ROOT / "docs" / "sharing.svg"
-TITLE = "borrow, reclaim, explain, return"
+RECORDING = Recording(
+    ROOT / "docs" / "sharing.md", ROOT / "docs" / "sharing.svg", "borrow, reclaim, explain, return"
+)
 PATIENCE_S = 60.0  # until a job has its room, or has given it up
 SETTLED_S = 2.0  # an answer that is the same so much later is recorded
 ASKS = ("kubectl muster ", "kubectl get ")  # and changes nothing, so it may ask again
@@ -55,13 +53,9 @@ async def fleet(plane: ControlPlane) -> AsyncIterator[Cluster]:
             yield it
         finally:
             await it.api.delete("/apis/batch/v1/namespaces/default/jobs")
-            await until(lambda: _is_empty(it))
+            await until(it.is_empty)
             await plane.stop(CONTROLLERS)
             await it.api.delete(QUEUES)
-
-
-async def _is_empty(fleet: Cluster) -> bool:
-    return not await fleet.list_pods()
 
 
 @pytest.mark.integration
@@ -72,13 +66,13 @@ async def test_the_commands_of_the_recorded_terminal_print_what_it_shows(
 ) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed here")
-    recorded = transcript.entries(terminal.recording(PAGE))
+    recorded = RECORDING.entries
     shell = _terminal(fleet, tmp_path)
     if os.environ.get("MUSTER_RECORD"):
-        _record(transcript.written([await _settled(shell, each.command) for each in recorded]))
+        RECORDING.record([await _settled(shell, each.command) for each in recorded])
         return
     for shown in recorded:
-        printed = await _again(shell, shown)
+        printed = await shell.again(shown, ASKS, PATIENCE_S)
         assert lasting(printed.shown) == lasting(shown.shown), shown.command
 
 
@@ -88,17 +82,6 @@ def _terminal(fleet: Cluster, folder: Path) -> Terminal:
 
     url = {"MUSTER_EXTENDER": fleet.muster.extender_url}
     return Terminal(folder, fleet.plane.kubeconfig(), told, url).laid_out()
-
-
-async def _again(shell: Terminal, shown: Entry) -> Entry:
-    """Run a command; one that only asks runs again until it prints what is shown."""
-    found = await shell.run(shown.command)
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while shown.command.startswith(ASKS) and lasting(found.shown) != lasting(shown.shown):
-        if asyncio.get_running_loop().time() > deadline:
-            break
-        found = await shell.run(shown.command)
-    return found
 
 
 async def _settled(shell: Terminal, command: str) -> Entry:
@@ -112,18 +95,12 @@ async def _settled(shell: Terminal, command: str) -> Entry:
     return found
 
 
-def _record(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(terminal.BLOCK.sub(lambda _: text, page, count=1), encoding="utf-8")
-    PICTURE.write_text(terminal.picture(text, TITLE), encoding="utf-8")
-
-
 def test_the_picture_is_drawn_from_the_recorded_terminal() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == terminal.picture(terminal.recording(PAGE), TITLE)
+    assert RECORDING.picture.read_text(encoding="utf-8") == RECORDING.drawn
 
 
 def test_the_recorded_commands_are_muster_s_and_name_files_that_exist() -> None:
-    commands = [shlex.split(each.command) for each in transcript.entries(terminal.recording(PAGE))]
+    commands = [shlex.split(each.command) for each in RECORDING.entries]
     for words in commands:
         assert words[0] == "kubectl"
         if words[1] == "muster":

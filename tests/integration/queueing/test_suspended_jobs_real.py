@@ -163,7 +163,7 @@ async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Clus
         finally:
             for path in (JOBS, JOBSETS, PODS, *OTHERS.values()):
                 await it.api.delete(path)
-            await until(lambda: _is_empty(it))
+            await until(it.is_empty)
             await plane.stop(CONTROLLERS)
             await it.api.delete(QUEUES)
 
@@ -172,10 +172,6 @@ async def _suspends(fleet: Cluster) -> bool:
     """Whether the webhook knows the queue."""
     made = await fleet.api.create(f"{JOBS}?dryRun=All", _job("probe", 1))
     return bool(made["spec"].get("suspend"))
-
-
-async def _is_empty(fleet: Cluster) -> bool:
-    return not await fleet.list_pods()
 
 
 async def _is_suspended(fleet: Cluster, name: str, path: str = JOBS) -> bool:

@@ -104,6 +104,10 @@ class Cluster:
         for pod in await self.pods_of(job.rpartition("/")[2]):
             await self.api.delete(f"{PODS}/{pod['metadata']['name']}")
 
+    async def is_empty(self) -> bool:
+        """Return whether no pod is there."""
+        return not await self.list_pods()
+
     async def runs(self, job: str, count: int) -> None:
         """Wait until so many pods of a job are bound, and no more."""
 
@@ -181,6 +185,25 @@ async def refused(fleet: Cluster, gang: pods.Gang, count: int) -> None:
         return any(c.get("reason") == "Unschedulable" for c in conditions)
 
     await fleet.until(gang, is_refused, count)
+
+
+def host_job(name: str, labels: Mapping[str, str] | None = None) -> JSON:
+    """Return a Job of two pods that fill a host each; one failure would fail it."""
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "main", "image": "example.com/a", "resources": limits}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": 2,
+            "completions": 2,
+            "backoffLimit": 0,
+            "template": {"metadata": {"labels": dict(labels or {})}, "spec": pod},
+        },
+    }
 
 
 def is_bound(pod: JSON) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from support.installed.site import Site
 
+from loadtest.demo import terminal
 from loadtest.demo.terminal import PROMPT
 from loadtest.testbed.controlplane.assets import ensure_helm
 
@@ -57,6 +58,31 @@ def lasting(lines: tuple[str, ...]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """A page with a recorded terminal, and the picture of it."""
+
+    page: Path
+    picture: Path
+    title: str
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The commands, with what they printed."""
+        return entries(terminal.recording(self.page))
+
+    @property
+    def drawn(self) -> str:
+        """The picture as it is to be."""
+        return terminal.picture(terminal.recording(self.page), self.title)
+
+    def record(self, found: list[Entry]) -> None:
+        """Write commands and their output into the page, and draw the picture."""
+        text, page = written(found), self.page.read_text(encoding="utf-8")
+        self.page.write_text(terminal.BLOCK.sub(lambda _: text, page, count=1), encoding="utf-8")
+        self.picture.write_text(terminal.picture(text, self.title), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """A shell in a checkout, with kubectl and muster, and a kubeconfig."""
 
@@ -91,6 +117,16 @@ class Terminal:
         for name in ("docs", "manifests"):
             (self.folder / name).symlink_to(ROOT / name)
         return self
+
+    async def again(self, shown: Entry, asks: tuple[str, ...], patience_s: float) -> Entry:
+        """Run a command; one that only ``asks`` runs again until it prints what is shown."""
+        found = await self.run(shown.command)
+        deadline = asyncio.get_running_loop().time() + patience_s
+        while shown.command.startswith(asks) and lasting(found.shown) != lasting(shown.shown):
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            found = await self.run(shown.command)
+        return found
 
     async def run(self, command: str) -> Entry:
         """Run a command as it was typed; AssertionError with all that it said if it fails."""
