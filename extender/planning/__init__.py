@@ -4,9 +4,7 @@
 ``worklist``      the gangs that are to be planned, and those that wait for a change
 ``queueturns``    who is next by the queues, and what a queue lets a gang take now
 ``orderguard``    the order by queues; without queues for a while after an error
-``promises``      starts promised to gangs that wait, and what others may do beside them
-``promisetries``  which gangs of each tree are looked at for a promise, a few at a time
-``promisereports`` what follows from a promise: second looks, Events and metrics
+``promises/``     starts promised to gangs that wait, and what others may do beside them
 ``roommaker``     makes room for gangs that wait: others give way to them
 ``evictionorders`` who gives way to whom, and why
 ``holding``       holds a plan of any size, a few pods at a time

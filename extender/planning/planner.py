@@ -28,8 +28,9 @@ from extender.planning.closednodes import ClosedNodes
 from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
 from extender.planning.orderguard import OrderGuard
-from extender.planning.promisereports import PromiseReports
-from extender.planning.promises import Beside, Promises, nodes_of
+from extender.planning.promises.promisebook import PromiseBook, nodes_of
+from extender.planning.promises.promisekeeper import PromiseKeeper, PromiseParts
+from extender.planning.promises.promisereports import PromiseReports
 from extender.planning.queueturns import Allowance, QueueTurns
 from extender.planning.requeue import again_at
 from extender.planning.roommaker import RoomMaker
@@ -47,7 +48,6 @@ from muster.decisions.history import AnsweredQuestion, History
 from muster.decisions.record import AnswerKind
 from muster.decisions.recording import LastDecision, Note
 from muster.placement.decision import (
-    ROOM,
     Decision,
     Plan,
     Reject,
@@ -70,8 +70,6 @@ log = logging.getLogger(__name__)
 PLAN_ATTEMPTS: Final = 3  # in a row; if all plans were stale, the gang waits for STALE_RETRY_S
 STALE_RETRY_S: Final = 0.5
 PLAN_ID_BYTES: Final = 6
-NOT_PROMISED: Final = "start not promised"
-ENDS_HELP: Final = ROOM | {WaitReason.OVER_QUOTA}
 
 Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
@@ -146,16 +144,13 @@ class Planner:
         self._spares = SpareKeeper(engine, metrics, reporter)
         self._queues = QueueTurns(engine)
         self._order = OrderGuard(engine.clock, metrics)
-        #: the starts that gangs were promised
-        self.promises = Promises(engine, self._queues, config.backfill)
-        self._promised = PromiseReports(engine, self.promises, worklist, reporter, metrics)
-        #: has others give way to gangs that wait, if anybody may be made to
-        self.rooms = rooms
-        if rooms is not None:
-            self.promises.make_room(rooms.evictions, rooms.expected)
+        #: what starts are promised with
+        self.parts = parts = PromiseParts.of(engine, self._queues, config.backfill, rooms)
+        reports = PromiseReports(
+            engine, parts.book, parts.ends, parts.claims.tries, worklist, reporter, metrics
+        )
+        self._keeper = PromiseKeeper(engine, parts, reports, worklist, pace, rooms)
         self._charges = engine.state.charges
-        #: whether starts are promised where there are no queues, too
-        self._always_promises = config.backfill.without_queues
         self._resting = False
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
@@ -171,6 +166,16 @@ class Planner:
     def is_idle(self) -> bool:
         """Whether no gang can be planned now; timers may be running."""
         return self._resting and not self._list.wake.is_set()
+
+    @property
+    def promises(self) -> PromiseBook:
+        """The starts that gangs were promised."""
+        return self.parts.book
+
+    @property
+    def rooms(self) -> RoomMaker | None:
+        """Has others give way to gangs that wait, ``None``: nobody may be made to."""
+        return self._keeper.rooms
 
     def why(self, gang: GangView) -> str | None:
         """Return why a gang waits, None when it does not; see ``extender.planning.waitcauses``."""
@@ -228,7 +233,7 @@ class Planner:
         await self._pace.drive(self._engine.state.prepare())
         snapshot, line = self._engine.state.snapshot(), None
         if self._charges.is_used:
-            steps = self._queues.open_line(candidates, self._parked(), snapshot, self.promises)
+            steps = self._queues.open_line(candidates, self._parked(), snapshot, self.parts.claims)
             line = await self._order.opened(steps, self._pace)
         plain = iter(() if line is not None else order(candidates, snapshot, self._engine.clock()))
         now = self._pace.clock()
@@ -247,6 +252,10 @@ class Planner:
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
+
+    async def _promise(self, key: GangKey) -> bool:
+        """Promise a gang that waits for room a start; returns whether it had none before."""
+        return await self._keeper.give(self._view(key), self.decisions.get(key), self.questions)
 
     def _was_refused(self, key: GangKey) -> bool:
         """Return whether a gang was told that its queue does not admit it, and has not changed."""
@@ -276,8 +285,7 @@ class Planner:
             elif view is not None and view.lacks_standby:
                 found.append(view)
             else:
-                if self._charges.is_used or self._always_promises:
-                    self._promised.void(key)
+                self._keeper.void(key)
                 self._list.todo.discard(key)
                 self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
@@ -294,8 +302,7 @@ class Planner:
 
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
-        if self._charges.is_used or self._always_promises:
-            self._promised.void(key)
+        self._keeper.void(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -368,7 +375,7 @@ class Planner:
                 key, len(view.waiting), len(view.released) + len(view.bound), questions[0].now
             )
             question, decision = await self._decide_first(questions, snapshot)
-            beside = await self._beside(questions, decision, snapshot)
+            beside = await self._keeper.beside(questions, decision, snapshot, self._decide)
             if beside is not None:
                 question, decision = beside.question, beside.plan
             if not isinstance(decision, Plan):
@@ -389,8 +396,7 @@ class Planner:
 
         ``moved``: promises as they are beside its plan.
         """
-        if self._charges.is_used or self._always_promises:
-            self._promised.held(view, moved)
+        self._keeper.held(view, moved)
         self._list.views.pop(key, None)
         await self._pace.breathe()
         if self._engine.state.is_idle(key):
@@ -431,9 +437,9 @@ class Planner:
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )
-        if not (self._charges.is_used or self._always_promises):
+        if not self._keeper.is_on:
             return [plain]
-        binding = self._binding(key)
+        binding = self._keeper.binding(key, self._view(key))
         plain = replace(plain, promised=nodes_of(binding))
         if not self._charges.is_used:
             return [plain]
@@ -448,72 +454,13 @@ class Planner:
             found = self._queues.allowances(key)
             if not binding or found[0].refusal:
                 return found
-            with self.promises.at_start(binding):
+            with self.parts.quotas.at_start(binding):
                 found = self._queues.allowances(key)
             return [replace(one, refusal=promised_first(one.refusal, binding)) for one in found]
         except Exception as error:
             log.exception("queue not asked", extra={"gang": key})
             self._metrics.faults.labels("queue").inc()
             return [Allowance(f"its queue cannot be asked: {described(error)}; {REMEDY}")]
-
-    # --- promises -------------------------------------------------------------------------------
-
-    async def _beside(
-        self, questions: Sequence[Question], decision: Decision, snapshot: Snapshot
-    ) -> Beside | None:
-        """Return a plan on promised nodes, where the gang finds no others and delays nobody."""
-        if not isinstance(decision, Wait) or not questions[0].promised:
-            return None
-        if decision.reason not in ROOM:
-            return None
-        try:
-            return await self.promises.beside(questions, snapshot, self._decide, self._pace)
-        except Exception:
-            log.exception(NOT_PROMISED, extra={"gang": questions[0].gang})
-            self._promised.failed(questions[0].gang)
-            return None
-
-    def _binding(self, key: GangKey) -> list[Promise]:
-        """Return the promises that a gang must not delay; after an error, none."""
-        view = self._view(key)
-        try:
-            return [] if view is None else self.promises.binding(view)
-        except Exception:
-            log.exception(NOT_PROMISED, extra={"gang": key})
-            self._promised.failed(key)
-            return []
-
-    async def _promise(self, key: GangKey) -> bool:
-        """Promise a gang that waits for room a start; returns whether it had none before."""
-        if not (self._charges.is_used or self._always_promises):
-            return False
-        try:
-            return await self._give(key)
-        except Exception:
-            log.exception(NOT_PROMISED, extra={"gang": key})
-            self._promised.failed(key)
-            return False
-
-    async def _give(self, key: GangKey) -> bool:
-        said, view = self.decisions.get(key), self._view(key)
-        if view is None or not isinstance(said, Wait) or said.reason not in ENDS_HELP:
-            return False
-        claim = self.promises.wants(view, lacks_quota=said.reason is WaitReason.OVER_QUOTA)
-        if claim is None:
-            if self.promises.is_void(view):
-                self._promised.void(key)
-            if self.rooms is not None:
-                self._promised.look_later(key)
-            return False
-        questions, before = self.questions(key), self.promises.of(key)
-        snapshot = self._engine.state.snapshot()
-        if self.rooms is not None:
-            await self.rooms.make(view, questions[0], snapshot, self.promises)
-        after = await self.promises.give(claim, questions, snapshot, self._pace)
-        if self.rooms is not None:
-            self._list.look_within(key, self._config.backfill.refresh_seconds)
-        self._promised.changed(view, before, after)
-        return before is None and after is not None
 
     def note(self, key: GangKey) -> Note:
         """Return where the planner lists a gang, and its last decision about it."""

@@ -18,7 +18,7 @@ from typing import Protocol
 from extender.engine import Engine
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
-from extender.planning.promises import Departures
+from extender.planning.promises.departures import Departures
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from extender.access.answercache import Busy
 from extender.access.readerscope import OutOfSight, ReaderScope, scope_of
 from extender.planning import hotspares, waitcauses
-from extender.planning.planner import ENDS_HELP, Planner
+from extender.planning.planner import Planner
+from extender.planning.promises.promisekeeper import ENDS_HELP
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
 from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem

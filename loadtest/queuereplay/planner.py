@@ -16,6 +16,7 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.closednodes import ClosedNodes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.roommaker import RoomMaker
 from extender.planning.worklist import WorkList
 from extender.readapi.dumprequests import DumpRequests
 from extender.reporting.boundgangs import DueEvents
@@ -24,6 +25,8 @@ from extender.timeslice import Pace
 from muster.kube.writing.events import EventRecorder
 
 UNRESTRICTED = Restrictions(lambda _key: (), lambda _key: (), lambda _key: "", ClosedNodes())
+RoomsOf = Callable[[DecisionReporter, Pace], RoomMaker | None]
+"""Builds what has gangs give way to others, ``None``: nobody may be made to."""
 
 
 class _NoClient:
@@ -47,6 +50,7 @@ class LonePlanner:
         config: ExtenderConfig,
         release: Release,
         monotonic: Callable[[], float],
+        rooms: RoomsOf = lambda _reporter, _pace: None,
     ) -> "LonePlanner":
         """Build one. ``release`` gets the pods of each plan, ``monotonic`` is the clock of slices.
 
@@ -58,7 +62,7 @@ class LonePlanner:
         reporter = DecisionReporter(
             engine.state, PendingPods(), recorder, metrics, DueEvents(), dumps.fault
         )
-        holding, worklist = PlanHolder(engine), WorkList(engine)
+        holding, worklist, pace = PlanHolder(engine), WorkList(engine), Pace(monotonic)
         planner = Planner(
             engine,
             config,
@@ -69,6 +73,7 @@ class LonePlanner:
             bind_times=BindTimes(engine, metrics.gang_bound, reporter.bound),
             reporter=reporter,
             metrics=metrics,
-            pace=Pace(monotonic),
+            pace=pace,
+            rooms=rooms(reporter, pace),
         )
         return cls(planner, worklist, holding, metrics, dumps)

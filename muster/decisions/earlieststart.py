@@ -132,6 +132,11 @@ class _Search:
         return EarliestStart(self.ends[at].at, plan, tuple(sorted(there)), extra)
 
 
+def names_of(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    """Return the names of a plan's nodes, sorted."""
+    return tuple(sorted({snapshot.nodes.name(int(row)) for row in plan.nodes}))
+
+
 def requests(snapshot: Snapshot, rows: Rows) -> dict[str, int]:
     """Return what pods ask for in all, by resource."""
     found: Counter[str] = Counter()

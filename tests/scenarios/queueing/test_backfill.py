@@ -15,7 +15,7 @@ from support.clusters.planners import Bench
 
 from extender.config.backfill import BackfillConfig
 from extender.config.settings import ExtenderConfig
-from extender.planning import promises
+from extender.planning.promises import promisegiver
 from muster.cluster.events import NodeGone, QueueGone, QueueUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
@@ -400,7 +400,9 @@ async def test_an_error_about_promises_ends_nobodys_planning(
     def fail(*_args: object, **_more: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(site.planner.promises), part, fail)
+    parts = site.planner.parts
+    holder = parts.guard if part in ("binding", "beside") else parts.claims
+    monkeypatch.setattr(type(holder), part, fail)
     others = site.gang("small", 1), site.gang("other", 1, queue="b")
     await site.settle(NOW + 61)
     urgent = site.gang("urgent", 1, queue="b", priority=9)
@@ -424,7 +426,7 @@ async def test_a_queue_that_goes_while_a_start_is_looked_for_takes_no_charges_al
         site.engine.apply(QueueGone(QueueName("muster/b")))
         return (yield from earliest_start(*asked))
 
-    monkeypatch.setattr(promises, "earliest_start", meanwhile)
+    monkeypatch.setattr(promisegiver, "earliest_start", meanwhile)
     large = _large(site)
     await site.settle()  # validates the state
 

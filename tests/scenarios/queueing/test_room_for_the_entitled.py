@@ -169,11 +169,11 @@ async def test_a_gang_that_gave_way_teaches_nobody_how_long_its_kind_runs(
 
     site.leave(new)
     await site.settle(NOW + 201)
-    assert site.planner.promises.run_times.of(views[1]) is None
+    assert site.planner.parts.ends.run_times.of(views[1]) is None
     site.end(old)
     await site.settle(NOW + 300)
 
-    assert site.planner.promises.run_times.of(views[0]) == 300
+    assert site.planner.parts.ends.run_times.of(views[0]) == 300
 
 
 async def test_one_gang_after_the_other_gets_room_without_a_pause() -> None:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
+from extender.planning.roommaker import RoomMaker
+from extender.reporting.reporter import DecisionReporter
+from extender.timeslice import Pace
 from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import GangUpserted, NodeUpserted, PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
@@ -32,9 +35,14 @@ class Bench:
     def __post_init__(self) -> None:
         self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
         self.engine = Engine(self.state, lambda: self.now)
-        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick)
+        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick, self.rooms_of)
         self.metrics, self.dumps = parts.metrics, parts.dumps
         self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
+
+    def rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker | None:
+        """Return what has gangs give way to others; here nobody may be made to."""
+        del reporter, pace
+        return None
 
     def _tick(self) -> float:
         """Count a millisecond per look at the monotonic clock, so that every pause is taken."""

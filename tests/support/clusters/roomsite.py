@@ -8,6 +8,8 @@ from support.clusters.backfillsites import NOW, Site
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
 from extender.planning.roommaker import RoomMaker
+from extender.reporting.reporter import DecisionReporter
+from extender.timeslice import Pace
 from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import NodeGone, PodGone
 from muster.cluster.ids import GangKey
@@ -60,33 +62,24 @@ class RoomSite(Site):
     """The drawn site, with everybody running but for ``owner``."""
 
     def __init__(self, nodes: int = 4, entitled: int = 16, **backfill: object) -> None:
-        super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
         self.orders = Orders()
         #: when gangs wrote checkpoints
         self.saved: dict[GangKey, float] = {}
         #: gangs whose pods may never come
         self.expected: set[GangKey] = set()
-        self._connect()
+        super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
 
-    def _connect(self) -> None:
-        reporter, pace = self.planner._reporter, self.planner._pace
-        self.planner.rooms = RoomMaker(
-            self.engine,
-            PendingPods(),
-            self.orders,
-            reporter,
-            pace,
-            self,
-            PreemptionPolicies(),
-            self.expected,
+    def rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker:
+        """Return what has gangs give way to others: their orders are noted."""
+        policies = PreemptionPolicies()
+        return RoomMaker(
+            self.engine, PendingPods(), self.orders, reporter, pace, self, policies, self.expected
         )
-        self.planner.promises.make_room(self.orders, self.expected)
 
     def restart(self) -> None:
         """Have another leader plan: it knows the cluster, and the orders by their marks."""
-        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick)
+        parts = LonePlanner.of(self.engine, self.config, self._release, self._tick, self.rooms_of)
         self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
-        self._connect()
         for key in list(self.state.gangs()):
             self.worklist.changed(key)
 

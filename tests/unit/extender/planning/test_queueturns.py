@@ -176,7 +176,7 @@ async def test_a_view_that_is_older_than_the_snapshot_is_counted_as_the_snapshot
     assert view is not None
     bench.end(gang)
     turns, snapshot = QueueTurns(bench.engine), bench.state.snapshot()
-    line = run(turns.open_line([view], [], snapshot, bench.planner.promises))
+    line = run(turns.open_line([view], [], snapshot, bench.planner.parts.claims))
     assert line.next() == gang
 
 

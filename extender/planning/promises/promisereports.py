@@ -12,7 +12,9 @@ from typing import Final
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
-from extender.planning.promises import Promises, is_wider
+from extender.planning.promises.gangends import GangEnds
+from extender.planning.promises.promisebook import PromiseBook, is_wider
+from extender.planning.promises.promisetries import PromiseTries
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.ids import GangKey
@@ -29,13 +31,17 @@ class PromiseReports:
     def __init__(
         self,
         engine: Engine,
-        promises: Promises,
+        book: PromiseBook,
+        ends: GangEnds,
+        tries: PromiseTries,
         worklist: WorkList,
         reporter: DecisionReporter,
         metrics: ExtenderMetrics,
     ) -> None:
         self._engine = engine
-        self._promises = promises
+        self._book = book
+        self._ends = ends
+        self._tries = tries
         self._list = worklist
         self._reporter = reporter
         self._metrics = metrics
@@ -52,9 +58,9 @@ class PromiseReports:
 
         Likewise those that are to be looked at for one.
         """
-        for gang, again in self._promises.tries.listed():
+        for gang, again in self._tries.listed():
             self._list.not_before[gang] = min(again, self._list.not_before.get(gang, again))
-        promise = self._promises.of(key)
+        promise = self._book.of(key)
         if promise is not None:
             now = self._engine.clock()
             later = max(min(promise.start, now + CHECK_S), now + AGAIN_S)
@@ -62,8 +68,10 @@ class PromiseReports:
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:
         """Take note that a gang got its room, and that others' promises moved for it."""
-        kept = self._promises.held(view, moved)
-        if kept is None and len(self._promises):
+        self._book.move(moved)
+        self._ends.held(view)
+        kept = self._book.drop(view.key)
+        if kept is None and len(self._book):
             self._metrics.backfilled.inc()
         if kept is not None:
             self._metrics.promise_slip.observe(max(self._engine.clock() - kept.first_start, 0.0))
@@ -79,6 +87,6 @@ class PromiseReports:
 
     def void(self, key: GangKey) -> None:
         """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
-        self._promises.looked_at(key)
-        if self._promises.drop(key) is not None:
+        self._ends.looked_at(key)
+        if self._book.drop(key) is not None:
             self._list.freed()
