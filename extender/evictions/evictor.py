@@ -34,6 +34,7 @@ from extender.evictions.rates import EvictionRates
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
+from extender.planning.gangages import GangAges
 from extender.planning.worklist import WorkList
 from extender.releases.eviction import evict_each, why_stays
 from muster.cluster.effects import Effect, GangChanged
@@ -95,6 +96,7 @@ class EvictorParts:
     worklist: WorkList
     suspender: JobSuspender
     reports: EvictionReports
+    ages: GangAges
 
 
 class Evictor:
@@ -448,6 +450,8 @@ class Evictor:
             self._engine.listen(self._notice, GangChanged)
         one.stage, one.since = Stage.LEAVING, self._engine.clock()
         view = self._engine.state.gang(one.victim.gang)
+        if view is not None and one.victim.is_whole:
+            self._parts.ages.note(view.key, view.submitted_at)
         one.going = frozenset() if view is None else frozenset(self._members(one, view))
 
     async def _wait(self, one: Departure, view: GangView | None) -> None:

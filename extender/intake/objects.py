@@ -19,6 +19,7 @@ from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
 from extender.intake.volumeclaims import ClaimUsers, StartClaim
 from extender.pendingpods import PendingPods, pending, suffers_from_pin
+from extender.planning.gangages import GangAges
 from extender.reporting.reporter import DecisionReporter
 from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
@@ -60,10 +61,12 @@ class Feed:
         reporter: DecisionReporter,
         namespaces: Namespaces,
         watchers: PodWatchers,
+        ages: GangAges | None = None,
     ) -> None:
         """``levels``: the cluster's node label keys, widest first.
 
         ``namespaces``: labels by name; the feed updates them, other parts read them.
+        ``ages``: of gangs that gave way, ``None`` where nobody does.
         """
         self._engine = engine
         self._policy = policy
@@ -79,7 +82,7 @@ class Feed:
         self._objects = GangObjects()
         self._book = GangBook()
         self._foreign = ForeignMembers()
-        self._specs = SpecBook()
+        self._specs = SpecBook(ages)
         self._jobs = MemberJobs()
         self._memberships = Memberships()
         self._watchers = watchers

@@ -4,11 +4,14 @@ Every member carries the same keys. The spec of the first member counts. A membe
 makes the gang contradictory, and the gang is rejected with both values named: a guess which half of
 the pods is right would place the other half wrongly. When only pods with the other spec are left,
 that spec counts. So recreating the pods with another size resolves the contradiction.
+
+A gang that had to give way is as old as before when its new pods come (``planning.gangages``).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from extender.planning.gangages import GangAges
 from muster.cluster.events import GangGone, GangUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
@@ -31,12 +34,16 @@ class _Entry:
 class SpecBook:
     """The specs read from pods, by gang. Specs read from objects are not stored here."""
 
+    #: since when gangs wait that gave way; ``None``: nobody does
+    ages: GangAges | None = None
     _entries: dict[GangKey, _Entry] = field(default_factory=dict)
 
     def seen(self, uid: PodUid, spec: GangSpec) -> GangUpserted | None:
         """Note the spec on a living member; return an event if the gang's spec changes."""
         entry = self._entries.get(spec.key)
         if entry is None:
+            if self.ages is not None and self.ages.noted:
+                spec = _aged(spec, self.ages)
             self._entries[spec.key] = _Entry(spec, {uid})
             return GangUpserted(spec)
         if _confirms(spec, entry):
@@ -87,6 +94,12 @@ class SpecBook:
             entry.spec = spec
         after = _announced(entry)
         return None if after == before else GangUpserted(after)
+
+
+def _aged(spec: GangSpec, ages: GangAges) -> GangSpec:
+    """Return the spec of a gang that comes, with the age of one that gave way."""
+    since = ages.of(spec.key)
+    return spec if since is None else replace(spec, submitted_at=since)
 
 
 def _confirms(spec: GangSpec, entry: _Entry) -> bool:

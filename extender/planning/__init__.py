@@ -9,6 +9,7 @@
 ``evictionorders`` who gives way to whom, and why
 ``holding``       holds a plan of any size, a few pods at a time
 ``hotspares``     reserves the hot spares of a gang as soon as the gang is placed
+``gangages``      since when gangs wait that had to give way
 ``vacancies``     nodes of lost members, kept for their successors for a short while
 ``closednodes``   nodes that no gang is planned on: those that leave
 ``refusednodes``  nodes that kube-scheduler refused for members of a gang

@@ -32,6 +32,7 @@ from extender.metrics import StateCollector
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
+from extender.planning.gangages import GangAges
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner
 from extender.planning.roommaker import RoomMaker
@@ -93,6 +94,7 @@ class Extender:
     pace: Pace = field(init=False)
     pods: PendingPods = field(init=False)
     worklist: WorkList = field(init=False)
+    ages: GangAges = field(init=False)
     feed: Feed = field(init=False)
     sync: Sync = field(init=False)
     planner: Planner = field(init=False)
@@ -144,6 +146,7 @@ class Extender:
         )
         self.client.observe(it.metrics.api_calls.note)
         self.engine, self.pace, self.pods, self.worklist = it.engine, it.pace, it.pods, it.worklist
+        self.ages = it.ages
         self.plan_keys = PlanKeyStore(self.client, self.key_home, it.keys, self.clock)
         lost, expected = self._build_intake(it)
         holding = self._build_chain(it, lost, expected)

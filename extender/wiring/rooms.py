@@ -39,6 +39,7 @@ from extender.metrics import ExtenderMetrics, Readings
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
+from extender.planning.gangages import GangAges
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.roommaker import RoomMaker
@@ -128,6 +129,8 @@ class Common:
     pace: Pace
     pods: PendingPods
     worklist: WorkList
+    #: since when gangs wait that gave way
+    ages: GangAges
     #: what plans are sealed with
     keys: PlanKeys
     recorder: EventRecorder
@@ -162,6 +165,7 @@ class Common:
             pace=Pace(base.monotonic),
             pods=pods,
             worklist=WorkList(engine),
+            ages=GangAges(base.clock),
             keys=PlanKeys(),
             recorder=recorder,
             due=due,
@@ -281,7 +285,8 @@ def plan_checks_of(it: Common, forged: ForgedPlans) -> PlanChecks:
 
 def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
     """Build the part that turns objects into events."""
-    return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
+    levels, pods, reporter = it.config.levels, it.pods, it.reporter
+    return Feed(it.engine, it.policy, levels, pods, reporter, namespaces, watchers, it.ages)
 
 
 def suspended_jobs_of(
@@ -401,6 +406,7 @@ def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
         worklist=it.worklist,
         suspender=JobSuspender(it.client, suspended.served),
         reports=EvictionReports(it.reporter, it.recorder, it.metrics),
+        ages=it.ages,
     )
     return Evictor(parts, it.config.making_room)
 

@@ -90,6 +90,7 @@ class EvictionSite(Clocked):
             worklist=it.worklist,
             suspender=JobSuspender(client or it.client, it.suspended.served),  # type: ignore[arg-type]
             reports=EvictionReports(reporter, reporter._recorder, self.metrics),
+            ages=it.ages,
         )
         return Evictor(parts, SETTINGS)
 

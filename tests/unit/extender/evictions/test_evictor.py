@@ -69,10 +69,7 @@ async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_
     assert evictor.order(_order())
     await site.look(evictor)
     await site.end()
-    owner = await site.cluster.api.get("/apis/batch/v1/namespaces/default/jobs/g")
-    for pod in members(GANG, owner_reference(GANG, owner["metadata"]["uid"])):
-        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-        await site.cluster.api.create(PODS, pod)
+    await _come_again(site)
     await site.cluster.released(["g-0", "g-1", "g-2"])
 
     await site.look(evictor)
@@ -80,6 +77,37 @@ async def test_members_that_come_again_at_once_do_not_keep_the_gang_among_those_
     assert not len(evictor)
     assert not evictor.is_served(PREEMPTOR)
     assert await site.there() == ["g-0", "g-1", "g-2"]
+
+
+async def _come_again(site: Site) -> None:
+    """Do as a Job's controller does once its pods are gone."""
+    owner = await site.cluster.api.get("/apis/batch/v1/namespaces/default/jobs/g")
+    for pod in members(GANG, owner_reference(GANG, owner["metadata"]["uid"])):
+        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        await site.cluster.api.create(PODS, pod)
+
+
+async def test_a_gang_that_gave_way_is_as_old_as_before_when_its_pods_come_again(
+    site: Site,
+) -> None:
+    await site.run()
+    state, ages = site.cluster.extender.engine.state, site.cluster.extender.ages
+    before = state.gang(KEY)
+    assert before is not None
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+    await site.end()
+    assert state.gang(KEY) is None
+    assert ages.of(KEY) == before.submitted_at
+
+    ages.note(KEY, before.submitted_at - 500)  # all this takes less than a second
+    await _come_again(site)
+    await site.cluster.settled()
+
+    again = state.gang(KEY)
+    assert again is not None
+    assert again.submitted_at == before.submitted_at - 500
 
 
 async def test_an_order_is_dropped_where_its_gang_has_gone_before_anything_was_begun(

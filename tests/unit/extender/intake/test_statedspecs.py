@@ -1,6 +1,7 @@
 """The word of the first member counts; members that disagree make the gang contradictory."""
 
 from extender.intake.statedspecs import SpecBook
+from extender.planning.gangages import KEPT_S, MOST, GangAges
 from muster.cluster.events import GangGone, GangUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
@@ -25,6 +26,30 @@ def test_the_earliest_member_says_when_the_gang_was_submitted() -> None:
     book.seen(UIDS[0], spec(2, at=5))
     assert book.seen(UIDS[1], spec(2, at=3)) == GangUpserted(spec(2, at=3))
     assert book.seen(UIDS[2], spec(2, at=9)) is None
+
+
+def test_a_gang_that_gave_way_is_as_old_as_before_once_and_for_a_while() -> None:
+    now = 1_000.0
+    ages = GangAges(lambda: now)
+    book = SpecBook(ages)
+    ages.note(KEY, 5)
+    assert book.seen(UIDS[0], spec(2, at=900)) == GangUpserted(spec(2, at=5))
+    assert book.seen(UIDS[1], spec(2, at=900)) is None
+    for uid in UIDS[:2]:
+        book.gone(uid, KEY)
+    assert book.seen(UIDS[2], spec(2, at=950)) == GangUpserted(spec(2, at=950))
+    book.gone(UIDS[2], KEY)
+    ages.note(KEY, 5)
+    now += KEPT_S
+    assert book.seen(UIDS[3], spec(2, at=1_900)) == GangUpserted(spec(2, at=1_900))
+
+
+def test_of_too_many_gangs_that_gave_way_the_first_one_is_forgotten() -> None:
+    ages = GangAges(lambda: 0.0)
+    for number in range(MOST + 1):
+        ages.note(GangKey(f"muster/ns/{number}"), 5)
+    assert ages.of(GangKey("muster/ns/0")) is None
+    assert ages.of(GangKey("muster/ns/1")) == 5
 
 
 def test_members_that_disagree_are_a_problem_that_names_both_values() -> None:
