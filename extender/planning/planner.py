@@ -129,6 +129,7 @@ class Planner:
         metrics: ExtenderMetrics,
         pace: Pace,
         rooms: RoomMaker | None = None,
+        queues: QueueTurns | None = None,
     ) -> None:
         """``release`` gets the pods of each held plan; without ``rooms`` no gang gives way."""
         self._engine = engine
@@ -144,7 +145,7 @@ class Planner:
         self._metrics = metrics
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
-        self._queues = QueueTurns(engine)
+        self._queues = queues or QueueTurns(engine)
         self._order = OrderGuard(engine.clock, metrics)
         #: the starts that gangs were promised
         self.promises = Promises(engine, self._queues, config.backfill)

@@ -41,9 +41,11 @@ from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.averageuse import AverageUse
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -136,6 +138,8 @@ class Common:
     reporter: DecisionReporter
     #: requests for dumps
     dumps: DumpRequests
+    #: what queues used on average; ``None``: past use does not count
+    averages: AverageUse | None
 
     @classmethod
     def of(cls, base: Surface) -> Self:
@@ -145,6 +149,7 @@ class Common:
         engine = Engine(state, base.clock, Story(config.story.entries))
         pods, due = PendingPods(), DueEvents()
         dumps = DumpRequests(config.dump.directory, config.cluster, replica(), base.clock)
+        pace, usage = Pace(base.monotonic), config.queueing.usage
         recorder = EventRecorder(
             base.client,
             controller=CONTROLLER,
@@ -159,7 +164,7 @@ class Common:
             state=state,
             engine=engine,
             policy=ManagedPolicy.of(config.managed),
-            pace=Pace(base.monotonic),
+            pace=pace,
             pods=pods,
             worklist=WorkList(engine),
             keys=PlanKeys(),
@@ -167,6 +172,7 @@ class Common:
             due=due,
             reporter=DecisionReporter(state, pods, recorder, metrics, due, dumps.fault),
             dumps=dumps,
+            averages=AverageUse(engine, usage, pace) if usage.is_on else None,
         )
 
 
@@ -214,6 +220,7 @@ def queue_statuses_of(it: Common) -> QueueStatusWriter:
         metrics=it.metrics,
         pace=it.pace,
         program=AGENT,
+        averages=it.averages,
     )
     return QueueStatusWriter(parts, it.config.queue_statuses)
 
@@ -464,6 +471,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
+        queues=QueueTurns(it.engine, None if it.averages is None else it.averages.columns),
     )
 
 
@@ -525,6 +533,10 @@ class Shown:
 def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     """Build the read-only API."""
     whatif = WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace)
+    promised, averages = shown.planner.promises.of, it.averages
+    summaries = QueueSummaries(
+        it.state, it.worklist, promised, None if averages is None else averages.of
+    )
     return ReadApi(
         state=it.state,
         planner=shown.planner,
@@ -532,7 +544,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         census=shown.census,
         whatif=whatif,
         stories=StoryApi(it.engine, it.client, it.pace),
-        queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
+        queues=QueueApi(summaries, it.pace),
         drains=DrainApi(it.engine, shown.drains, whatif.turns),
         ready=ready,
         backlog=shown.backlog,
