@@ -17,17 +17,39 @@ class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     status_seconds: float = 1.0
 
 
-class QueueingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Dialects whose queues admit more than gangs."""
+class UsageConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Past use in the order of queues, as in Kueue's ``admissionFairSharing``; off by default."""
 
+    #: after which time use counts half as much; 0: only what is used now counts
+    half_life_seconds: float = 0.0
+    #: time between two writes of one queue's average; what a gang will have used after it counts
+    #: as soon as the gang has its place
+    interval_seconds: float = 300.0
+    #: what a unit of a resource counts among the LocalQueues of a ClusterQueue, 1 if not named
+    resource_weights: dict[str, float] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether past use counts."""
+        return self.half_life_seconds > 0
+
+
+class QueueingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Dialects whose queues admit more than gangs, and what counts in the order of queues."""
+
+    usage: UsageConfig = UsageConfig()
     kueue: KueueQueueing = KueueQueueing()
 
 
 def problems(queueing: QueueingConfig) -> list[str]:
     """Return one line per invalid value."""
-    kueue = queueing.kueue
+    kueue, usage = queueing.kueue, queueing.usage
+    weights = usage.resource_weights.items()
     return out_of_range(
         (
+            ("queueing.usage.halfLifeSeconds", usage.half_life_seconds, 0, 366 * 86400),
+            ("queueing.usage.intervalSeconds", usage.interval_seconds, 1, 86400),
+            *((f"queueing.usage.resourceWeights[{name}]", one, 0, 1e12) for name, one in weights),
             ("queueing.kueue.concurrency", kueue.concurrency, 1, 1024),
             ("queueing.kueue.statusSeconds", kueue.status_seconds, 0.1, 3600),
         )

@@ -127,6 +127,7 @@ class Planner:
         metrics: ExtenderMetrics,
         pace: Pace,
         rooms: RoomMaker | None = None,
+        queues: QueueTurns | None = None,
     ) -> None:
         """``release`` gets the pods of each held plan; without ``rooms`` no gang gives way."""
         self._engine = engine
@@ -142,7 +143,7 @@ class Planner:
         self._metrics = metrics
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
-        self._queues = QueueTurns(engine)
+        self._queues = queues or QueueTurns(engine)
         self._order = OrderGuard(engine.clock, metrics)
         #: what starts are promised with
         self.parts = parts = PromiseParts.of(engine, self._queues, config.backfill, rooms)

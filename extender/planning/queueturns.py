@@ -28,6 +28,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.counteduse import AverageColumns
 from muster.queueing.admission.fairshares import DIVISIONS
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
@@ -70,8 +71,10 @@ class PromisedStarts(Protocol):
 class QueueTurns:
     """Asks the queues of the state; holds what is needed to ask fast."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, averages: AverageColumns | None = None) -> None:
+        """``averages``: of past use, where it counts in the order."""
         self._engine = engine
+        self._averages = averages
         self._turns: Turns | None = None
         self._line: WaitingLine | None = None
         self._measured = -1
@@ -100,7 +103,7 @@ class QueueTurns:
         self._measure(snapshot)
         self._choosing.clear()
         if self._turns is None:
-            self._turns = Turns(charges.tree)
+            self._turns = Turns(charges.tree, averages=self._averages)
         applicants: list[Applicant] = []
         unqueued: list[UnqueuedGang] = []
         known, self._known = self._known, {}

@@ -27,6 +27,8 @@ class CellGauge:
     used: int
     entitled: int
     borrowed: int
+    #: what was used on average, ``None``: past use does not count
+    average: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class QueueGauges(Collector):
         used = _family("muster_queue_used", "What a queue and all below it use, in base units.")
         entitled = _family("muster_queue_entitled", "What a queue is entitled to.")
         borrowed = _family("muster_queue_borrowed", "What a queue uses above that.")
+        average = _family("muster_queue_average_used", "What a queue used on average, lately.")
         text = "Complete gangs that wait in a queue."
         waiting = GaugeMetricFamily("muster_queue_waiting", text, labels=("queue",))
         for row in self._read(MOST_QUEUES):
@@ -59,9 +62,11 @@ class QueueGauges(Collector):
                 labels = (row.queue, one.cell.flavor, one.cell.resource)
                 used.add_metric(labels, one.used)
                 borrowed.add_metric(labels, one.borrowed)
+                if one.average is not None:
+                    average.add_metric(labels, one.average)
                 if one.entitled < UNLIMITED:
                     entitled.add_metric(labels, one.entitled)
-        return (used, entitled, borrowed, waiting)
+        return (used, entitled, borrowed, average, waiting)
 
 
 def _family(name: str, text: str) -> GaugeMetricFamily:

@@ -25,6 +25,7 @@ from typing import Any, Final
 from extender.config.settings import QueueStatusConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
+from extender.queues.averageuse import AverageUse
 from extender.queues.gangtally import GangTally
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queuegauges import CellGauge, QueueGauge
@@ -86,9 +87,7 @@ class _Tracked:
     @property
     def queue(self) -> QueueName | None:
         """The queue that it describes, or gives a name; ``None``: it does neither."""
-        for spec in self.reading.specs:
-            return spec.name
-        return next((alias.queue for alias in self.reading.aliases), None)
+        return _described(self.reading)
 
     def about(self) -> Regarding:
         """Return the reference to it."""
@@ -119,6 +118,8 @@ class StatusParts:
     pace: Pace
     #: the name of this program in requests
     program: str
+    #: what queues used on average; ``None``: past use does not count
+    averages: AverageUse | None = None
 
 
 class QueueStatusWriter:
@@ -133,7 +134,7 @@ class QueueStatusWriter:
         self._tracked: dict[str, _Tracked] = {}  # by source
         self._due: dict[str, None] = {}  # sources, in order
         self._changes = 0  # of objects
-        self._looked: tuple[int, int] | None = None
+        self._looked: tuple[int, int, int] | None = None
         self._look = _Look()
 
     # -- the watches -----------------------------------------------------------------------------
@@ -149,6 +150,8 @@ class QueueStatusWriter:
         """Note an object as it is now."""
         meta: wire.ObjectMeta = found.metadata
         name, resource = source(kind.name, meta), replace(served, namespaced=bool(meta.namespace))
+        if self._parts.averages is not None:
+            self._parts.averages.seen(found, _described(reading))
         before = self._tracked.get(name)
         if before is None or before.meta.uid != meta.uid:
             self._tracked[name] = _Tracked(kind, resource, found, reading)
@@ -189,7 +192,9 @@ class QueueStatusWriter:
 
     async def look(self) -> None:
         """Find the statuses that are due, and record Events, if anything changed."""
-        now = self._engine.state.generation, self._changes
+        averages = self._parts.averages
+        turn = 0 if averages is None else averages.turn
+        now = self._engine.state.generation, self._changes, turn
         if not self._tracked:
             self._tally.rest()
             self._look = _Look()
@@ -238,7 +243,14 @@ class QueueStatusWriter:
             node = tree.find(name)
             if node is not None:
                 waiting = self._tally.counts(look.users.get(name, [])).waiting
-                yield QueueGauge(name, waiting, tuple(_cells(node, look.used[name])))
+                yield QueueGauge(name, waiting, tuple(self._cells(node, look.used[name])))
+
+    def _cells(self, node: QueueNode, used: Mapping[Cell, int]) -> Iterator[CellGauge]:
+        past = None if self._parts.averages is None else self._parts.averages.of(node)
+        for cell in sorted({*node.cells(), *used, *(() if past is None else past.used)}):
+            average = None if past is None else past.used.get(cell, 0.0)
+            in_all, entitled = used.get(cell, 0), node.entitled(cell)
+            yield CellGauge(cell, in_all, entitled, node.borrowed(cell), average)
 
     # -- one object ------------------------------------------------------------------------------
 
@@ -262,6 +274,7 @@ class QueueStatusWriter:
             unobeyed=reading.unobeyed,
             now=self._engine.clock(),
             version=tracked.resource.version,
+            average=None if self._parts.averages is None else self._parts.averages.sight(node),
         )
 
     def _users(self, queue: QueueName, reading: QueueReading) -> list[QueueUser]:
@@ -351,6 +364,8 @@ class QueueStatusWriter:
         return after.metadata.resource_version
 
 
-def _cells(node: QueueNode, used: Mapping[Cell, int]) -> Iterator[CellGauge]:
-    for cell in sorted({*node.cells(), *used}):
-        yield CellGauge(cell, used.get(cell, 0), node.entitled(cell), node.borrowed(cell))
+def _described(reading: QueueReading) -> QueueName | None:
+    """Return the queue that an object describes, or gives a name; ``None``: it does neither."""
+    for spec in reading.specs:
+        return spec.name
+    return next((alias.queue for alias in reading.aliases), None)

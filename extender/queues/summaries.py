@@ -22,9 +22,11 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Wait
 from muster.queueing.admission.applicant import rank_of
 from muster.queueing.admission.refusal import closed
+from muster.queueing.averageuse.queuehistory import QueueAverage
 from muster.queueing.backfill import promisetext
 from muster.queueing.backfill.promise import Promise
 from muster.workloads.queues.amounts import written
+from muster.workloads.queues.averages.quantities import text
 from muster.workloads.queues.sight import whole_uses
 
 
@@ -36,6 +38,8 @@ class QueueSummaries:
     worklist: WorkList
     #: returns the promise of a gang
     promised: Callable[[GangKey], Promise | None]
+    #: returns what a queue used on average; ``None``: past use does not count
+    averages: Callable[[QueueNode], QueueAverage | None] | None = None
 
     def rows(self) -> Iterator[QueueRow]:
         """Yield every queue, each behind the one above it."""
@@ -136,11 +140,16 @@ class QueueSummaries:
             pods=pods,
             waiting=len(waiting),
             first=waiting[0].key if waiting else "",
-            uses=tuple(_use(node, cell, used.get(cell, 0)) for cell in sorted(node.cells())),
+            uses=tuple(self._uses(node, used)),
         )
 
+    def _uses(self, node: QueueNode, used: Mapping[Cell, int]) -> Iterator[CellUse]:
+        past = None if self.averages is None else self.averages(node)
+        for cell in sorted({*node.cells(), *(past.used if past is not None else ())}):
+            yield _use(node, cell, used.get(cell, 0), past)
 
-def _use(node: QueueNode, cell: Cell, used: int) -> CellUse:
+
+def _use(node: QueueNode, cell: Cell, used: int, past: QueueAverage | None) -> CellUse:
     quota, entitled = node.quota(cell), node.entitled(cell)
     return CellUse(
         resource=cell.resource,
@@ -150,7 +159,13 @@ def _use(node: QueueNode, cell: Cell, used: int) -> CellUse:
         borrowed=written(cell.resource, node.borrowed(cell)),
         limit=_or_none(cell, quota.limit),
         available=_or_none(cell, max(available(node, cell), 0)),
+        average=_average(cell, None if past is None else past.used),
+        average_borrowed=_average(cell, None if past is None else past.borrowed),
     )
+
+
+def _average(cell: Cell, averages: Mapping[Cell, float] | None) -> str | None:
+    return None if averages is None else text(cell.resource, averages.get(cell, 0.0))
 
 
 def _or_none(cell: Cell, amount: int) -> str | None:

@@ -262,6 +262,7 @@ class Extender:
         """Return every job in the group of what it waits for."""
         gates = Gates(self.sync.synced, self.begun)
         asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
+        looks = {} if it.averages is None else {"averages": it.averages.run}
         return JobGroups(
             at_once={
                 "sync": self.sync.run,
@@ -286,6 +287,7 @@ class Extender:
             informed={
                 "statuses": self.statuses.run,
                 "queues": self.queues.run,
+                **looks,
                 **self.claims.jobs(),
                 "suspended": self.suspended.run,
                 "evictor": self.evictor.run,

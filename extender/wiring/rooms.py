@@ -42,9 +42,11 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.gangages import GangAges
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.averageuse import AverageUse
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -139,6 +141,8 @@ class Common:
     reporter: DecisionReporter
     #: requests for dumps
     dumps: DumpRequests
+    #: what queues used on average; ``None``: past use does not count
+    averages: AverageUse | None
 
     @classmethod
     def of(cls, base: Surface) -> Self:
@@ -148,6 +152,7 @@ class Common:
         engine = Engine(state, base.clock, Story(config.story.entries))
         pods, due = PendingPods(), DueEvents()
         dumps = DumpRequests(config.dump.directory, config.cluster, replica(), base.clock)
+        pace, usage = Pace(base.monotonic), config.queueing.usage
         recorder = EventRecorder(
             base.client,
             controller=CONTROLLER,
@@ -162,7 +167,7 @@ class Common:
             state=state,
             engine=engine,
             policy=ManagedPolicy.of(config.managed),
-            pace=Pace(base.monotonic),
+            pace=pace,
             pods=pods,
             worklist=WorkList(engine),
             ages=GangAges(base.clock),
@@ -171,6 +176,7 @@ class Common:
             due=due,
             reporter=DecisionReporter(state, pods, recorder, metrics, due, dumps.fault),
             dumps=dumps,
+            averages=AverageUse(engine, usage, pace) if usage.is_on else None,
         )
 
 
@@ -218,6 +224,7 @@ def queue_statuses_of(it: Common) -> QueueStatusWriter:
         metrics=it.metrics,
         pace=it.pace,
         program=AGENT,
+        averages=it.averages,
     )
     return QueueStatusWriter(parts, it.config.queue_statuses)
 
@@ -470,6 +477,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
+        queues=QueueTurns(it.engine, None if it.averages is None else it.averages.columns),
     )
 
 
@@ -531,6 +539,10 @@ class Shown:
 def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     """Build the read-only API."""
     whatif = WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace)
+    promised, averages = shown.planner.promises.of, it.averages
+    summaries = QueueSummaries(
+        it.state, it.worklist, promised, None if averages is None else averages.of
+    )
     return ReadApi(
         state=it.state,
         planner=shown.planner,
@@ -538,7 +550,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         census=shown.census,
         whatif=whatif,
         stories=StoryApi(it.engine, it.client, it.pace),
-        queues=QueueApi(QueueSummaries(it.state, it.worklist, shown.planner.promises.of), it.pace),
+        queues=QueueApi(summaries, it.pace),
         drains=DrainApi(it.engine, shown.drains, whatif.turns),
         ready=ready,
         backlog=shown.backlog,

@@ -24,6 +24,11 @@ class CellUse(msgspec.Struct, frozen=True):
     limit: str | None = None
     #: what it could take now; None: no limit
     available: str | None = None
+    #: what it used on average, use counting half as much after each half-life; None: past use does
+    #: not count
+    average: str | None = None
+    #: what of that was above what it was entitled to
+    average_borrowed: str | None = None
 
 
 class QueueRow(msgspec.Struct, frozen=True):

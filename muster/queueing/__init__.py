@@ -9,6 +9,7 @@ Without queues the planner's order is priority, then arrival (``order``). With q
 ``totals``        whether the whole cluster has as much free as a gang asks for
 ``partialgangs``  gangs that run in part, and when to give up on them
 ``gangsurvival``  which evictions of single pods a gang survives
+``averageuse/``   what queues used lately, of which use counts less the older it is
 ``admission/``    who is next among gangs that wait for quota
 ``claims/``       who is given quota, and evicted, of those without pods in the model
 ``backfill/``     who goes before a gang that waits for room, and when that gang starts

@@ -24,6 +24,7 @@ _BAR: Final = 16
 _FULL, _EMPTY = "█", "░"
 _STRICT: Final = "strict: nobody passes the first"
 _BEST_EFFORT: Final = "who does not fit steps aside"
+_NUMBERS: Final = ("ENTITLED", "BORROWED", "LIMIT", "FREE")
 _GIB: Final = 1 << 30
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 
@@ -36,8 +37,8 @@ def queues(raw: bytes, *, wide: bool = False) -> str:
     lines = [line for row, name in zip(rows, _drawn(rows), strict=True) for line in _lines(
         row, name, wide=wide
     )]  # fmt: skip
-    head = ("QUEUE", "RESOURCE", "USED", "ENTITLED", "BORROWED", "LIMIT", "FREE", "WAITING")
-    return columns([head, *lines])
+    head = ("QUEUE", "RESOURCE", "USED", "AVERAGE", *_NUMBERS, "WAITING")
+    return columns(_known([head, *lines], has_average=_has_average(rows)))
 
 
 def queue(raw: bytes, now: float) -> str:
@@ -52,9 +53,11 @@ def queue(raw: bytes, now: float) -> str:
         ("Pods", f"{row.pods:,} are counted"),
         *([("Problem", row.problem)] if row.problem else []),
     ]
-    head = ("RESOURCE", "USED", "ENTITLED", "BORROWED", "LIMIT", "FREE")
+    head = ("RESOURCE", "USED", "AVERAGE", *_NUMBERS)
     table = [(_name(use), *_numbers(use)) for use in row.uses]
-    parts = [columns(facts), columns([head, *table]) if table else "", _waiting(found.waiting, now)]
+    numbers = _known([head, *table], has_average=_has_average([row]))
+    shown = columns(numbers) if table else ""
+    parts = [columns(facts), shown, _waiting(found.waiting, now)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -94,17 +97,31 @@ def _lines(row: QueueRow, name: str, *, wide: bool) -> Iterator[tuple[str, ...]]
     if row.problem:
         waits = f"STOPPED {waits}".strip()
     if not shown:
-        yield (name, "", "", "", "", "", "", waits)
+        yield (name, "", "", "", "", "", "", "", waits)
     for place, use in enumerate(shown):
         used, *rest = _numbers(use)
         label, last = (name, waits) if place == 0 else (" ", " ")  # blank, where "" is -
         yield (label, _name(use), f"{_bar(use)} {used}", *rest, last)
 
 
-def _numbers(use: CellUse) -> tuple[str, str, str, str, str]:
+def _has_average(rows: Sequence[QueueRow]) -> bool:
+    """Return whether past use counts in any queue."""
+    return any(use.average is not None for row in rows for use in row.uses)
+
+
+def _known(table: list[tuple[str, ...]], *, has_average: bool) -> list[tuple[str, ...]]:
+    """Return a table, without the column of averages where past use does not count."""
+    if has_average:
+        return table
+    place = table[0].index("AVERAGE")
+    return [(*line[:place], *line[place + 1 :]) for line in table]
+
+
+def _numbers(use: CellUse) -> tuple[str, str, str, str, str, str]:
     borrowed = "" if use.borrowed == "0" else _amount(use, use.borrowed)
     return (
         _amount(use, use.used),
+        _average(use),
         _amount(use, use.entitled),
         borrowed,
         _amount(use, use.limit),
@@ -124,6 +141,21 @@ def _amount(use: CellUse, written: str | None) -> str:
     if use.resource in _BYTES:
         return f"{int(written) / _GIB:.4g}Gi"
     return written
+
+
+def _average(use: CellUse) -> str:
+    """Return the averages, "" where past use does not count: "6.5, 2.1 borrowed"."""
+    if use.average is None:
+        return ""
+    found = _one_decimal(use, use.average)
+    borrowed = use.average_borrowed or "0"
+    return found if borrowed == "0" else f"{found}, {_one_decimal(use, borrowed)} borrowed"
+
+
+def _one_decimal(use: CellUse, written: str) -> str:
+    return (
+        _amount(use, written) if use.resource in _BYTES else f"{float(quantity.parse(written)):.1f}"
+    )
 
 
 def _bar(use: CellUse) -> str:

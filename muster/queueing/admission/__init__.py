@@ -7,6 +7,7 @@
 ``waitinglist``     those who wait as columns, in the order of their queues
 ``wantedamounts``   what the gangs of each queue ask for in all
 ``fairshares``      what queues get of what is divided among them
+``counteduse``      what counts as used where shares are compared: past use, too, if it is to
 ``precedence``      which of two queues is served first
 ``turn``            who is next: a tournament up the tree
 ``waitingline``     the gangs of one planning cycle, with and without queues

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.quota.queuespec import WEIGHT_ONE, ShareFunction
+from muster.queueing.admission.counteduse import Floats, PastUse
 from muster.queueing.admission.quotacolumns import (
     ORDERS,
     PLENTY,
@@ -37,6 +38,23 @@ class Players:
     potential: Amounts
     #: Returns int64[queues, cells]: ``FairShares.given``.
     given: Callable[[], Amounts]
+    #: Averages, ``None``: past use does not count.
+    past: PastUse | None = None
+
+    def used(self, *, with_gang: bool = False) -> Floats | Amounts:
+        """Return what counts as used: [players, cells]."""
+        present = self.queues.used[self.rows]
+        if with_gang:
+            present = present + self.requests
+        past = self.past
+        return present if past is None else past.counted(self.rows, past.used, present)
+
+    def borrowed(self) -> Floats | Amounts:
+        """Return what counts as borrowed, once each has what its gang requests."""
+        rows = self.rows
+        present = np.maximum(self.queues.used[rows] + self.requests - self.queues.entitled[rows], 0)
+        past = self.past
+        return present if past is None else past.counted(rows, past.borrowed, present)
 
 
 _MOST_KEYS: Final = 4  # of one share function
@@ -68,7 +86,7 @@ def by_deserved(players: Players) -> list[Key]:
     anything of it is used (api/helpers, ``Share``).
     """
     rows = players.rows
-    deserved, used = players.given()[rows], players.queues.used[rows]
+    deserved, used = players.given()[rows], players.used()
     counted = (players.requests > 0) & _counts(players, deserved)
     ratios = np.where((deserved > 0) | counted, _parts(used, deserved, 1.0), 0.0)
     return [_urgency(players), _exceeds(players, deserved), ratios.max(axis=1, initial=0.0)]
@@ -84,7 +102,7 @@ def by_phases(players: Players) -> list[Key]:
     given, used = players.given()[rows], queues.used[rows]
     counted = (requests > 0) & _counts(players, given)
     over = ((used > given) & counted).any(axis=1)
-    asked = np.where(requests > 0, used + requests, used)
+    asked = players.used(with_gang=True)
     parts = np.where(counted, _parts(asked, given, np.inf), _parts(asked, given, 0.0))
     return [over, _borrows(players), _urgency(players), parts.max(axis=1, initial=0.0)]
 
@@ -96,7 +114,7 @@ def by_guaranteed(players: Players) -> list[Key]:
     ratio. Source: apache/yunikorn-core, pkg/common/resources (``getShares``) and
     docs/design/scheduling_sorting_policies.md.
     """
-    used, guaranteed = (one[players.rows] for one in (players.queues.used, players.queues.entitled))
+    used, guaranteed = players.used(), players.queues.entitled[players.rows]
     amounts = used.astype(np.float64)
     ratios = np.where(guaranteed > 0, _parts(used, guaranteed, 0.0), amounts)
     return [_urgency(players), _borrows(players), ratios.max(axis=1, initial=0.0)]
@@ -133,7 +151,7 @@ def _urgency(players: Players) -> Key:
     return -players.queues.priority[players.rows]
 
 
-def _parts(used: Amounts, whole: Amounts, otherwise: float) -> NDArray[np.float64]:
+def _parts(used: Floats | Amounts, whole: Amounts, otherwise: float) -> NDArray[np.float64]:
     """Return float64[players, cells]: used ÷ whole; ``otherwise`` where something of nothing is."""
     found = np.where(used > 0, otherwise, 0.0)
     np.divide(used, whole, out=found, where=(whole > 0) & (whole < PLENTY))
@@ -165,7 +183,7 @@ def _share(players: Players) -> list[Key]:
     """Return the shares of ``muster.queueing.shares.borrowed``: unlimited, then thousandths."""
     queues, rows = players.queues, players.rows
     entitled = queues.entitled[rows]
-    above = np.maximum(queues.used[rows] + players.requests - entitled, 0)
+    above = players.borrowed()
     above[(entitled >= PLENTY) | ~queues.shared(rows)] = 0
     borrowed = _by_resource(queues, above)
     parents = queues.parent[rows]
@@ -178,7 +196,7 @@ def _share(players: Players) -> list[Key]:
     return [(queues.weight[rows] == 0) & (dominant > 0), dominant]
 
 
-def _by_resource(queues: QuotaColumns, amounts: Amounts) -> NDArray[np.float64]:
+def _by_resource(queues: QuotaColumns, amounts: Floats | Amounts) -> NDArray[np.float64]:
     """Add up the flavors of each resource; float64[rows, resources]."""
     names = sorted({cell.resource for cell in queues.cells})
     member = np.array([[c.resource == name for name in names] for c in queues.cells], np.float64)

@@ -26,6 +26,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.counteduse import AverageColumns
 from muster.queueing.admission.fairshares import FairShares
 from muster.queueing.admission.precedence import Key, Players, Precedence, by_tree
 from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
@@ -38,11 +39,17 @@ _TABLE = 4  # a table of queues and requests may be so many times as long as the
 class Turns:
     """Whose turn it is. Whoever changes the tree says so with ``changed`` or ``moved``."""
 
-    def __init__(self, tree: QuotaTree, precedence: Precedence = by_tree) -> None:
-        """Begin with nobody waiting."""
+    def __init__(
+        self,
+        tree: QuotaTree,
+        precedence: Precedence = by_tree,
+        averages: AverageColumns | None = None,
+    ) -> None:
+        """Begin with nobody waiting; ``averages``: of past use, where it counts."""
         self._queues = QuotaColumns(tree)
         self._fair = FairShares(self._queues)
         self._precedence = precedence
+        self._averages = averages
         self.waiting = WaitingList()
         self._fair.seat(self.waiting.wanted)
         #: by the numbers of the list's queues; computed anew when queues came, went or moved
@@ -151,7 +158,9 @@ class Turns:
             return here
         needs, _ = self.waiting.requests.amounts(self._queues.cells)
         requests = needs[self.waiting.column("request")[best[here]]]
-        players = Players(self._queues, here, requests, self._queues.potential(), self._fair.given)
+        past = None if self._averages is None else self._averages.of(self._queues)
+        potential = self._queues.potential()
+        players = Players(self._queues, here, requests, potential, self._fair.given, past)
         keys = self._precedence(players)
         winners: Rows = here[self._least(self._queues.parent[here], keys, best[here])]
         return winners

@@ -54,6 +54,18 @@ class Verdict:
         return not self.is_ready and self.reason not in (_CLOSED, _CLOSED_ABOVE)
 
 
+@dataclass(frozen=True, slots=True)
+class AverageSight:
+    """What a queue used on average, for its status."""
+
+    #: By cell, in units of the model.
+    average: Mapping[Cell, float]
+    #: The same of what it used above what it was entitled to.
+    borrowed: Mapping[Cell, float]
+    #: Seconds between two writes of it.
+    interval: float
+
+
 _CLOSED: Final = "Closed"
 _CLOSED_ABOVE: Final = "ParentClosed"
 READY: Final = Verdict(is_ready=True, reason="Ready", message="new gangs are admitted")
@@ -85,6 +97,9 @@ class QueueSight:
     now: float = 0.0
     #: The version of the API that the object was read in.
     version: str = ""
+    #: What it used on average; for a name of a queue, those that name it so. ``None``: past use
+    #: does not count.
+    average: AverageSight | None = None
 
     def cells(self) -> list[Cell]:
         """Return the cells of which it has or uses anything, sorted."""
@@ -182,9 +197,10 @@ def with_condition(
         "observedGeneration": generation,
     }
     since = old.get("lastTransitionTime") if old and old.get("status") == status else None
-    new["lastTransitionTime"] = since or _moment(now)
+    new["lastTransitionTime"] = since or moment(now)
     return [new if one is old else one for one in entries] + ([] if old else [new])
 
 
-def _moment(at: float) -> str:
+def moment(at: float) -> str:
+    """Return a time as Kubernetes writes it, in seconds; ``at``: seconds since the epoch."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -24,6 +24,7 @@ from muster.workloads.queues import (
     volcano,
 )
 from muster.workloads.queues.amounts import readable, written
+from muster.workloads.queues.averages.fields import average_use
 from muster.workloads.queues.elasticquota import ElasticQuota
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
 
@@ -48,8 +49,19 @@ def own_status(found: muster.OwnQueue, sight: QueueSight) -> Fields:
         "running": sight.gangs.running,
         "first": sight.gangs.first or None,
         "resources": [] if sight.node is None else _resources(sight.node, sight),
+        **_average(found, sight),
         "conditions": with_condition(ready, "Obeyed", obeyed, generation=generation, now=sight.now),
     }
+
+
+def _average(found: muster.OwnQueue, sight: QueueSight) -> Fields:
+    """Return the average, where past use counts. What was written before it was switched off stays.
+
+    So a half-life that is taken out by mistake costs no history.
+    """
+    if sight.average is None:
+        return {}
+    return {"averageUse": average_use(found.status.get("averageUse"), sight.average, sight.now)}
 
 
 def _resources(node: QueueNode, sight: QueueSight) -> list[dict[str, str]]:

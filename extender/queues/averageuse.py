@@ -1,0 +1,89 @@
+"""What queues used on average, looked at every few seconds; only where the configuration says so.
+
+::
+
+    objects ── status as an earlier leader wrote it ──► restore ─┐
+    tree ────── every ``NOTE_S`` seconds ─────────────► note ────┴─► averages ──► order, status, API
+
+A replica that does not lead keeps what the leader writes; when it leads it goes on from there.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from extender.config.queueing import UsageConfig
+from extender.engine import Engine
+from extender.timeslice import Pace
+from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.admission.counteduse import AverageColumns, goes_by_average
+from muster.queueing.averageuse.queuehistory import QueueAverage, QueueHistory
+from muster.workloads.queues.averages import fields
+from muster.workloads.queues.muster import OwnQueue
+from muster.workloads.queues.sight import AverageSight
+
+NOTE_S: Final = 10.0  # a change counts from the next look on; a half-life is hours or days
+
+
+class AverageUse:
+    """The averages of one cluster's queues."""
+
+    def __init__(self, engine: Engine, config: UsageConfig, pace: Pace) -> None:
+        """``config``: one with a half-life."""
+        self._engine = engine
+        self._config = config
+        self._pace = pace
+        self.history = QueueHistory(config.half_life_seconds, config.interval_seconds)
+        self._was_noted = False
+        #: for the order
+        self.columns = AverageColumns(self.history)
+
+    def seen(self, found: Any, queue: QueueName | None) -> None:
+        """Take over what the status of an object says, if it is later than what is known."""
+        if isinstance(found, OwnQueue) and queue is not None:
+            said = fields.own_average(found.status)
+            if said is not None:
+                average = QueueAverage(_cells(said.amounts), _cells(said.borrowed))
+                self.history.restore(queue, average, said.at)
+
+    async def run(self) -> None:
+        """Look every few seconds, forever."""
+        while True:
+            await self.note()
+            await asyncio.sleep(NOTE_S)
+
+    async def note(self) -> None:
+        """Take note of what every queue uses now."""
+        tree = self._engine.state.charges.tree
+        nodes = [node for node in tree.nodes() if self.of(node) is not None]
+        for node in nodes:
+            self.history.note(node, self._engine.clock())
+            await self._pace.breathe()
+        self.history.keep_only({node.spec.name for node in nodes})
+        self.columns.now, self._was_noted = self._engine.clock(), True
+
+    def of(self, node: QueueNode) -> QueueAverage | None:
+        """Return what a queue used on average, ``None``: past use does not count there."""
+        if node.parent is None or not goes_by_average(node.spec.name):
+            return None
+        return self.history.average(node.spec.name, self._engine.clock())
+
+    def sight(self, node: QueueNode | None) -> AverageSight | None:
+        """Return the same for the status of its object; ``None``, too: it is not known yet."""
+        found = None if node is None or not self._was_noted else self.of(node)
+        return (
+            None
+            if found is None
+            else AverageSight(found.used, found.borrowed, self._config.interval_seconds)
+        )
+
+    @property
+    def turn(self) -> int:
+        """A number that changes when statuses may be due."""
+        return int(self._engine.clock() / self._config.interval_seconds)
+
+
+def _cells(amounts: Mapping[str, float]) -> dict[Cell, float]:
+    return {Cell("", resource): amount for resource, amount in amounts.items()}
