@@ -103,24 +103,26 @@ def is_owned(document: Mapping[str, Any]) -> bool:
 
 
 def hindrance(group: str, plural: str, document: Mapping[str, Any]) -> str:
-    """Return the field and the value because of which a job cannot be suspended, "" for none.
+    """Return the field because of which a job cannot be suspended, why and what to do; "": none.
 
     Of RayJobs as KubeRay has it: ray-operator v1.5, controllers/ray/utils/validation.go
     (``ValidateRayJobSpec``), and ``updateStatusToSuspendingIfNeeded`` of its rayjob_controller.go.
     """
     for path in _MANAGERS:
         if value_at(document, path) == ELSEWHERE:
-            return f'{".".join(map(str, path))}: "{ELSEWHERE}"'
+            return f'{".".join(map(str, path))}: "{ELSEWHERE}": Kueue runs it in another cluster'
     return _of_ray_job(document) if (group, plural) == RAY_JOBS else ""
 
 
 def _of_ray_job(document: Mapping[str, Any]) -> str:
+    none = "KubeRay does not suspend such a RayJob, so its pods wait gated"
     if value_at(document, ("spec", "clusterSelector")):
-        return "spec.clusterSelector is there: its cluster is another object's"
+        return f"spec.clusterSelector: {none}: leave it out to have a cluster made for the job"
     if value_at(document, ("spec", "shutdownAfterJobFinishes")) is not True:
-        return 'spec.shutdownAfterJobFinishes: "false"'
+        way = "write true to have the whole job wait suspended"
+        return f'spec.shutdownAfterJobFinishes: "false": {none}: {way}'
     state = value_at(document, ("status", "jobDeploymentStatus"))
-    return f'status.jobDeploymentStatus: "{state}"' if state == _WAITING else ""
+    return f'status.jobDeploymentStatus: "{state}": {none}' if state == _WAITING else ""
 
 
 def value_at(document: object, path: Path) -> object:

@@ -44,7 +44,7 @@ def suspended(
         return verdict  # ``webhook.review.jobs`` says what is wrong with it
     why = hindrance(*at, document)
     if why:
-        text = f"{kind.kind} {request.name}: {why}: so it is not suspended, and its pods wait gated"
+        text = f"{kind.kind} {request.name}: {why}"
         return replace(verdict, warnings=(*verdict.warnings, text))
     changes = suspension(kind, document)
     changes += handed_down(document) if at == TRAIN_JOBS else []
