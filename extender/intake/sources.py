@@ -23,13 +23,14 @@ from muster.kube.watching.listwatch import ListWatch
 from muster.workloads.claims.kueueworkload import WORKLOADS
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
+from muster.workloads.jobowners import OWNERS
 from muster.workloads.queues.kueue import GROUP as KUEUE
 from muster.workloads.queues.reading import as_obeyed
 from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
 from muster.workloads.queues.registry import QueueKind, is_elsewhere
 from muster.workloads.queues.yunikorn import DIALECT as YUNIKORN
 from muster.workloads.registry import DIALECTS
-from muster.workloads.suspendedjobs import KINDS
+from muster.workloads.suspendablekinds import KINDS
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -83,11 +84,29 @@ def first_sources(
         WatchedKind(resources.CLAIMS, feed.claim, feed.claim_gone),
         WatchedKind(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
-    return core + [
+    gangs = [
         _gang_source(feed, statuses, suspended, dialect.name, watched)
         for dialect in DIALECTS
         for watched in dialect.watched
     ]
+    return core + gangs + [_owner_source(feed, suspended, each) for each in OWNERS]
+
+
+def _owner_source(
+    feed: Feed, suspended: SuspendableObjects, resource: Resource[Any]
+) -> WatchedKind[Any]:
+    """Return a kind of jobs that make the objects that describe gangs."""
+
+    def upserted(found: Any) -> None:
+        served = resource if source.watch is None else source.watch.resource
+        feed.gang_object(found.metadata.uid, suspended.seen(served, found))
+
+    def gone(meta: wire.ObjectMeta) -> None:
+        feed.gang_object_gone(meta)
+        suspended.gone(meta.uid)
+
+    source: WatchedKind[Any] = WatchedKind(resource, upserted, gone)
+    return source
 
 
 def _gang_source(

@@ -4,6 +4,8 @@
 ``expectedrows``     the rows in the state of pods that do not exist
 ``suspendedjobs``    jobs that Muster suspended: resumed when they have room
 ``suspendedrows``    the rows of one such job
+``rowroom``          puts these into the state, and passes their room on
+``ownedobjects``     the JobSets of TrainJobs and the RayClusters of RayJobs, joined with these
 ``priorityclasses``  the priority that pods of a template will have
 ``eligibility``      for which gangs room can be reserved
 ``arrivalrate``      how fast the members of a gang arrive, as measured lately

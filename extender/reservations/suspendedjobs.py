@@ -16,6 +16,10 @@ fewer pods than it asks for is resumed with as many as have room (docs/queues.md
 From the plan until its pods come, a job's rows hold its room and are charged to its queue, so no
 other job is resumed into the same room. They are given up ``ARRIVE_S`` after the last pod came.
 
+**A TrainJob's** pods are those of the JobSet that is suspended with it; of that nothing is written.
+**A RayJob's** pods come in the gang of a RayCluster, whose name nobody knows before. When that is
+seen, the rows move into its gang with their room, in one step without a decision in between.
+
 **After a restart** a suspended job gets new rows, wherever the old leader stopped before the PATCH.
 One that was resumed lately (``muster.dev/resumed-at``) gets rows for the pods that have not come.
 """
@@ -24,7 +28,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -35,12 +39,13 @@ from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.planning.worklist import WorkList
 from extender.reservations.expectedrows import ExpectedRows
+from extender.reservations.ownedobjects import OwnedObjects
 from extender.reservations.priorityclasses import PriorityClasses
+from extender.reservations.rowroom import RowRoom
 from extender.reservations.suspendedrows import Step, SuspendedRows, members
 from extender.timeslice import Pace
 from muster.cluster.effects import Effect, GangChanged
-from muster.cluster.errors import PlanStale
-from muster.cluster.events import Assignment, PlanHeld, PodGone, PodReleased, PodUpserted
+from muster.cluster.events import PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube.client import JSON_PATCH, KubeClient
@@ -50,8 +55,18 @@ from muster.kube.resources import KubeObject, Resource
 from muster.kube.translation.translate import Translator
 from muster.kube.writing.events import EventRecorder
 from muster.placement.decision import Reject, Wait
+from muster.workloads.dialect import NO_RANK
+from muster.workloads.dialects.ray import RayCluster
+from muster.workloads.jobowners import RayJob
 from muster.workloads.managedpods import ManagedPolicy
-from muster.workloads.suspendedjobs import SuspendedJob, read, resumption
+from muster.workloads.suspendablekinds import JOBSETS, RAY_JOBS, TRAIN_JOBS, owner_of
+from muster.workloads.suspendedjobs import (
+    SuspendedJob,
+    read,
+    resumed_at,
+    resumption,
+    stands_suspended,
+)
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +118,8 @@ class SuspendedJobs:
         #: UIDs of jobs that the API server refused to have with fewer pods
         self._whole_only: set[str] = set()
         self._wake = asyncio.Event()
+        self._owned = OwnedObjects()
+        self._room = RowRoom(parts.engine, parts.rows, parts.release, parts.hold_seconds)
         #: what kinds are served as, by (group, plural), once there is an object
         self.served: dict[tuple[str, str], Resource[Any]] = {}
 
@@ -113,14 +130,70 @@ class SuspendedJobs:
     # -- the watches -----------------------------------------------------------------------------
 
     def seen(self, resource: Resource[Any], found: KubeObject) -> GangSpec | None:
-        """Note an object as it is now; return what a suspended one asks for, else ``None``."""
-        self.served[resource.group, resource.plural] = resource
+        """Note an object as it is now; return what a suspended one asks for, else ``None``.
+
+        An object that another job made is noted for that job.
+        """
+        at = resource.group, resource.plural
+        self.served[at] = resource
+        owner = owner_of(found)
+        if owner is not None and owner.at == TRAIN_JOBS and at == JOBSETS:
+            self._owned.jobset(owner.uid, found)
+            return self._joined(owner.uid)
+        if owner is not None and owner.at == RAY_JOBS and isinstance(found, RayCluster):
+            return self._cluster_seen(owner.uid, found)
+        if at == TRAIN_JOBS:
+            self._owned.train_job(resource, found, is_ours=self._is_ours(found))
+            self._joined(found.metadata.uid)
+            return None
+        if isinstance(found, RayJob):
+            self._ray_job_seen(found)
+        return self._job_seen(found.metadata.uid, resource, self._read(resource, found))
+
+    def _ray_job_seen(self, found: RayJob) -> None:
+        """Take a RayJob's deadline over, for its cluster, too, if that was seen before."""
+        uid = found.metadata.uid
+        made = self._owned.clusters.get(uid)
+        if self._owned.ray_job(found) and made is not None:
+            self._parts.feed.gang_object(made.uid, self._owned.in_time(uid, made.spec))
+
+    def _cluster_seen(self, owner: str, found: RayCluster) -> GangSpec | None:
+        """Note the cluster of a RayJob: rows of a resumed one move into its gang."""
+        asks = self._owned.cluster(owner, found)
+        entry = self._entries.get(owner)
+        is_resumed = entry is not None and entry.step is not Step.WAITING
+        if asks is not None and entry is not None and is_resumed and entry.gang != asks.key:
+            self._parts.feed.gang_object(found.metadata.uid, asks)
+            self._move(entry, asks)
+        return asks
+
+    def _read(self, resource: Resource[Any], found: KubeObject) -> SuspendedJob | None:
+        """Return what an object is; what cannot be read is none."""
+        made = self._owned.made(found.metadata.uid)
         try:
-            job = read(resource.group, resource.plural, found)
+            return read(resource.group, resource.plural, found, made)
         except ValueError as error:
             log.warning("suspended job not read", extra={"error": str(error)})
-            job = None
-        uid = found.metadata.uid
+            return None
+
+    def _is_ours(self, found: KubeObject) -> bool:
+        """Return whether Muster suspended a TrainJob, or resumed it lately."""
+        if stands_suspended(*TRAIN_JOBS, found):
+            return True
+        at = resumed_at(found)
+        return at is not None and self._engine.clock() < at + ARRIVE_S
+
+    def _joined(self, uid: str) -> GangSpec | None:
+        """Look at a TrainJob with its JobSet; return what the JobSet asks for, else ``None``."""
+        resource, found = self._owned.train_jobs.get(uid, (None, None))
+        if resource is None or found is None:
+            self._forget(uid)
+            return None
+        return self._job_seen(uid, resource, self._read(resource, found))
+
+    def _job_seen(
+        self, uid: str, resource: Resource[Any], job: SuspendedJob | None
+    ) -> GangSpec | None:
         if job is None:
             self._forget(uid)
             return None
@@ -130,13 +203,16 @@ class SuspendedJobs:
             self._changed(uid, job, is_new=before is None)
         entry = self._entries.get(uid)
         if job.resumed_at is not None:
-            return None
+            return entry.asks_itself if entry is not None else None
         if entry is not None and entry.resumed_spec is not None:
             return entry.resumed_spec  # the object is older than the PATCH
         return job.whole().spec if uid in self._whole_only else job.spec
 
     def gone(self, uid: str) -> None:
         """Forget a deleted object."""
+        owner = self._owned.gone(uid)
+        if owner:
+            self._joined(owner)
         if uid in self._latest or uid in self._entries:
             self._forget(uid)
             entry = self._entries.get(uid)
@@ -197,6 +273,8 @@ class SuspendedJobs:
             case Step.RESUMED if now >= entry.until:
                 self._parts.metrics.resumed_jobs.labels("late").inc()
                 self._drop(entry)
+                if entry.job.is_renamed:  # it describes no gang any more
+                    self._parts.feed.gang_object(entry.job.uid, None)
             case Step.RESUMED:
                 self._keep(entry)
             case _:
@@ -250,11 +328,19 @@ class SuspendedJobs:
             await self._enter(*latest)
 
     def _has_pods(self, job: SuspendedJob) -> bool:
-        view = self._engine.state.gang(job.spec.key)
-        if view is None or job.resumed_at is not None:
+        if job.resumed_at is not None or job.uid in self._entries:
+            return False
+        made = self._owned.clusters.get(job.uid)
+        return any(
+            map(self._is_alive, (job.spec.key, job.spec.key if made is None else made.spec.key))
+        )
+
+    def _is_alive(self, gang: GangKey) -> bool:
+        view = self._engine.state.gang(gang)
+        if view is None:
             return False
         alive = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
-        return job.uid not in self._entries and any(map(len, alive))
+        return any(map(len, alive))
 
     def _is_wanted(self, job: SuspendedJob) -> bool:
         return job.resumed_at is None or self._engine.clock() < job.resumed_at + ARRIVE_S
@@ -263,8 +349,11 @@ class SuspendedJobs:
         """Enter a row for each pod of a job that does not exist."""
         if job.uid in self._whole_only:
             job = job.whole()
-        if job.resumed_at is None:
-            self._parts.feed.gang_object(job.uid, job.spec)
+        made = self._owned.clusters.get(job.uid)
+        if job.resumed_at is not None and made is not None:
+            job = replace(job, spec=self._owned.in_time(job.uid, made.spec))
+        elif job.resumed_at is None or job.is_renamed:
+            self._parts.feed.gang_object(job.describer, job.spec)
         entry = SuspendedRows(job, resource, self._wake.set)
         if job.resumed_at is not None:
             self._resumed(entry)
@@ -277,9 +366,7 @@ class SuspendedJobs:
         for row in self._rows(entry)[there:]:
             if self._entries.get(job.uid) is not entry:
                 return
-            entry.rows[row.uid] = row.rank, row.role
-            self._parts.rows.reserved[row.uid] = entry
-            self._engine.apply(row)
+            self._room.put_in(entry, row)
             await self._parts.pace.breathe()
         entry.is_whole = True
         self._wake.set()
@@ -307,14 +394,16 @@ class SuspendedJobs:
     def notice(self, effect: Effect) -> None:
         """Hand the room of rows over to pods that are in the state now; called by the engine."""
         entry = self._by_gang.get(effect.key) if isinstance(effect, GangChanged) else None
-        if entry is None or not entry.coming:
-            return
+        if entry is not None and entry.coming:
+            self._take_over(entry)
+
+    def _take_over(self, entry: SuspendedRows) -> None:
         coming, entry.coming = entry.coming, []
         pods = self._without_room(entry)
         for rank in coming:
             row = entry.row_of(rank)
             if row is not None:
-                self._hand_over(entry, row, pods.pop() if pods else None)
+                self._room.hand_over(entry, row, pods.pop() if pods else None)
         if not entry.rows and entry.job.resumed_at is None:
             self._drop(entry)
 
@@ -325,27 +414,20 @@ class SuspendedJobs:
         found = () if view is None else (state.pod_uid(row) for row in view.waiting.tolist())
         return [uid for uid in found if uid not in entry.rows]
 
-    def _hand_over(self, entry: SuspendedRows, row: PodUid, pod: PodUid | None) -> None:
-        """Give a pod the place of a row; where it asks for more than that the planner plans it."""
-        hold = self._engine.state.hold(row)
-        self._remove(entry, row, makes_way=True)
-        if hold is None or pod is None or hold.broken:
-            return
-        place = Assignment(pod, hold.node, hold.spares, hold.devices, hold.rank)
-        deadline = self._engine.clock() + self._parts.hold_seconds
-        plan = PlanHeld(
-            entry.gang, hold.plan_id, (place,), deadline, hold.generation, continued=True
-        )
-        try:
-            self._engine.apply(plan)
-        except PlanStale:
-            return
-        self._parts.release([pod])
+    def _move(self, entry: SuspendedRows, spec: GangSpec) -> None:
+        """Move the rows of a resumed job into the gang in which its pods come.
 
-    def _remove(self, entry: SuspendedRows, uid: PodUid, *, makes_way: bool = False) -> None:
-        del entry.rows[uid]
-        self._parts.rows.reserved.pop(uid, None)
-        self._engine.apply(PodGone(uid), makes_way=makes_way)
+        Pods that came before their RayCluster was seen take their places over at once.
+        """
+        self._resumed(entry)
+        there = self._engine.state.members(spec.key)
+        self._parts.feed.gang_object(entry.job.describer, None)
+        del self._by_gang[entry.gang]
+        self._by_gang[spec.key] = entry
+        rows = members(replace(entry.job, spec=spec), self._translator, self._priorities)
+        self._room.move(entry, spec, list(rows))
+        entry.coming += [NO_RANK] * len(there)
+        self._take_over(entry)
 
     def _drop(self, entry: SuspendedRows) -> None:
         """Remove a job's rows."""
@@ -353,7 +435,7 @@ class SuspendedJobs:
         if self._by_gang.get(entry.gang) is entry:
             del self._by_gang[entry.gang]
         for uid in list(entry.rows):
-            self._remove(entry, uid)
+            self._room.remove(entry, uid)
 
     # -- resuming --------------------------------------------------------------------------------
 
@@ -365,11 +447,11 @@ class SuspendedJobs:
             if uid in held:
                 self._engine.apply(PodReleased(uid))
             else:
-                self._remove(entry, uid)
+                self._room.remove(entry, uid)
             await self._parts.pace.breathe()
         # its members wait for all of these now, and are not behind other gangs' minima
         entry.resumed_spec = job.with_count(entry.count)
-        self._parts.feed.gang_object(job.uid, entry.resumed_spec)
+        self._parts.feed.gang_object(job.describer, entry.resumed_spec)
         await self._send(entry)
 
     async def _send(self, entry: SuspendedRows) -> None:
@@ -406,7 +488,7 @@ class SuspendedJobs:
             return
         if self._entries.get(uid) is not entry:
             return
-        job = None if found is None else read(at.group, at.plural, found)
+        job = None if found is None else self._read(at, found)
         if job is not None and job.uid == uid and job.resumed_at is not None:
             self._done(entry, count)
         else:

@@ -17,7 +17,8 @@ from muster.kube.resources import Resource
 from muster.kube.translation.translate import Translator
 from muster.kube.writing.events import Regarding
 from muster.workloads.madegangs import template_pod
-from muster.workloads.suspendedjobs import KINDS, SuspendedJob
+from muster.workloads.suspendablekinds import KINDS
+from muster.workloads.suspendedjobs import SuspendedJob
 
 _GATES: Final = frozenset({PLAN_GATE})
 _NONCE_BYTES: Final = 12
@@ -63,6 +64,11 @@ class SuspendedRows(AwaitedMembers):
     def gang(self) -> GangKey:
         """The gang of its pods."""
         return self.job.spec.key
+
+    @property
+    def asks_itself(self) -> GangSpec | None:
+        """What a job asks for until the object is there in whose gang its pods come."""
+        return (self.resumed_spec or self.job.spec) if self.job.is_renamed else None
 
     def got_room(self, _uid: PodUid) -> None:
         """Have the job looked at."""

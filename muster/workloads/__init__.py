@@ -6,11 +6,13 @@
 ``gangobjects``      objects that describe gangs, turned into the events of the gangs they describe
 ``gangproblems``     what is wrong with the gang that a pod or an object describes
 ``groupconditions``  conditions of PodGroups, of which Muster keeps its own entries
+``jobowners``        RayJobs and TrainJobs: they make the objects that describe gangs
 ``jobmembers``       members of gangs that come from batch Jobs: how many are still to run
 ``madegangs``        the gangs that the objects of a manifest will make, with all their pods
 ``managedpods``      whether Muster manages a pod: one function for the webhook and the extender
 ``registry``         which dialect speaks for a pod when several could
 ``status``           what controllers of other schedulers read in the status of gang objects
+``suspendablekinds``  the kinds that can be suspended, and which of them make others
 ``suspendedjobs``    jobs that Muster suspends and resumes: what they will make, what is written
 ``wholenumbers``     whole numbers that users write
 ``claims/``            objects that ask for quota by themselves

@@ -11,13 +11,20 @@ Only what carries the annotation is ever resumed: a user's own suspension stays,
 resumed job loses it, so that somebody who suspends the job later has the last word.
 
 A suspended job has no pods. So they are read from its templates, as what-if reads a manifest
-(``muster.workloads.madegangs``). Jobs whose pods go one by one are not suspended: holding back the
-first one until the last one fits would only waste devices.
+(``muster.workloads.madegangs``), those of a TrainJob from the JobSet that is suspended with it
+(``muster.workloads.jobowners``). Jobs whose pods go one by one are not suspended: holding back the
+first one until the last one fits would only waste devices. Neither is what such a job makes.
+
+A job of stages (``dependsOn``, ``startupPolicy``) is resumed when all stages have room at one time.
 
 **Least parallelism.** The annotation stands on the Job, in a JobSet on the Job template of one
-replicated job with one replica. Kueue's is obeyed as Kueue obeys it (pkg/controller/jobs/job):
-completions follow only where ``kueue.x-k8s.io/job-completions-equal-parallelism`` says so. With
-Muster's own key they follow where they are equal, as for every job whose indexes train together.
+replicated job with one replica, in a RayJob or RayCluster on the pod template of one worker group
+with one host a replica: its ``replicas`` are lowered, never below ``minReplicas``. A TrainJob stays
+whole: its JobSet refuses another parallelism, so Trainer could not apply it (jobset v0.10,
+pkg/webhooks/jobset_webhook.go, ``ValidateUpdate``). Kueue's key is obeyed as Kueue obeys it
+(pkg/controller/jobs/job): completions follow only where
+``kueue.x-k8s.io/job-completions-equal-parallelism`` says so. With Muster's own key they follow
+where they are equal, as for every job whose indexes train together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,52 +39,29 @@ from muster.kube import names
 from muster.kube.resources import KubeObject
 from muster.workloads.dialect import NO_RANK
 from muster.workloads.dialects.batchjob import BatchJob
-from muster.workloads.dialects.jobset import JobSets
-from muster.workloads.dialects.kubeflow import GROUP, KUBEFLOW
-from muster.workloads.dialects.ray import RayClusters
+from muster.workloads.dialects.ray import RayClusterSpec, WorkerGroup
+from muster.workloads.jobowners import RAY_JOB, as_ray_job, train_queue
 from muster.workloads.madegangs import Document, MadeGang, TemplatePods, gangs
+from muster.workloads.suspendablekinds import (
+    JOBSETS,
+    KINDS,
+    KINDS_BY_DIALECT,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    TRAIN_JOBS,
+    Path,
+    SuspendableKind,
+    hindrance,
+    is_owned,
+    value_at,
+)
 
-Path = tuple[str | int, ...]
 Json = dict[str, Any]
 
 KUEUE_MIN: Final = "kueue.x-k8s.io/job-min-parallelism"
 KUEUE_EQUAL: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 MOST_PODS: Final = PODS_PER_JOB  # of a job; a larger one is not suspended, and not resumed
 _DIGITS: Final = 9  # a parallelism is an int32
-
-
-@dataclass(frozen=True, slots=True)
-class SuspendableKind:
-    """A kind whose objects can be suspended."""
-
-    kind: str
-    #: where ``suspend`` stands
-    at: Path = ("spec", "suspend")
-
-
-_KUBEFLOW: Final = {
-    "pytorchjob": "PyTorchJob", "tfjob": "TFJob", "mpijob": "MPIJob",
-    "xgboostjob": "XGBoostJob", "paddlejob": "PaddleJob", "jaxjob": "JAXJob",
-}  # fmt: skip
-KINDS: Final[Mapping[tuple[str, str], SuspendableKind]] = {
-    ("batch", "jobs"): SuspendableKind("Job"),
-    ("jobset.x-k8s.io", "jobsets"): SuspendableKind("JobSet"),
-    ("ray.io", "rayclusters"): SuspendableKind("RayCluster"),
-    **{
-        (GROUP, f"{one.name}s"): SuspendableKind(
-            _KUBEFLOW[one.name], ("spec", "runPolicy", "suspend")
-        )
-        for one in KUBEFLOW
-    },
-}
-"""(group, plural) → a kind that the webhook suspends and the extender resumes."""
-KINDS_BY_DIALECT: Final[Mapping[str, tuple[str, str]]] = {
-    BatchJob.name: ("batch", "jobs"),
-    JobSets.name: ("jobset.x-k8s.io", "jobsets"),
-    RayClusters.name: ("ray.io", "rayclusters"),
-    **{one.name: (GROUP, f"{one.name}s") for one in KUBEFLOW},
-}
-"""Dialect of a gang → the (group, plural) of its object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +97,18 @@ class SuspendedJob:
     is_lowered: bool = False
     #: Seconds since the epoch, ``None`` while it is suspended.
     resumed_at: float | None = None
+    #: UID of the object that describes its gang, where another one does than the job.
+    made_uid: str = ""
+
+    @property
+    def describer(self) -> str:
+        """The UID of the object that describes its gang."""
+        return self.made_uid or self.uid
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether its pods come in the gang of another name: that of a RayCluster made then."""
+        return self.spec.key.startswith(f"{RAY_JOB}/")
 
     @property
     def size(self) -> int:
@@ -143,14 +139,21 @@ def is_suspendable(group: str, plural: str, document: Document) -> bool:
 
     Raises ``ValueError`` for an object that cannot be read.
     """
-    return _gang(group, plural, document) is not None
+    if is_owned(document) or hindrance(group, plural, document):
+        return False
+    return (group, plural) == TRAIN_JOBS or _gang(group, plural, document) is not None
 
 
 def queue_of(group: str, plural: str, document: Document) -> str:
-    """Return the queue that an object names which can be suspended, "" for none.
+    """Return the queue that an object names which runs as one, "" for none.
 
-    Raises ``ValueError`` for an object that cannot be read.
+    What another job makes that decides for it names none. Raises ``ValueError`` for an object that
+    cannot be read.
     """
+    if is_owned(document):
+        return ""
+    if (group, plural) == TRAIN_JOBS:
+        return train_queue(document)
     gang = _gang(group, plural, document)
     return "" if gang is None or gang.spec is None else gang.spec.queue
 
@@ -160,10 +163,13 @@ def is_suspended(kind: SuspendableKind, document: Document) -> bool:
     return value_at(document, kind.at) is True
 
 
-def read(group: str, plural: str, found: KubeObject) -> SuspendedJob | None:
+def read(
+    group: str, plural: str, found: KubeObject, made: KubeObject | None = None
+) -> SuspendedJob | None:
     """Return what a watched object is to Muster: suspended or resumed by it; else ``None``.
 
-    Raises ``ValueError`` for an object that cannot be read.
+    ``made``: the JobSet of a TrainJob; without it nothing is known of its gang. Raises
+    ``ValueError`` for an object that cannot be read.
     """
     notes: Mapping[str, str] = getattr(found.metadata, "annotations", {})
     if names.SUSPENDED_BY not in notes and names.RESUMED_AT not in notes:
@@ -172,20 +178,33 @@ def read(group: str, plural: str, found: KubeObject) -> SuspendedJob | None:
     if kind is None:
         return None
     document: Json = msgspec.json.decode(msgspec.json.encode(found))
-    resumed_at = _seconds(notes.get(names.RESUMED_AT, ""))
+    when = resumed_at(found)
     if is_suspended(kind, document):
         if notes.get(names.SUSPENDED_BY) != names.MUSTER:
             return None
-        resumed_at = None
-    elif resumed_at is None:
+        when = None
+    elif when is None:
         return None
-    return _job(group, plural, kind, document, resumed_at)
+    if (group, plural) == TRAIN_JOBS:
+        return None if made is None else _with_jobset(kind, document, made, when)
+    return _job(group, plural, kind, document, when)
+
+
+def _with_jobset(
+    kind: SuspendableKind, document: Json, made: KubeObject, when: float | None
+) -> SuspendedJob | None:
+    """Return a TrainJob with the pods of its JobSet."""
+    job = _job(*JOBSETS, kind, msgspec.json.decode(msgspec.json.encode(made)), when)
+    if job is None:
+        return None
+    uid = document["metadata"].get("uid", "")
+    return replace(job.whole(), uid=uid, is_lowered=False, made_uid=made.metadata.uid)
 
 
 def _job(
-    group: str, plural: str, kind: SuspendableKind, document: Json, resumed_at: float | None
+    group: str, plural: str, kind: SuspendableKind, document: Json, when: float | None
 ) -> SuspendedJob | None:
-    shrinkage = None if resumed_at is not None else _shrinkage(plural, document)
+    shrinkage = None if when is not None else _shrinkage(group, plural, document)
     for field in () if shrinkage is None else shrinkage.fields:
         _put(document, field, shrinkage.asked if shrinkage is not None else 0)
     gang = _gang(group, plural, document)
@@ -201,7 +220,7 @@ def _job(
         tuple(_numbered(spec, gang.pods)),
         shrinkage,
         names.ASKED_PARALLELISM in meta.get("annotations", ()),
-        resumed_at,
+        when,
     )
 
 
@@ -212,10 +231,29 @@ def _gang(group: str, plural: str, document: Document) -> MadeGang | None:
     meta = document.get("metadata")
     namespace = meta.get("namespace", "") if isinstance(meta, Mapping) else ""
     named = {**document, "apiVersion": f"{group}/", "kind": plural.removesuffix("s")}
-    made = gangs([named], namespace)
+    made = gangs([_all_stages(named)], namespace)
     if len(made) != 1 or made[0].spec is None or made[0].spec.dialect not in KINDS_BY_DIALECT:
         return None
-    return made[0] if made[0].size <= MOST_PODS else None
+    if made[0].size > MOST_PODS:
+        return None
+    return as_ray_job(made[0], document) if (group, plural) == RAY_JOBS else made[0]
+
+
+def _all_stages(document: Document) -> Document:
+    """Return a JobSet without the order of its jobs: room is needed for all of them."""
+    spec = document.get("spec")
+    if document["kind"] != "jobset" or not isinstance(spec, Mapping):
+        return document
+    jobs = spec.get("replicatedJobs")
+    if isinstance(jobs, list):
+        jobs = [
+            {key: part for key, part in job.items() if key != "dependsOn"}
+            if isinstance(job, Mapping)
+            else job
+            for job in jobs
+        ]
+    kept = {key: part for key, part in spec.items() if key != "startupPolicy"}
+    return {**document, "spec": {**kept, "replicatedJobs": jobs}}
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -258,11 +296,40 @@ def _least(spec: GangSpec, shrinkage: Shrinkage) -> GangSpec:
     return replace(spec, min_count=spec.min_count - lost, roles=roles)
 
 
-def _shrinkage(plural: str, document: Json) -> Shrinkage | None:
-    if plural == "jobs":
+def _shrinkage(group: str, plural: str, document: Json) -> Shrinkage | None:
+    if (group, plural) == ("batch", "jobs"):
         return _of_job(document, (), "", document)
-    if plural != "jobsets":
-        return None
+    if (group, plural) == RAY_CLUSTERS:
+        return _of_cluster(document, ("spec",))
+    if (group, plural) == RAY_JOBS:
+        return _of_cluster(document, ("spec", "rayClusterSpec"))
+    return _of_jobset(document) if (group, plural) == JOBSETS else None
+
+
+def _of_cluster(document: Json, at: Path) -> Shrinkage | None:
+    """Return how far a RayCluster's workers may be fewer; the autoscaler has its own minimum."""
+    spec = msgspec.convert(value_at(document, at) or {}, RayClusterSpec, strict=False)
+    groups = () if spec.enable_in_tree_autoscaling else enumerate(spec.worker_group_specs)
+    named = ((number, group, _own_least(group)) for number, group in groups)
+    found = [
+        Shrinkage(
+            group.group_name,
+            max(_asked(document), group.replicas or 0),
+            max(least, group.min_replicas),
+            group.replicas or 0,
+            ((*at, "workerGroupSpecs", number, "replicas"),),
+        )
+        for number, group, least in named
+        if least and group.hosts == 1 and not group.suspend
+    ]
+    return found[0] if len(found) == 1 and found[0].least < found[0].asked else None
+
+
+def _own_least(group: WorkerGroup) -> int:
+    return _count(group.template.metadata.annotations.get(names.MIN_PARALLELISM, ""))
+
+
+def _of_jobset(document: Json) -> Shrinkage | None:
     found = []
     for number, job in enumerate(document.get("spec", {}).get("replicatedJobs", ())):
         at: Path = ("spec", "replicatedJobs", number, "template")
@@ -277,14 +344,18 @@ def _of_job(job: Json, at: Path, role: str, whole: Json) -> Shrinkage | None:
     notes, spec = job.get("metadata", {}).get("annotations", {}), job.get("spec", {})
     own, kueue = (_count(notes.get(key, "")) for key in (names.MIN_PARALLELISM, KUEUE_MIN))
     least, now = own or kueue, spec.get("parallelism", 1)
-    asked = _count(whole["metadata"].get("annotations", {}).get(names.ASKED_PARALLELISM, ""))
-    asked = max(asked, now)
+    asked = max(_asked(whole), now)
     if not 0 < least < asked:
         return None
     follows = bool(own) or notes.get(KUEUE_EQUAL) == "true"
     is_both = follows and spec.get("completions") == now
     both = ("parallelism", "completions") if is_both else ("parallelism",)
     return Shrinkage(role, asked, least, now, tuple((*at, "spec", name) for name in both))
+
+
+def _asked(document: Json) -> int:
+    """Return with how many pods a job was asked for before Muster lowered that, 0: it did not."""
+    return _count(document["metadata"].get("annotations", {}).get(names.ASKED_PARALLELISM, ""))
 
 
 def _count(text: str) -> int:
@@ -344,6 +415,12 @@ def stands_suspended(group: str, plural: str, found: KubeObject) -> bool:
     return is_suspended(kind, msgspec.json.decode(msgspec.json.encode(found)))
 
 
+def resumed_at(found: KubeObject) -> float | None:
+    """Return when Muster resumed an object, in seconds since the epoch, ``None``: it did not."""
+    notes: Mapping[str, str] = getattr(found.metadata, "annotations", {})
+    return _seconds(notes.get(names.RESUMED_AT, ""))
+
+
 def suspension_again(group: str, plural: str, found: KubeObject) -> Json:
     """Return the merge patch that suspends a running object, until it has room again.
 
@@ -373,18 +450,6 @@ def suspension_again(group: str, plural: str, found: KubeObject) -> Json:
 def pointer(path: Path) -> str:
     """Return a path as RFC 6901 writes it."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-
-
-def value_at(document: object, path: Path) -> object:
-    """Return the value at a path, ``None`` where there is none."""
-    for step in path:
-        if isinstance(document, Mapping):
-            document = document.get(step)
-        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
-            document = document[step]
-        else:
-            return None
-    return document
 
 
 def _put(document: Json, path: Path, value: object) -> None:

@@ -2,7 +2,9 @@
 
 The queue's ``spec.admission`` says so, and the extender resumes them. Left alone are jobs that are
 suspended already (by their author, or by Kueue's webhook, which the API server calls before this
-one), jobs whose pods go one by one, and those of namespaces that Muster stays out of.
+one), jobs whose pods go one by one, what another job makes that decides for it (the JobSet of a
+TrainJob, the RayCluster of a RayJob), and those of namespaces that Muster stays out of. The author
+of a job that its own project would not suspend as it is written is told the field.
 """
 
 from collections.abc import Callable
@@ -13,8 +15,10 @@ import msgspec
 
 from muster.injection.patching.operations import Operation
 from muster.injection.templates.manifests import without_nulls
+from muster.workloads.jobowners import handed_down
 from muster.workloads.managedpods import ManagedPolicy
-from muster.workloads.suspendedjobs import KINDS, is_suspended, queue_of, suspension
+from muster.workloads.suspendablekinds import KINDS, TRAIN_JOBS, hindrance
+from muster.workloads.suspendedjobs import is_suspended, queue_of, suspension
 from webhook.review.wire import UNREADABLE, AdmissionRequest, Verdict
 
 Suspends = Callable[[str], bool]
@@ -38,5 +42,11 @@ def suspended(
             return verdict
     except _UNREADABLE:
         return verdict  # ``webhook.review.jobs`` says what is wrong with it
-    added = (Operation(path, value) for path, value in suspension(kind, document))  # type: ignore[arg-type]
+    why = hindrance(*at, document)
+    if why:
+        text = f"{kind.kind} {request.name}: {why}"
+        return replace(verdict, warnings=(*verdict.warnings, text))
+    changes = suspension(kind, document)
+    changes += handed_down(document) if at == TRAIN_JOBS else []
+    added = (Operation(path, value) for path, value in changes)  # type: ignore[arg-type]
     return replace(verdict, operations=(*verdict.operations, *added))

@@ -1,8 +1,8 @@
 """Whatever happens, no more jobs are resumed than have room and quota, and each only once.
 
-Jobs of one to three pods, some of which take fewer, are created, deleted, and made by a Job
-controller that takes its time; PATCHes are refused, or their answers get lost; the extender starts
-anew at any moment.
+Jobs, RayJobs and TrainJobs of one to three pods, some of which take fewer, are created and deleted.
+Their controllers take their time to make RayClusters, JobSets and pods; PATCHes are refused, or
+their answers get lost; the extender starts anew at any moment, and sees objects in any order.
 """
 
 import asyncio
@@ -15,10 +15,18 @@ from support.extenders.suspendedworld import QUOTA, Api, World
 from extender.reservations.suspendedjobs import ARRIVE_S
 
 job = st.sampled_from("abcde")
+created = st.tuples(
+    job,
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.just(""),
+    st.sampled_from(["Job", "RayJob", "TrainJob"]),
+)
 step = st.one_of(
-    st.tuples(st.just("create"), st.tuples(job, st.integers(1, 3), st.integers(0, 2))),
-    st.tuples(st.just("create"), st.tuples(job, st.integers(1, 3), st.integers(0, 2))),
+    st.tuples(st.just("create"), created),
+    st.tuples(st.just("create"), created),
     st.tuples(st.just("show"), job),
+    st.tuples(st.just("made"), job),
     st.tuples(st.just("pod"), job),
     st.tuples(st.just("pods"), job),
     st.tuples(st.just("pod"), job),
@@ -35,8 +43,8 @@ def act(world: World, kind: str, what: Any) -> World:
         case "create" if what[0] not in api.jobs:
             api.create(*what)
             world.see(what[0])
-        case "show" if what in api.jobs:
-            world.see(what)
+        case "show" | "made" if what in api.jobs:
+            (world.see if kind == "show" else world.see_made)(what)
         case "pod":
             world.pod(what)
         case "pods":
@@ -70,6 +78,7 @@ async def _all_end(world: World) -> None:
     api.mood.clear()
     for _ in range(3 * len(api.jobs) + 1):
         for name in list(api.jobs):
+            world.see_made(name)
             world.see(name)
         api.now += 1.0
         await world.settled()

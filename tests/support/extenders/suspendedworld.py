@@ -5,6 +5,8 @@
     n0 n1 n2 n3     8 GPUs each, one pod fills a host
     queue q         entitled 24 GPUs, at most 24: three pods
 
+    Job ──► pods    RayJob ──► RayCluster ──► pods    TrainJob ──► JobSet ──► pods
+
 Feed, planner, charges and resumptions are the real ones.
 """
 
@@ -19,6 +21,7 @@ import jsonpatch
 import msgspec
 from prometheus_client import CollectorRegistry
 from support.clusters.feeds import NotWatched, feed_of
+from support.extenders.owningkinds import APIS, made_of, pods_of, ray_job, train_job
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
@@ -72,8 +75,10 @@ class Api:
     """What the API server has stored; it outlives the extender."""
 
     now: float = 1_767_323_000.0
-    made: int = 0
+    numbers: int = 0
     jobs: dict[str, JSON] = field(default_factory=dict)
+    #: what RayJobs and TrainJobs have made, by the name of the job
+    made: dict[str, JSON] = field(default_factory=dict)
     pods: dict[str, dict[int, JSON]] = field(default_factory=dict)
     #: names of jobs that were resumed, as often as they were
     resumed: list[str] = field(default_factory=list)
@@ -85,23 +90,43 @@ class Api:
     mood: list[str] = field(default_factory=list)
 
     def number(self) -> str:
-        self.made += 1
-        return str(UUID(int=self.made))
+        self.numbers += 1
+        return str(UUID(int=self.numbers))
 
-    def create(self, name: str, pods: int, least: int = 0, priority: str = "") -> None:
+    def create(
+        self, name: str, pods: int, least: int = 0, priority: str = "", kind: str = "Job"
+    ) -> None:
         notes = {names.SUSPENDED_BY: names.MUSTER}
-        if least:
+        if least and kind == "Job":
             notes[names.MIN_PARALLELISM] = str(least)
-        created = "2026-01-02T03:00:00Z"
-        container = {"name": "main", "resources": {"limits": {GPU: "8"}}}
-        pod = {"containers": [container], "priorityClassName": priority}
-        template = {"metadata": {"labels": {names.QUEUE: "q"}}, "spec": pod}
         meta = {"name": name, "namespace": "ns", "uid": self.number(), "annotations": notes}
-        spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
+        spec = {
+            "Job": lambda: _job(pods, priority),
+            "RayJob": lambda: ray_job(pods, least if least > 1 else 0),
+            "TrainJob": lambda: train_job(pods),
+        }[kind]()
         self.jobs[name] = {
-            "metadata": {**meta, "creationTimestamp": created},
-            "spec": {**spec, "suspend": True, "template": template},
+            "apiVersion": APIS[kind],
+            "kind": kind,
+            "metadata": {**meta, "creationTimestamp": "2026-01-02T03:00:00Z"},
+            "spec": {**spec, "suspend": True},
         }
+
+    def reconcile(self, name: str) -> bool:
+        """Do as KubeRay and Trainer do; return whether a job has made something."""
+        job = self.jobs[name]
+        suspended, found = bool(job["spec"]["suspend"]), self.made.get(name)
+        if job["kind"] == "TrainJob":
+            meta = made_of(job, name)["metadata"] if found is None else found["metadata"]
+            meta.setdefault("uid", self.number())
+            meta.setdefault("creationTimestamp", "2026-01-02T03:00:00Z")
+            self.made[name] = {**made_of(job, name), "metadata": meta}
+        elif job["kind"] == "RayJob" and not suspended and found is None:
+            uid = self.number()
+            made = made_of(job, f"{name}-{uid[-5:]}")
+            made["metadata"] |= {"uid": uid, "creationTimestamp": "2026-01-02T03:00:00Z"}
+            self.made[name] = made
+        return name in self.made
 
     async def patch(
         self, resource: Resource[Any], name: str, body: bytes, **_: object
@@ -113,7 +138,7 @@ class Api:
             raise Invalid(422, Status(message="not with so few"))
         if mood == "unsent":
             raise ServerError(500, Status())
-        assert resource.plural == "jobs"
+        assert resource.plural == f"{self.jobs[name]['kind'].lower()}s"
         try:
             self.jobs[name] = jsonpatch.apply_patch(self.jobs[name], json.loads(body))
         except (KeyError, jsonpatch.JsonPatchException) as error:
@@ -135,33 +160,52 @@ class Api:
 
     def running(self) -> Mapping[str, int]:
         """Return how many pods each resumed job has or will have."""
-        return {
-            name: job["spec"]["parallelism"]
-            for name, job in self.jobs.items()
-            if not job["spec"]["suspend"]
-        }
+        return {name: _size(job) for name, job in self.jobs.items() if not job["spec"]["suspend"]}
 
     def next_pod(self, name: str) -> tuple[int, JSON] | None:
-        """Make the next pod of a resumed job, gated, as the Job controller and the webhook do."""
+        """Make the next pod of a resumed job, gated, as controllers and the webhook do."""
         count = self.running().get(name, 0)
         there = self.pods.setdefault(name, {})
         number = next((n for n in range(count) if n not in there), None)
         if number is None:
             return None
+        if self.reconcile(name):
+            pod = pods_of(self.made[name])[number]
+        else:
+            pod = self._job_pod(name, number)
+        pod["metadata"] |= {"uid": self.number()}
+        pod["spec"] |= {"schedulingGates": [{"name": names.PLAN_GATE}]}
+        there[number] = pod
+        return number, pod
+
+    def _job_pod(self, name: str, number: int) -> JSON:
         job = self.jobs[name]
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True}
         index = {"batch.kubernetes.io/job-completion-index": str(number)}
-        meta = {"namespace": "ns", "uid": self.number(), "annotations": index}
         labels = job["spec"]["template"]["metadata"]["labels"]
-        spec = {"schedulingGates": [{"name": names.PLAN_GATE}]}
         container = {"name": "main", "resources": {"limits": {GPU: "8"}, "requests": {GPU: "8"}}}
-        there[number] = {
-            "metadata": {
-                **meta, "name": f"{name}-{number}", "labels": labels, "ownerReferences": [owner]
-            },
-            "spec": {**spec, "containers": [container]},
-        }  # fmt: skip
-        return number, there[number]
+        meta = {"namespace": "ns", "annotations": index, "name": f"{name}-{number}"}
+        return {
+            "metadata": {**meta, "labels": labels, "ownerReferences": [owner]},
+            "spec": {"containers": [container]},
+        }
+
+
+def _job(pods: int, priority: str) -> JSON:
+    """The spec of an Indexed Job."""
+    container = {"name": "main", "resources": {"limits": {GPU: "8"}}}
+    pod = {"containers": [container], "priorityClassName": priority}
+    template = {"metadata": {"labels": {names.QUEUE: "q"}}, "spec": pod}
+    counts = {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
+    return {**counts, "template": template}
+
+
+def _size(job: JSON) -> int:
+    """How many pods a job has when all have come."""
+    spec = job["spec"]
+    if job["kind"] == "RayJob":
+        return 1 + int(spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"])
+    return int(spec["trainer"]["numNodes"] if job["kind"] == "TrainJob" else spec["parallelism"])
 
 
 class Recorder(EventRecorder):
@@ -170,7 +214,7 @@ class Recorder(EventRecorder):
     def record(self, regarding: Regarding, reason: str, note: str, **how: Any) -> None:
         """Keep an Event."""
         super().record(regarding, reason, note, **how)
-        if regarding.kind == "Job":
+        if regarding.kind in ("Job", "RayJob", "TrainJob"):
             self.__dict__.setdefault("said", []).append((regarding.name, reason, note))
 
     @property
@@ -199,11 +243,12 @@ class World:
                 ManagedPolicy(), self.rows, self.released.extend, 60.0,
             )
         )  # fmt: skip
-        self.jobs: WatchedKind[Any] = next(
-            kind
+        self.kinds: dict[str, WatchedKind[Any]] = {
+            kind.resource.plural: kind
             for kind in first_sources(self.feed, Statuses(), self.suspended)  # type: ignore[arg-type]
-            if (kind.resource.group, kind.resource.plural) == ("batch", "jobs")
-        )
+            if kind.resource.group != "batch.volcano.sh"
+        }
+        self.jobs = self.kinds["jobs"]
         self.planner = Planner(
             engine,
             ExtenderConfig(debounce_seconds=0.0, spare_count=0),
@@ -220,6 +265,8 @@ class World:
         engine.apply(QueueUpserted(QueueSpec(QUEUE, None, quota), (Spelling("", "q"),)))
         for number in range(NODES):
             self.node(f"n{number}")
+        for name in api.jobs:
+            self.see_made(name)
         for name in api.jobs:
             self.see(name)
         for found in api.pods.values():
@@ -238,7 +285,16 @@ class World:
 
     def see(self, name: str) -> None:
         """Show a job as it is stored."""
-        self.jobs.upserted(msgspec.convert(self.api.jobs[name], self.jobs.resource.type))
+        self._show(self.api.jobs[name])
+
+    def see_made(self, name: str) -> None:
+        """Have a RayJob or TrainJob reconciled, and show what it has made."""
+        if self.api.reconcile(name):
+            self._show(self.api.made[name])
+
+    def _show(self, found: JSON) -> None:
+        kind = self.kinds[f"{found['kind'].lower()}s"]
+        kind.upserted(msgspec.convert(found, kind.resource.type))
 
     async def settled(self) -> None:
         for _ in range(4):
@@ -257,7 +313,13 @@ class World:
         return made is not None
 
     def delete(self, name: str) -> None:
-        job = self.api.jobs.pop(name)
-        self.jobs.gone(wire.ObjectMeta(name=name, namespace="ns", uid=job["metadata"]["uid"]))
+        for found in (self.api.jobs.pop(name), self.api.made.pop(name, None)):
+            if found is not None:
+                meta = msgspec.convert(found["metadata"], wire.ObjectMeta)
+                self.kinds[f"{found['kind'].lower()}s"].gone(meta)
+        self.end_pods(name)
+
+    def end_pods(self, name: str) -> None:
+        """Have the pods of a job be gone."""
         for pod in self.api.pods.pop(name, {}).values():
             self.feed.pod_gone(wire.ObjectMeta(uid=pod["metadata"]["uid"]))

@@ -75,7 +75,10 @@ KINDS: dict[str, tuple[str, JSON]] = {
         },
     ),
     "RayCluster": ("ray.io/v1", _RAY),
-    "RayJob": ("ray.io/v1", {"suspend": True, "rayClusterSpec": _RAY}),
+    "RayJob": (
+        "ray.io/v1",
+        {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": _RAY},
+    ),
     "RayService": ("ray.io/v1", {"rayClusterConfig": _RAY}),
     "LeaderWorkerSet": (
         "leaderworkerset.x-k8s.io/v1",

@@ -8,28 +8,31 @@ import jsonpatch
 import msgspec
 import pytest
 from support.pods.jobs import KINDS as EXAMPLES
-from support.pods.jobs import job, of_kind
+from support.pods.jobs import job, of_kind, train_job
 
 from muster.kube import names
+from muster.workloads.jobowners import OWNERS
 from muster.workloads.registry import DIALECTS
+from muster.workloads.suspendablekinds import ELSEWHERE, KINDS, hindrance, value_at
 from muster.workloads.suspendedjobs import (
-    KINDS,
     KUEUE_EQUAL,
     KUEUE_MIN,
     SuspendedJob,
+    is_suspendable,
     is_suspended,
     queue_of,
     read,
     resumption,
     suspension,
     suspension_again,
-    value_at,
 )
 
 JSON = dict[str, Any]
 NOW = "2026-01-02T03:04:05+00:00"
-SUSPENDABLE = ["Job", "JobSet", "PyTorchJob", "MPIJob", "RayCluster"]
-WATCHED = {(each.group, each.plural): each for d in DIALECTS for each in d.watched}
+SUSPENDABLE = ["Job", "JobSet", "PyTorchJob", "MPIJob", "RayCluster", "RayJob"]
+WATCHED: dict[tuple[str, str], Any] = {
+    (each.group, each.plural): each for d in DIALECTS for each in d.watched
+} | {(each.group, each.plural): each for each in OWNERS}
 
 
 def _at(document: JSON) -> tuple[str, str]:
@@ -39,7 +42,7 @@ def _at(document: JSON) -> tuple[str, str]:
 
 def _of(kind: str) -> JSON:
     document = job("vision") if kind == "Job" else of_kind(kind, queue="vision")
-    if kind == "RayCluster":
+    if kind in ("RayCluster", "RayJob"):
         del document["spec"]["suspend"]
     document["metadata"]["uid"] = "u"
     return document
@@ -288,3 +291,209 @@ def _without(document: JSON, path: tuple[str | int, ...]) -> JSON:
         holder = holder[step]
     del holder[path[-1]]
     return found
+
+
+# --- RayJobs --------------------------------------------------------------------------------------
+
+
+def _ray_job(**spec: object) -> JSON:
+    document = _of("RayJob")
+    document["spec"] |= spec
+    return document
+
+
+def test_a_suspended_rayjob_is_a_gang_of_its_own_for_its_cluster_has_no_name_yet() -> None:
+    found = _found(_suspended(_ray_job(activeDeadlineSeconds=60)))
+    assert (found.spec.key, found.spec.dialect) == ("rayjob/team-a/llama", "raycluster")
+    assert found.is_renamed
+    assert found.spec.max_run_time == 60.0
+    assert {kind.role: len(numbers) for kind, numbers in found.pods} == {"headgroup": 1, "gpu": 4}
+
+
+def test_in_sidecar_mode_the_head_asks_for_what_submits_the_job_too() -> None:
+    for mode, containers in (("SidecarMode", 2), ("K8sJobMode", 1), ("HTTPMode", 1)):
+        found = _found(_suspended(_ray_job(submissionMode=mode)))
+        head, workers = (kind.template["spec"]["containers"] for kind, _ in found.pods)
+        assert (len(head), len(workers)) == (containers, 1), mode
+        assert len(head) == 1 or head[1]["resources"]["requests"]["cpu"] == "500m"
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"shutdownAfterJobFinishes": False}, 'spec.shutdownAfterJobFinishes: "false"'),
+        ({"clusterSelector": {"ray.io/cluster": "shared"}}, "spec.clusterSelector"),
+        ({"managedBy": ELSEWHERE}, f'spec.managedBy: "{ELSEWHERE}"'),
+    ],
+)
+def test_a_rayjob_that_kuberay_does_not_suspend_is_not_suspended(spec: JSON, why: str) -> None:
+    at, document = ("ray.io", "rayjobs"), _ray_job(**spec)
+    assert why in hindrance(*at, document)
+    assert not is_suspendable(*at, document)
+    assert is_suspendable(*at, _ray_job())
+
+
+def test_a_rayjob_that_waits_for_its_user_is_not_suspended_again() -> None:
+    for state, can_be in (("Waiting", False), ("Running", True), ("Initializing", True)):
+        document = {**_ray_job(), "status": {"jobDeploymentStatus": state}}
+        typed = msgspec.convert(document, WATCHED["ray.io", "rayjobs"].type)
+        assert bool(suspension_again("ray.io", "rayjobs", typed)) is can_be, state
+
+
+def _with_least(document: JSON, least: str, *at: str) -> JSON:
+    """The same with a least parallelism on its one worker group."""
+    (group,) = value_at(document, (*at, "workerGroupSpecs"))  # type: ignore[misc]
+    group["template"]["metadata"] = {"annotations": {names.MIN_PARALLELISM: least}}
+    return document
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"), [("RayJob", ("spec", "rayClusterSpec")), ("RayCluster", ("spec",))]
+)
+def test_the_workers_of_a_ray_cluster_are_fewer_where_a_group_takes_that(
+    kind: str, at: tuple[str, ...]
+) -> None:
+    document = _suspended(_with_least(_of(kind), "2", *at))
+    found = _found(document)
+    assert (found.spec.min_count, found.spec.size) == (3, 5)
+    assert {role.name: role.min_count for role in found.spec.roles} == {"headgroup": 1, "gpu": 2}
+
+    after = jsonpatch.apply_patch(document, resumption(found, 3, NOW))
+
+    assert value_at(after, (*at, "workerGroupSpecs", 0, "replicas")) == 3
+    assert after["metadata"]["annotations"][names.ASKED_PARALLELISM] == "4"
+    again = _found(_suspended(after))
+    assert (again.spec.min_count, again.spec.size) == (3, 5)
+    whole = jsonpatch.apply_patch(_suspended(after), resumption(again, 4, NOW))
+    assert value_at(whole, (*at, "workerGroupSpecs", 0, "replicas")) == 4
+
+
+@pytest.mark.parametrize(
+    ("group", "cluster", "least"),
+    [
+        ({"minReplicas": 3}, {}, 3),
+        ({"minReplicas": 4}, {}, None),
+        ({"numOfHosts": 2}, {}, None),
+        ({"suspend": True}, {}, None),
+        ({}, {"enableInTreeAutoscaling": True}, None),
+    ],
+)
+def test_workers_are_never_fewer_than_ray_itself_keeps_up(
+    group: JSON, cluster: JSON, least: int | None
+) -> None:
+    document = _with_least(_ray_job(), "2", "spec", "rayClusterSpec")
+    document["spec"]["rayClusterSpec"] |= cluster
+    document["spec"]["rayClusterSpec"]["workerGroupSpecs"][0] |= group
+    shrinkage = _found(_suspended(document)).shrinkage
+    assert (None if shrinkage is None else shrinkage.least) == least
+
+
+# --- what another job makes -----------------------------------------------------------------------
+
+
+def _made_by(document: JSON, kind: str, api: str, *, controls: bool = True) -> JSON:
+    owner = {"apiVersion": api, "kind": kind, "name": "a", "uid": "o", "controller": controls}
+    document["metadata"]["ownerReferences"] = [owner]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "api"),
+    [
+        ("JobSet", "TrainJob", "trainer.kubeflow.org/v1alpha1"),
+        ("RayCluster", "RayJob", "ray.io/v1"),
+    ],
+)
+def test_what_a_job_makes_that_can_be_suspended_itself_is_left_alone(
+    kind: str, owner: str, api: str
+) -> None:
+    at = _at(_of(kind))
+    document = _made_by(_of(kind), owner, api)
+    assert queue_of(*at, document) == ""
+    assert not is_suspendable(*at, document)
+    assert not suspension_again(*at, msgspec.convert(document, WATCHED[at].type))
+    other = _made_by(_of(kind), owner, api, controls=False)
+    assert (queue_of(*at, other), is_suspendable(*at, other)) == ("vision", True)
+    assert is_suspendable(*at, _made_by(_of(kind), "AppWrapper", "workload.codeflare.dev/v1beta2"))
+
+
+# --- TrainJobs ------------------------------------------------------------------------------------
+
+
+def _train(**spec: object) -> JSON:
+    document = train_job()
+    document["metadata"] |= {"uid": "t", "namespace": "team-a", "labels": {}}
+    document["spec"] |= spec
+    return document
+
+
+def _jobset_of(train: JSON) -> Any:
+    """Three stages, as a runtime with an initializer has them."""
+    document = _made_by(_of("JobSet"), "TrainJob", train["apiVersion"])
+    spec = copy.deepcopy(job()["spec"])
+    after = [{"name": "load", "status": "Complete"}]
+    document["metadata"] |= {"uid": "j", "labels": {names.QUEUE: "vision"}}
+    document["spec"] = {
+        "suspend": True,
+        "replicatedJobs": [
+            {"name": "load", "template": {"spec": {**spec, "parallelism": 1, "completions": 1}}},
+            {"name": "node", "template": {"spec": spec}, "dependsOn": after},
+        ],
+    }
+    return msgspec.convert(document, WATCHED["jobset.x-k8s.io", "jobsets"].type)
+
+
+def test_a_trainjob_is_its_jobset_and_needs_room_for_all_of_its_stages() -> None:
+    train = _suspended(_train())
+    typed = msgspec.convert(train, WATCHED[_at(train)].type)
+    assert read(*_at(train), typed) is None, "nothing is known of its pods"
+
+    found = read(*_at(train), typed, _jobset_of(train))
+
+    assert found is not None
+    assert (found.uid, found.describer, found.at) == ("t", "j", ("spec", "suspend"))
+    assert (found.spec.key, found.spec.queue) == ("jobset/team-a/llama", "vision")
+    assert (found.spec.min_count, found.size) == (5, 5)
+    after = jsonpatch.apply_patch(train, resumption(found, None, NOW))
+    assert after["spec"]["suspend"] is False
+    assert after["metadata"]["annotations"] == {names.RESUMED_AT: NOW}
+
+
+def test_a_trainjob_is_resumed_whole_whatever_its_runtime_says_of_fewer() -> None:
+    train, made = _suspended(_train()), _jobset_of(_train())
+    node = made.spec.replicated_jobs[1]
+    meta = {"annotations": {names.MIN_PARALLELISM: "1"}}
+    template = msgspec.structs.replace(
+        node.template, metadata=msgspec.convert(meta, type(node.template.metadata))
+    )
+    jobs = (made.spec.replicated_jobs[0], msgspec.structs.replace(node, template=template))
+    made = msgspec.structs.replace(
+        made, spec=msgspec.structs.replace(made.spec, replicated_jobs=jobs)
+    )
+    found = read(*_at(train), msgspec.convert(train, WATCHED[_at(train)].type), made)
+    assert found is not None
+    assert (found.shrinkage, found.spec.min_count) == (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("places", "queue"),
+    [
+        ({"metadata": {"labels": {names.QUEUE: "a"}}}, "a"),
+        ({"metadata": {"annotations": {names.QUEUE: "a"}}}, "a"),
+        ({"spec": {"labels": {names.QUEUE: "a"}}}, "a"),
+        ({"spec": {"annotations": {"kueue.x-k8s.io/queue-name": "a"}}}, "a"),
+        ({"spec": {"labels": {names.QUEUE: "a"}}, "metadata": {"labels": {names.QUEUE: "b"}}}, "a"),
+        ({}, ""),
+    ],
+)
+def test_a_trainjob_names_its_queue_for_its_jobset_or_itself(places: JSON, queue: str) -> None:
+    document = _train()
+    for place, labels in places.items():
+        document[place] |= labels
+    assert queue_of(*_at(document), document) == queue
+
+
+def test_a_trainjob_that_kueue_runs_elsewhere_is_not_suspended() -> None:
+    at = ("trainer.kubeflow.org", "trainjobs")
+    assert is_suspendable(*at, _train())
+    assert not is_suspendable(*at, _train(managedBy=ELSEWHERE))

@@ -6,10 +6,11 @@ from typing import Any
 import jsonpatch
 import msgspec
 import pytest
-from support.pods.jobs import job, of_kind
+from support.pods.jobs import job, of_kind, train_job
 
 from muster.kube import names
 from muster.workloads.managedpods import ManagedPolicy
+from muster.workloads.suspendablekinds import ELSEWHERE
 from webhook.review.suspensions import suspended
 from webhook.review.wire import (
     ALLOWED,
@@ -85,3 +86,63 @@ def test_a_job_of_another_queue_is_let_in_as_it_is(queue: str) -> None:
 def test_a_refused_job_stays_refused_and_other_changes_stay() -> None:
     refused = Verdict(allowed=False)
     assert _verdict(job("vision"), refused) is refused
+
+
+# --- RayJobs and TrainJobs ------------------------------------------------------------------------
+
+
+def _ray_job(**spec: object) -> JSON:
+    document = of_kind("RayJob", queue="vision")
+    del document["spec"]["suspend"]
+    document["spec"] |= spec
+    return document
+
+
+def test_a_rayjob_is_suspended_and_the_cluster_that_it_makes_is_not() -> None:
+    after = _after(_ray_job())
+    assert after["spec"]["suspend"] is True
+    assert after["metadata"]["annotations"] == {names.SUSPENDED_BY: names.MUSTER}
+    cluster = of_kind("RayCluster", queue="vision")
+    del cluster["spec"]["suspend"]
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "llama", "controller": True}
+    assert _verdict(cluster).operations
+    cluster["metadata"]["ownerReferences"] = [owner]
+    assert _verdict(cluster) is ALLOWED
+
+
+def test_the_author_of_a_rayjob_that_kuberay_would_not_suspend_is_told_the_field() -> None:
+    found = _verdict(_ray_job(shutdownAfterJobFinishes=False))
+    assert found.operations == ()
+    (text,) = found.warnings
+    assert text == (
+        'RayJob llama: spec.shutdownAfterJobFinishes: "false": KubeRay does not suspend such a '
+        "RayJob, so its pods wait gated: write true to have the whole job wait suspended"
+    )
+    other = _ray_job(shutdownAfterJobFinishes=False)
+    other["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "speech"}
+    assert _verdict(other) is ALLOWED
+
+
+def _train_job(queue: str, *, spec: JSON | None = None) -> JSON:
+    document = train_job()
+    document["metadata"]["labels"] = {names.QUEUE: queue} if queue else {}
+    document["spec"] |= spec or {}
+    return document
+
+
+def test_a_trainjob_is_suspended_and_names_its_queue_for_the_jobset_that_is_made_of_it() -> None:
+    after = _after(_train_job("vision"))
+    assert after["spec"]["suspend"] is True
+    assert after["spec"]["labels"] == {names.QUEUE: "vision"}
+    after = _after(_train_job("vision", spec={"labels": {"a": "b"}}))
+    assert after["spec"]["labels"] == {"a": "b", names.QUEUE: "vision"}
+    own = {"annotations": {names.QUEUE: "vision"}}
+    after = _after(_train_job("speech", spec=own))
+    assert after["spec"]["suspend"] is True
+    assert "labels" not in after["spec"]
+
+
+def test_a_trainjob_that_kueue_runs_elsewhere_is_let_in_as_it_is() -> None:
+    found = _verdict(_train_job("vision", spec={"managedBy": ELSEWHERE}))
+    assert found.operations == ()
+    assert "spec.managedBy" in found.warnings[0]
