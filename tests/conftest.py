@@ -22,6 +22,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
 from support.machine import secondchance
+from support.machine.patience import TEST_S
 
 # No deadline: tests do not time anything, and a crowded machine is not a failure.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -35,6 +36,16 @@ settings.load_profile(os.environ.get("MUSTER_HYPOTHESIS_PROFILE", "fast"))
 
 pytest_addoption = secondchance.pytest_addoption
 pytest_configure = secondchance.pytest_configure
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give tests on real programs time for several waits, unless one asks for an amount itself."""
+    if config.getoption("timeout", None) is not None:
+        return
+    for item in items:
+        if item.get_closest_marker("integration") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_S))
+
 
 # Most of a run is waiting for real programs, so there are more workers than cores.
 _WORKERS_PER_CORE = 1.5

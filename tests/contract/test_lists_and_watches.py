@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.machine.patience import PATIENCE_S
 from support.pods.wire import gated, lift, pod
 
 from loadtest.testbed.client.api import STRATEGIC_PATCH, Api, ApiFailed
@@ -19,7 +20,7 @@ async def take(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the first ``count`` events of a watch, bookmarks included."""
     found: list[tuple[str, dict[str, Any]]] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in api.watch(path, version, **query):
             found.append(event)
             if len(found) == count:
@@ -53,7 +54,7 @@ async def test_pages_show_one_moment_even_when_objects_come_in_between(api: Api,
 async def test_a_list_from_the_cache_is_not_paged(api: Api, pods: str) -> None:
     await five_pods(api, pods)
     found = 0
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (
             found < 5
         ):  # the cache follows etcd with a delay, and "0" asks for no more than it has
@@ -197,7 +198,7 @@ async def test_initial_events_and_their_version_match_go_together(
 
 async def test_a_watch_ends_when_its_time_is_over(api: Api, pods: str) -> None:
     version = (await api.get(pods))["metadata"]["resourceVersion"]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         assert [e async for e in api.watch(pods, version, timeoutSeconds="1")] == []
 
 
@@ -210,7 +211,7 @@ async def test_bookmarks_move_the_version_on_before_the_watch_ends(api: Api, pod
     await api.create(pods, pod("before"))
     query = {"timeoutSeconds": "6", "allowWatchBookmarks": "true"}
     events = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         async for verb, obj in api.watch(pods, version, **query):
             events.append((verb, int(obj["metadata"]["resourceVersion"])))
             if len(events) == 1:
@@ -247,7 +248,7 @@ async def custom_resource(api: Api, group: str) -> str:
     }
     await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     path = f"/apis/{group}/v1alpha1/namespaces/default/podgroups"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await api.get(path)

@@ -23,6 +23,7 @@ import yaml
 from support.dialects import overridekinds
 from support.injections.injecting import facts
 from support.injections.overriding import JSON, policy, rules
+from support.machine.patience import PATIENCE_S
 from support.pods.wire import pod
 from support.webhooks.hooked import hooked
 
@@ -83,7 +84,7 @@ class World:
 
     async def until(self, wanted: Callable[[], bool]) -> None:
         """Wait until what the watches told makes it so."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not wanted():
                 self.told.clear()
                 await self.told.wait()

@@ -88,6 +88,10 @@ class Parts(ABC):
             known = ", ".join(self._programs) or "nothing"
             raise ValueError(f"no part {name!r}: this control plane has {known}") from None
 
+    def crashed(self) -> list[Program]:
+        """Return the parts that ended without being stopped or killed from here."""
+        return [program for program in self._programs.values() if program.crashed]
+
     def cpu_seconds(self) -> Mapping[str, float]:
         """CPU seconds used so far by each running part."""
         return {n: p.cpu_seconds() for n, p in self._programs.items() if p.running}

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 GRACE_S: Final = 5.0  # etcd and the API server end within a second when they have no watches
-READY_TIMEOUT_S: Final = 60.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
+READY_TIMEOUT_S: Final = 120.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
 # Some times what an object takes: kube-scheduler was 60 s over 130,000 nodes on two busy cores.
 _LISTED_S: Final = 0.002
 _POLL_S: Final = 0.05
@@ -127,6 +127,11 @@ class Program:
     def running(self) -> bool:
         """Whether the child lives."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the child ended without being stopped or killed from here."""
+        return self._process is not None and not self.running
 
     @property
     def pid(self) -> int:

@@ -24,6 +24,7 @@ import yaml
 from support.apiservers.boundtokens import bound_token, pods_token
 from support.extenders.installation import certificates
 from support.kubelets.pluginprocess import plugin
+from support.machine.patience import PATIENCE_S
 from support.machine.shortpath import short_folder
 
 from deviceplugin.cluster import podfeed
@@ -50,7 +51,6 @@ MANIFESTS = Path(__file__).parents[3] / "manifests"
 PODS = "/api/v1/namespaces/default/pods"
 NODES, PLUGIN = "muster-nodes", "muster-device-plugin"
 PASSWORD = "hunter2"  # made up
-PATIENCE_S = 30.0
 
 
 @dataclass

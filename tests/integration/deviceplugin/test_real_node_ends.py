@@ -29,6 +29,7 @@ from support.kubelets.realnode import (
 )
 from support.kubelets.realnode.init import TUNABLES
 from support.kubelets.realnode.sandbox import Sandbox, sweep
+from support.machine.patience import PATIENCE_S
 from support.networks.netns import run
 
 from loadtest.testbed.controlplane.controlplane import ControlPlane
@@ -84,7 +85,7 @@ def name_of(pid: int) -> str:
 
 async def until_state(pid: int, letter: str) -> None:
     """Wait for a process to be frozen (T) or asleep (S)."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while stat_of(pid)[0] != letter:  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.01)
 
@@ -156,13 +157,13 @@ async def test_a_killed_run_leaves_no_process_and_the_next_run_removes_the_rest(
     assert len(everybody) > 5  # etcd, kube-apiserver, kubelet, containerd, a shim, the witness …
     killed.send_signal(signal.SIGKILL)
     await killed.wait()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while any(map(name_of, everybody)):  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.05)
     left = await traces(killed.pid)
     assert not left["mounts"]
     assert left["directories"] in ([directory], [])  # another worker may have come first
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while await traces(killed.pid) != NONE:
             sweep()
             await asyncio.sleep(0.05)

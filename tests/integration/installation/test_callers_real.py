@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support.extenders.installation import certificates
 from support.extenders.jwt import private_key, signed_again
 from support.extenders.realcluster import PODS
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api
@@ -45,7 +46,6 @@ MANIFESTS = Path(__file__).parents[3] / "manifests"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 BIND = "/v1/extender/bind"
-PATIENCE_S = 30.0  # for what takes the API server a fraction of a second
 OURS = "muster.dev/extender"
 AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
 EXTENDER = "system:serviceaccount:muster-system:muster-extender"

@@ -19,6 +19,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.charts.hookjobs import hook_jobs
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.controlplane.assets import Minor, ensure_helm
@@ -80,7 +81,7 @@ async def helm(home: Path, kubeconfig: Path, words: list[str]) -> None:
 
 async def gone(api: Api, namespace: str) -> None:
     """Wait until a namespace that the chart brings has gone."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             there, _ = await api.list_all("/api/v1/namespaces")
             if namespace not in {each["metadata"]["name"] for each in there}:

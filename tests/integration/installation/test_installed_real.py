@@ -130,7 +130,7 @@ async def test_a_gang_is_placed_by_a_scheduler_that_shows_its_certificate(
         owner = await pods.create_owner(api, gang)
         await create_all(api, PODS, pods.members(gang, owner))
         for rank in range(gang.size):
-            await eventually(api, f"{PODS}/{gang.name}-{rank}", is_bound, seconds=60)
+            await eventually(api, f"{PODS}/{gang.name}-{rank}", is_bound)
 
 
 async def test_who_shows_no_certificate_is_told_whether_it_is_ready_and_nothing_else(

@@ -23,6 +23,7 @@ import pytest
 import pytest_asyncio
 from support.extenders.authorities import Authority
 from support.extenders.behindproxy import RBAC_API, Site, account, behind_proxy, rows, user
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.nodes import create_all, create_nodes, grid
@@ -36,7 +37,6 @@ from muster.kube import names
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 GANGS = {"team-a": "blue", "team-b": "red"}
-PATIENCE_S = 60.0
 
 
 async def _gangs(site: Site) -> None:

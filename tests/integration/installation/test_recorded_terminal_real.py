@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.installed.site import ready
 from support.installed.transcript import ROOT, Recording, Terminal, lasting
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.controlplane.assets import Minor
 from muster.cli.main import parser
@@ -23,7 +24,6 @@ RECORDING = Recording(
     ROOT / "docs" / "install.svg",
     "from helm install to kubectl muster explain",
 )
-PATIENCE_S = 60.0  # until the planner has looked at a gang
 ASKS = ("kubectl muster ", "muster ")  # and changes nothing, so it may ask again
 
 

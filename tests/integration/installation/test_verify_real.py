@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api
 from loadtest.testbed.controlplane import schedulerconfig
@@ -39,7 +40,6 @@ SECRETS = "/api/v1/namespaces/muster-system/secrets"
 CONFIGMAPS = "/api/v1/namespaces/muster-system/configmaps"
 CONFIG = "muster-extender-5f2c"
 TLS = "muster-extender-tls"
-PATIENCE_S = 30.0  # for what takes the API server a fraction of a second
 
 
 @dataclass

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.charts.helmclient import Helm, kustomized
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api, ApiFailed
 from loadtest.testbed.client.pods import pod
@@ -32,7 +33,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-PATIENCE_S = 30.0  # for what takes the API server a fraction of a second
 STATIC: JSON = {"scheduler": {"mode": "static-pod"}}
 
 

@@ -23,6 +23,7 @@ import yaml
 from support.apiservers.eventually import eventually
 from support.dialects import overridekinds
 from support.dialects.profilekinds import CRDS, profile, profile_kind
+from support.machine.patience import PATIENCE_S
 from support.webhooks.webhookprocess import WEBHOOK_USER, running
 
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
@@ -179,7 +180,7 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
 
 async def created(api: Api, path: str, wanted: JSON) -> None:
     """Create an object of a kind that was defined a moment ago."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await api.create(path, wanted)
@@ -193,7 +194,7 @@ async def created(api: Api, path: str, wanted: JSON) -> None:
 
 async def told(api: Api, text: str) -> None:
     """Wait for the Event that tells what is wrong with the profile."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not any(text in event.get("note", "") for event in (await api.get(EVENTS))["items"]):  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.2)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.machine.patience import PATIENCE_S
 from support.pods.kubepods import OTHER_UID, make_pod
 
 from loadtest.testbed.controlplane.controlplane import ControlPlane
@@ -58,7 +59,7 @@ async def test_a_list_that_outlives_its_version_is_read_again_in_one_piece(
     pages = client.pages(PODS, limit=2)
     first = await anext(pages)
     query = {"limit": "2", "continue": first.meta.next_page}
-    async with asyncio.timeout(60):  # compaction comes every second, see the fixture
+    async with asyncio.timeout(PATIENCE_S):  # compaction comes every second, see the fixture
         while await _served(client, HttpRequest("GET", PODS.path(), query)):
             await make_pod(client)
             await asyncio.sleep(0.2)

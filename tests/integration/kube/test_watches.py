@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.machine.patience import PATIENCE_S
 from support.pods.kubepods import make_pod
 
 from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane
@@ -44,7 +45,7 @@ class Mirror:
         self._changed.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from support.extenders.realcluster import PODS, Cluster, cluster, is_bound, racks
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.nodes import create_all
@@ -65,7 +66,7 @@ async def test_two_gangs_that_cannot_both_fit_do_not_deadlock(fleet: Cluster) ->
                     return gang
             await asyncio.sleep(0.1)
 
-    first = await asyncio.wait_for(winner(), 60)
+    first = await asyncio.wait_for(winner(), PATIENCE_S)
     (other,) = (gang for gang in gangs if gang is not first)
     await fleet.stays_unbound(other)
     await fleet.api.delete(PODS, labelSelector=f"{names.GANG}={first.name}")

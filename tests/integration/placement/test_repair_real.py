@@ -188,7 +188,7 @@ def forgiving_job(count: int) -> JSON:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
     real_plane: ControlPlane,
 ) -> None:

@@ -23,6 +23,7 @@ import pytest_asyncio
 from support.extenders.queueplane import QUEUES, queue_plane
 from support.extenders.realcluster import Cluster, cluster, until
 from support.installed.transcript import ROOT, Entry, Recording, Terminal, lasting
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import CONTROLLERS, ControlPlane
@@ -31,7 +32,6 @@ from muster.cli.main import parser
 RECORDING = Recording(
     ROOT / "docs" / "sharing.md", ROOT / "docs" / "sharing.svg", "borrow, reclaim, explain, return"
 )
-PATIENCE_S = 60.0  # until a job has its room, or has given it up
 SETTLED_S = 2.0  # an answer that is the same so much later is recorded
 ASKS = ("kubectl muster ", "kubectl get ")  # and changes nothing, so it may ask again
 

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import CONFIG, HOOKS, PLAN, dry_run, gates, pod, until_gated, write
 from support.webhooks.webhookprocess import running
 
@@ -48,7 +49,7 @@ async def test_no_pod_slips_past_while_authorities_rotate_under_load(
     secret = "/api/v1/namespaces/muster-system/secrets/impatient-authority"
     async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
         await until_gated(api, "impatient.example/npu")
-        async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             stop = asyncio.Event()
             loads = [group.create_task(load(api, stop)) for _ in range(4)]
             issuers: set[bytes] = set()

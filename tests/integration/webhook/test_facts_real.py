@@ -21,6 +21,7 @@ import yaml
 from support.dialects import overridekinds
 from support.dialects.customkinds import until_served
 from support.extenders.authorities import Authority
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import CONFIG, dry_run, gates, pod, until_gated, write
 from support.webhooks.webhookprocess import running
 
@@ -44,7 +45,6 @@ TOKEN = "a-token-of-the-api-server"
 NAME = "train-eu"
 GUARD = {"optOutGroups": ["platform"]}
 NAMESPACES = "/api/v1/namespaces"
-PATIENCE_S = 60
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import PODS, pod
 
 from loadtest.testbed.client.api import STRATEGIC_PATCH, Api, ApiFailed
@@ -25,7 +26,6 @@ POLICY = Path(__file__).parents[3] / "manifests" / "base" / "admission.yaml"
 OUTSIDE = "/api/v1/namespaces/outside/pods"
 FORGED = {names.PLAN: '{"id":"mine","node":"n1"}'}
 BY_ITSELF = "ValidatingAdmissionPolicy 'muster-plans'"  # the webhook's own refusal reads otherwise
-PATIENCE_S = 60
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.dialects.customkinds import install
+from support.machine.patience import PATIENCE_S
 from support.pods.jobs import job, of_kind, train_job
 from support.pods.podschema import ENV_SOURCES, FIELDS, PodField
 from support.pods.webhookpods import CONFIG, PODS, pod, until_gated, write
@@ -169,7 +170,7 @@ async def test_an_object_whose_template_cannot_be_read_is_let_in_with_an_event(
     before = await api.get(EVENTS)
     made = await api.create(paths[UNTYPED], document)
     assert templates(made)[0].pod["metadata"] == {"labels": {"rev": 7}}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         async for _, event in api.watch(EVENTS, before["metadata"]["resourceVersion"]):
             if event["reason"] == REASON:
                 break

@@ -19,6 +19,7 @@ import yaml
 from support.dialects import overridekinds
 from support.dialects.profilekinds import profile, profile_kind
 from support.injections.overriding import JSON, policy, rules
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import CONFIG, PLAN, dry_run, gates, pod, until_gated, write
 from support.webhooks.webhookprocess import running
 
@@ -38,7 +39,6 @@ KA = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/overridepolicies"
 KM = "/apis/policy.karmada.io/v1alpha1/clusteroverridepolicies"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 VCI = "vci.vke.volcengine.com/preferred-instance-types"
-PATIENCE_S = 60
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import pytest_asyncio
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import HOOKS, PLAN, PODS, dry_run, failure, gates, pod
 
 from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
@@ -224,7 +225,7 @@ async def test_an_outage_stops_only_pods_that_carry_a_plan(api: Api) -> None:
     ours = pod(labels={"muster.dev/gang": "g", "muster.dev/gang-size": "2"})
     unanswered = 'failed calling webhook "pods.validate.muster'
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while unanswered not in await failure(api, planned):  # noqa: ASYNC110 - nothing to wait on
                 await asyncio.sleep(0.1)
         assert gates(await dry_run(api, ours)) == ["muster.dev/plan"]  # by the pair that lives
@@ -233,6 +234,6 @@ async def test_an_outage_stops_only_pods_that_carry_a_plan(api: Api) -> None:
     finally:
         for kind in ("mutating", "validating"):
             await api.delete(f"{HOOKS}/{kind}webhookconfigurations/outage")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while unanswered in await failure(api, planned):  # noqa: ASYNC110 - nothing to wait on
                 await asyncio.sleep(0.1)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
+from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import (
     CONFIG,
     HOOKS,
@@ -104,7 +105,7 @@ async def test_with_another_webhook_before_or_after_everything_is_there_once(
     """A container that comes after us is completed when we are asked again."""
     label = f"{name}.example.com/on"
     async with other_webhook(plane, api, name, label) as other:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not other.seen:
                 await dry_run(api, pod(gpus=1, labels={label: "true"}))
         other.seen.clear()
@@ -231,7 +232,7 @@ async def test_while_it_is_down_the_failure_policy_decides_and_then_it_is_back(
         assert gates(await dry_run(api, wanted)) == []  # down: Ignore lets it through, as written
         shipped = (await api.get(hook))["webhooks"]
         await api.patch(hook, {"webhooks": [{**shipped[0], "failurePolicy": "Fail"}]})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while "failed calling webhook" not in await failure(api, wanted):  # noqa: ASYNC110 - nothing to wait on
                 await asyncio.sleep(0.1)
         async with running(config, *identity(plane)):

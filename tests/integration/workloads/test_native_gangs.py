@@ -96,7 +96,7 @@ async def test_a_gang_that_only_its_native_object_tells_of_waits_for_its_last_me
         assert [p for p in await fleet.list_pods() if is_released(p)] == []
         await fleet.api.create(PODS, members[2])
         for pod in members:
-            await eventually(fleet.api, f"{PODS}/{pod['metadata']['name']}", is_bound, seconds=60)
+            await eventually(fleet.api, f"{PODS}/{pod['metadata']['name']}", is_bound)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -153,7 +153,7 @@ async def test_one_member_turned_away_keeps_a_native_gang_from_being_bound_until
     wake = {"metadata": {"annotations": {"muster.dev/woken": "1"}}}
     await api.patch(f"{PODS}/{names[2]}", wake)
     for name in names:
-        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"], seconds=60)
+        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"])
 
 
 async def test_what_the_extender_is_told_is_the_same_for_members_of_a_native_gang(
@@ -167,7 +167,7 @@ async def test_what_the_extender_is_told_is_the_same_for_members_of_a_native_gan
         made["spec"] |= reference
         await api.create(PODS, made)
     for name in ("told-0", "told-1"):
-        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"], seconds=60)
+        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"])
         call = extender.seen(f"default/{name}", "filter")[-1]
         assert list(call.body) == ["Pod", "Nodes", "NodeNames"]
         assert "nodeName" not in call.body["Pod"]["spec"]

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from support.machine.patience import PATIENCE_S
+
 from loadtest.testbed.client.api import Api
 
 
 async def eventually(
-    api: Api, path: str, wanted: Callable[[dict[str, Any]], bool], *, seconds: float = 60.0
+    api: Api, path: str, wanted: Callable[[dict[str, Any]], bool], *, seconds: float = PATIENCE_S
 ) -> dict[str, Any]:
     """Return the object at ``path`` as soon as ``wanted`` holds; ``TimeoutError`` otherwise."""
     folder, _, name = path.rpartition("/")

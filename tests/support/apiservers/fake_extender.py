@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
+from support.machine.patience import PATIENCE_S
 
 Answer = Callable[[dict[str, Any]], Any]
 
@@ -55,7 +56,7 @@ class FakeExtender:
         return [call for call in self.calls if call.pod == pod and verb in ("", call.verb)]
 
     async def wait_for(
-        self, pod: str, verb: str, count: int = 1, seconds: float = 60
+        self, pod: str, verb: str, count: int = 1, seconds: float = PATIENCE_S
     ) -> list[Call]:
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(lambda: len(self.seen(pod, verb)) >= count)

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 from support.dialects.kinds import CRDS, KAI, definition
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import Api, ApiFailed
 
@@ -19,7 +20,6 @@ JSON = dict[str, Any]
 # Projects without a module that can be downloaded: their kinds get no schema.
 STAND_INS = {("scheduling.run.ai", "PodGroup"): KAI}
 _NOT_YET = (404, 429)  # not established, or its storage is not ready
-_PATIENCE_S = 120.0  # for what takes ten seconds on a machine that is not crowded
 
 
 async def install(api: Api, directory: Path, objects: Iterable[JSON]) -> dict[tuple[str, str], str]:
@@ -75,7 +75,7 @@ async def _create(api: Api, crd: JSON) -> None:
         await until_served(api, path)
 
 
-async def until_served(api: Api, path: str, patience_s: float = _PATIENCE_S) -> None:
+async def until_served(api: Api, path: str, patience_s: float = PATIENCE_S) -> None:
     """Wait until a new kind is served; the API server takes a moment."""
     async with asyncio.timeout(patience_s):
         while not await is_served(api, path):  # noqa: ASYNC110 - nothing to wait on

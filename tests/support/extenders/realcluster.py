@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.extenders.verdict import judged
+from support.machine import patience
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api
@@ -20,7 +21,7 @@ from muster.kube import names
 JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-PATIENCE_S = 60.0  # for what takes a second on a machine that is not crowded
+PATIENCE_S = patience.PATIENCE_S
 _SETTLED_S = 1.0  # several planning cycles and scheduling attempts
 
 

@@ -17,6 +17,7 @@ import yaml
 from support.apiservers.proxy import Proxy
 from support.extenders.realcluster import PODS, Cluster, gated
 from support.extenders.verdict import judged
+from support.machine import patience
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import ApiFailed
@@ -37,7 +38,7 @@ from muster.kube import names
 
 JSON = dict[str, Any]
 RELEASED = {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": {}}
-PATIENCE_S = 60.0
+PATIENCE_S = patience.PATIENCE_S
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from support.machine.patience import PATIENCE_S
+
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.oracles.checker import Checker
 from loadtest.testbed.standins.reflector import Reflector
-
-_CATCH_UP_S = 30.0
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def judged(api: Api) -> AsyncIterator[Checker]:
     try:
         await asyncio.gather(nodes.synced.wait(), pods.synced.wait())
         yield checker
-        await asyncio.wait_for(_caught_up(api, checker), _CATCH_UP_S)
+        await asyncio.wait_for(_caught_up(api, checker), PATIENCE_S)
     finally:
         for task in tasks:
             task.cancel()

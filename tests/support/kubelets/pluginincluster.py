@@ -17,6 +17,7 @@ from support.apiservers.apifaults import FaultyServer, api_server
 from support.apiservers.eventually import eventually
 from support.kubelets.fakekubelet import Container, FakeKubelet, Pod
 from support.kubelets.pluginprocess import PluginProcess, plugin
+from support.machine.patience import PATIENCE_S
 from support.machine.shortpath import short_folder
 
 from loadtest.testbed.client.api import Api
@@ -76,7 +77,7 @@ class Site:
 
     async def event(self, reason: str) -> dict[str, Any]:
         """Wait for an Event of this reason."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 found, _ = await self.api.list_all(EVENTS)
                 for one in found:

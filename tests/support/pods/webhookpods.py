@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 
 import yaml
+from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
 
@@ -56,7 +57,7 @@ def gates(pod: JSON) -> list[str]:
 
 async def until_gated(api: Api, resource: str = "nvidia.com/gpu") -> None:
     """Wait until the API server has seen the configurations; it reads them with a delay."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not gates(await dry_run(api, pod(gpus=1, resource=resource))):  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.1)
 

@@ -12,20 +12,21 @@ from typing import Any, Final
 
 import aiohttp
 from support.kubelets.realnode import images, services, settings
+from support.kubelets.realnode.account import EVENTS, account
 from support.kubelets.realnode.podresources import healthy_devices
 from support.kubelets.realnode.pods import Seen, pod_spec, status_of
 from support.kubelets.realnode.sandbox import CONTROL_PLANE, Inside, Sandbox
 from support.kubelets.realnode.settings import NodeOptions
+from support.machine.patience import PATIENCE_S
 from support.networks.netns import run
 
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from loadtest.testbed.controlplane.nodeassets import NodeAssets, ensure
+from loadtest.testbed.controlplane.programs import Program
 
-PATIENCE_S: Final = 30.0  # for what takes a second on a machine that is not crowded
 _POLL_S: Final = 0.05
 PODS: Final = "/api/v1/namespaces/default/pods"
-EVENTS: Final = "/api/v1/namespaces/default/events"
 
 
 @dataclass(slots=True)
@@ -274,15 +275,23 @@ class RealNode:
     async def until(
         self, condition: Callable[[], Awaitable[bool]], what: str | Callable[[], str]
     ) -> None:
-        """Poll until the condition holds; AssertionError with the kubelet's last words."""
+        """Poll until the condition holds.
+
+        AssertionError with what the node has to say when it takes too long, or at once when one of
+        the programs that bring it about has ended.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while not await condition():
-            if time.monotonic() > deadline:
-                said = what if isinstance(what, str) else what()
-                raise AssertionError(
-                    f"not within {PATIENCE_S:.0f} s: {said}\n{self.kubelet.log_tail()}"
-                )
+            ended = [program.name for program in self._crashed()]
+            if ended or time.monotonic() > deadline:
+                why = f"{ended} ended before" if ended else f"not within {PATIENCE_S:.0f} s"
+                said = f"{why}: {what if isinstance(what, str) else what()}"
+                raise AssertionError(await account(self.api, said, (self.kubelet, self.containerd)))
             await asyncio.sleep(_POLL_S)
+
+    def _crashed(self) -> list[Program]:
+        own = [program for program in (self.containerd, self.kubelet) if program.crashed]
+        return [*own, *self.plane.crashed()]
 
     # -- coming up --------------------------------------------------------------------------------
 

@@ -115,3 +115,17 @@ def test_processes_side_by_side_are_given_different_ports_though_their_randomnes
     for child in children:
         child.communicate("\n")
     assert len(set(given)) == 150
+
+
+async def test_a_program_has_crashed_when_it_ended_and_nobody_here_ended_it(tmp_path: Path) -> None:
+    it = program(tmp_path, SLEEP)
+    assert not it.crashed
+    it.start()
+    assert not it.crashed
+    os.kill(it.pid, signal.SIGKILL)
+    while it.running:  # noqa: ASYNC110 - a child sets no Event
+        await asyncio.sleep(0.01)
+    assert it.crashed
+    it.start()
+    it.kill()
+    assert not it.crashed
