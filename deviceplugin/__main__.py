@@ -7,17 +7,20 @@ import os
 import sys
 from pathlib import Path
 
-import msgspec
+from muster.observability.imports import uncollected
 
-from deviceplugin import sources
-from deviceplugin.config import DevicePluginConfig, check, load
-from deviceplugin.health import variables
-from deviceplugin.process import run_device_plugin
-from deviceplugin.tools import faultswitch, nvmlreport
-from muster.kube.errors import AuthError
-from muster.kube.http import auth
-from muster.observability import logs
-from muster.observability.configfile import ConfigError
+with uncollected():
+    import msgspec
+
+    from deviceplugin import sources
+    from deviceplugin.config import DevicePluginConfig, check, load
+    from deviceplugin.health import variables
+    from deviceplugin.process import run_device_plugin
+    from deviceplugin.tools import faultswitch, nvmlreport
+    from muster.kube.errors import AuthError
+    from muster.kube.http import auth
+    from muster.observability import logs
+    from muster.observability.configfile import ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -6,16 +6,19 @@ import os
 import sys
 from pathlib import Path
 
-from msgspec.structs import replace
+from muster.observability.imports import uncollected
 
-from extender.config.settings import ExtenderConfig, load
-from extender.errors import Deposed
-from extender.leadership.ownpod import PodName
-from extender.process import run_extender
-from muster.kube.errors import AuthError
-from muster.kube.http import auth
-from muster.observability import logs
-from muster.observability.configfile import ConfigError
+with uncollected():
+    from msgspec.structs import replace
+
+    from extender.config.settings import ExtenderConfig, load
+    from extender.errors import Deposed
+    from extender.leadership.ownpod import PodName
+    from extender.process import run_extender
+    from muster.kube.errors import AuthError
+    from muster.kube.http import auth
+    from muster.observability import logs
+    from muster.observability.configfile import ConfigError
 
 
 def main() -> int:

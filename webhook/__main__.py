@@ -7,14 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
+from muster.observability.imports import uncollected
 
-from muster.observability import logs
-from muster.observability.configfile import ConfigError
-from webhook.config import WebhookConfig, load
-from webhook.errors import WebhookError
-from webhook.process import built, run
-from webhook.registration.configurations import to_yaml
+with uncollected():
+    import msgspec
+
+    from muster.observability import logs
+    from muster.observability.configfile import ConfigError
+    from webhook.config import WebhookConfig, load
+    from webhook.errors import WebhookError
+    from webhook.process import built, run
+    from webhook.registration.configurations import to_yaml
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

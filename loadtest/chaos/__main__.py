@@ -10,8 +10,11 @@ import os
 import sys
 import time
 
-from loadtest.chaos.run import Outcome, episode, episodes, report
-from loadtest.chaos.settings import EPISODE_STEPS, Settings
+from muster.observability.imports import uncollected
+
+with uncollected():
+    from loadtest.chaos.run import Outcome, episode, episodes, report
+    from loadtest.chaos.settings import EPISODE_STEPS, Settings
 
 
 def main() -> int:

@@ -6,6 +6,7 @@
 ``connections``  a connection that passes everything on to aiohttp's handler
 ``health``       health checks by name, as the control plane's own components serve them
 ``idleconnections``  closes connections that come to nothing
+``imports``        imports without the cycle collector, where a program begins
 ``logs``         logs: the standard library's loggers, one JSON object per line on standard error
 ``memory``       Python's cycle collector and malloc's heap, tuned for a large model
 ``metrics``      what every shell's metrics share: the registry, buckets, and the event loop's lag
