@@ -15,12 +15,16 @@ from typing import Any, Final
 from extender.config.queueing import UsageConfig
 from extender.engine import Engine
 from extender.timeslice import Pace
+from muster.apiwire.queues import QueueUse
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
 from muster.queueing.admission.counteduse import AverageColumns, goes_by_average
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.queuehistory import QueueAverage, QueueHistory
+from muster.queueing.averageuse.userhistory import LocalName, UserHistory, local_name
 from muster.workloads.queues.averages import fields
+from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.sight import AverageSight
 
@@ -36,6 +40,12 @@ class AverageUse:
         self._config = config
         self._pace = pace
         self.history = QueueHistory(config.half_life_seconds, config.interval_seconds)
+        charges = engine.state.charges
+        self.users = UserHistory(
+            config.half_life_seconds, config.interval_seconds, config.resource_weights, charges
+        )
+        #: for the order of gangs in queues that go by their users
+        self.order = UserOrder(self.users, charges)
         self._was_noted = False
         #: for the order
         self.columns = AverageColumns(self.history)
@@ -47,12 +57,17 @@ class AverageUse:
             if said is not None:
                 average = QueueAverage(_cells(said.amounts), _cells(said.borrowed))
                 self.history.restore(queue, average, said.at)
+        elif isinstance(found, LocalQueue):
+            said = fields.local_average(found.status)
+            if said is not None:
+                meta = found.metadata
+                self.users.restore(f"{meta.namespace}/{meta.name}", said.amounts, said.at)
 
     async def run(self) -> None:
         """Look every few seconds, forever."""
         while True:
             await self.note()
-            await asyncio.sleep(NOTE_S)
+            await asyncio.sleep(min(NOTE_S, self._config.interval_seconds))
 
     async def note(self) -> None:
         """Take note of what every queue uses now."""
@@ -62,7 +77,10 @@ class AverageUse:
             self.history.note(node, self._engine.clock())
             await self._pace.breathe()
         self.history.keep_only({node.spec.name for node in nodes})
-        self.columns.now, self._was_noted = self._engine.clock(), True
+        now = self._engine.clock()
+        self.users.note(now)
+        self.columns.now = self.order.now = now
+        self._was_noted = True
 
     def of(self, node: QueueNode) -> QueueAverage | None:
         """Return what a queue used on average, ``None``: past use does not count there."""
@@ -78,6 +96,30 @@ class AverageUse:
             if found is None
             else AverageSight(found.used, found.borrowed, self._config.interval_seconds)
         )
+
+    def uses(self, node: QueueNode) -> tuple[QueueUse, ...]:
+        """Return what those used who name a queue; nothing where that orders nothing."""
+        if not node.spec.goes_by_users:
+            return ()
+        now, charges = self._engine.clock(), self._engine.state.charges
+        users = {local_name(user): user for user, _ in charges.charged(node.spec.name)}
+        found = [
+            QueueUse(
+                name,
+                charges.aliases.weight(user) / WEIGHT_ONE,
+                fields.texts(_cells(self.users.average(name, now))),
+                self.order.key(user, node.spec.name),
+            )
+            for name, user in sorted(users.items())
+        ]
+        return tuple(sorted(found, key=lambda use: use.key))
+
+    def local_sight(self, node: QueueNode | None, name: LocalName) -> AverageSight | None:
+        """Return what those used who name a queue as a LocalQueue has it, for its status."""
+        if node is None or not node.spec.goes_by_users or not self._was_noted:
+            return None
+        found = self.users.average(name, self._engine.clock())
+        return AverageSight(_cells(found), {}, self._config.interval_seconds)
 
     @property
     def turn(self) -> int:

@@ -451,6 +451,13 @@ def room_maker_of(
     )
 
 
+def queue_turns_of(it: Common) -> QueueTurns:
+    """Build the planner's view of queues."""
+    if it.averages is None:
+        return QueueTurns(it.engine)
+    return QueueTurns(it.engine, it.averages.columns, it.averages.order)
+
+
 def planner_of(
     it: Common,
     holding: PlanHolder,
@@ -471,7 +478,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
-        queues=QueueTurns(it.engine, None if it.averages is None else it.averages.columns),
+        queues=queue_turns_of(it),
     )
 
 
@@ -533,10 +540,7 @@ class Shown:
 def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     """Build the read-only API."""
     whatif = WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace)
-    promised, averages = shown.planner.promises.of, it.averages
-    summaries = QueueSummaries(
-        it.state, it.worklist, promised, None if averages is None else averages.of
-    )
+    summaries = QueueSummaries(it.state, it.worklist, shown.planner.promises.of, it.averages)
     return ReadApi(
         state=it.state,
         planner=shown.planner,

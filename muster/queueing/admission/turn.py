@@ -30,6 +30,7 @@ from muster.queueing.admission.counteduse import AverageColumns
 from muster.queueing.admission.fairshares import FairShares
 from muster.queueing.admission.precedence import Key, Players, Precedence, by_tree
 from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.admission.waitinglist import WaitingList
 
 _NOBODY = -1
@@ -44,12 +45,14 @@ class Turns:
         tree: QuotaTree,
         precedence: Precedence = by_tree,
         averages: AverageColumns | None = None,
+        users: UserOrder | None = None,
     ) -> None:
-        """Begin with nobody waiting; ``averages``: of past use, where it counts."""
+        """Begin with nobody waiting; ``averages``, ``users``: of past use, where it counts."""
         self._queues = QuotaColumns(tree)
         self._fair = FairShares(self._queues)
         self._precedence = precedence
         self._averages = averages
+        self._users = users
         self.waiting = WaitingList()
         self._fair.seat(self.waiting.wanted)
         #: by the numbers of the list's queues; computed anew when queues came, went or moved
@@ -105,15 +108,42 @@ class Turns:
         ``limits``: int64[queues, cells].
         """
         rows, queue = self._rows(), self.waiting.column("queue")
-        may = self._fit(rows, limits)
+        may, order = self._fit(rows, limits), self._order()
         if self._queues.is_strict.any():
-            may &= _changes(queue) | ~self._queues.is_strict[rows]
+            is_first = np.zeros(len(queue), np.bool_)
+            is_first[order[_changes(queue)]] = True
+            may &= is_first | ~self._queues.is_strict[rows]
         may &= self.waiting.column("passed") == 0
-        places = np.flatnonzero(may)
+        places = order[may[order]]
         firsts = places[_changes(queue[places])]
         found = np.full(len(self._queues.parent), _NOBODY)
         found[rows[firsts]] = firsts
         return found
+
+    def first_of(self, queue: QueueName) -> GangKey | None:
+        """Return the first gang of a queue, whether it fits or not; ``None``: nobody waits."""
+        if self._users is None or not self._users.goes_by_users(queue):
+            return self.waiting.first_of(queue)
+        number = self.waiting.queues().get(queue, _NOBODY)
+        order = self._order()
+        places = order[self.waiting.column("queue")[order] == number]
+        return self.waiting.gangs[places[0]] if len(places) else None
+
+    def _order(self) -> Rows:
+        """Return int64[gangs]: the places of the list, queue by queue, in the order of each.
+
+        That is the list's own, but for queues that go by their users.
+        """
+        places = np.arange(len(self.waiting))
+        if self._users is None or not self.waiting.users():
+            return places
+        user = self.waiting.column("user")
+        some = np.flatnonzero(user >= 0)
+        keys = self._users.keys(self.waiting.users())[user[some]]
+        names = ("extra", "begun_last", "queue")
+        columns = [self.waiting.column(name)[some] for name in names]
+        places[some] = some[np.lexsort([some, keys, *columns])]
+        return places
 
     def _rows(self) -> Rows:
         """Return int64[gangs]: the row of each gang's queue, -1 where there is no such queue."""

@@ -14,6 +14,7 @@ from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import WEIGHT_ONE
 from muster.workloads.queues.amounts import written
+from muster.workloads.queues.averages.fields import local_fair_sharing
 from muster.workloads.queues.kueue import ClusterQueue, Cohort, LocalQueue
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
 
@@ -60,8 +61,16 @@ def local_queue_status(found: LocalQueue, sight: QueueSight) -> Fields:
         **_counts(sight),
         "flavorsReservation": usage,
         "flavorUsage" if sight.version == "v1beta1" else "flavorsUsage": usage,
+        **_past_use(found, sight),
         "conditions": _conditions(found, _local_queue_verdict(found, sight), sight.now),
     }
+
+
+def _past_use(found: LocalQueue, sight: QueueSight) -> Fields:
+    """Return what those used on average who name it, where that orders the ClusterQueue's gangs."""
+    if sight.average is None:
+        return {}
+    return {"fairSharing": local_fair_sharing(found.status, sight.average, sight.now)}
 
 
 def _counts(sight: QueueSight) -> Fields:
