@@ -34,6 +34,8 @@ class ClaimPart:
     selector: Labels = ()
     #: Taints of nodes that they may have.
     tolerations: tuple[Toleration, ...] = ()
+    #: The fewest pods with which the claim may be given quota, ``None``: all (``minCount``).
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

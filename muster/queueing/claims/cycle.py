@@ -29,6 +29,7 @@ from muster.queueing.admission.refusal import barred
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
+from muster.queueing.claims.partialclaims import largest
 from muster.queueing.claims.victims import VictimSearch
 
 
@@ -164,14 +165,13 @@ class AdmissionCycle:
 
     def _entry(self, queue: QueueName, head: LineHead, row: RowKey) -> _Entry:
         node = self._ledger.promised.find(queue)
-        choice = None if node is None else self._choice(node, head.key)
+        choice = None if node is None else self._choice(node, self._in.claims[head.key])
         is_above = node is not None and choice is not None and borrows(node, choice.cells)
         return _Entry(is_above, head.rank, queue, head, row)
 
-    def _choice(self, node: QueueNode, key: ClaimKey) -> FlavorChoice:
-        queue = node.spec.name
-        groups = self._ledger.charges.groups(queue)
-        return choose(node, groups, self._in.claims[key], self._in.taints)
+    def _choice(self, node: QueueNode, claim: QuotaClaim) -> FlavorChoice:
+        groups = self._ledger.charges.groups(node.spec.name)
+        return choose(node, groups, claim, self._in.taints)
 
     def _look_at(self, entry: _Entry) -> None:
         """Decide about a head, and let the next of its queue take part."""
@@ -197,20 +197,47 @@ class AdmissionCycle:
         stopped = self._stopped(queue, claim)
         if stopped is not None or node is None:
             return stopped
-        choice = self._choice(node, key)
+        choice = self._choice(node, claim)
         if choice.fit is Fit.NOW:
-            held = self._ledger.held.find(queue)
-            if held is not None and lack(held, choice.cells) is None:
-                self._give(claim, choice.grant, choice.cells)
-            else:
-                self._promise(claim, choice, self._leaving(node))
+            self._take(node, claim, choice)
             return None
         if choice.may_evict and self._evict_for(node, claim, choice):
+            return None
+        if self._give_less(node, claim):
             return None
         self._keep_for(node, choice)
         if choice.fit is Fit.LATER:
             return ClaimRefusal("WaitingForQuota", choice.message)
         return ClaimRefusal("ExceedsMaxQuota", choice.message)
+
+    def _take(self, node: QueueNode, claim: QuotaClaim, choice: FlavorChoice) -> None:
+        """Give a claim what fits now, or promise it where those who were evicted hold it still."""
+        held = self._ledger.held.find(node.spec.name)
+        if held is not None and lack(held, choice.cells) is None:
+            self._give(claim, choice.grant, choice.cells)
+        else:
+            self._promise(claim, choice, self._leaving(node))
+
+    def _give_less(self, node: QueueNode, claim: QuotaClaim) -> bool:
+        """Give or promise a claim quota for fewer pods, evicting nobody if possible."""
+
+        def fits(smaller: QuotaClaim) -> FlavorChoice | None:
+            choice = self._choice(node, smaller)
+            return choice if choice.fit is Fit.NOW else None
+
+        def fits_after_evictions(smaller: QuotaClaim) -> FlavorChoice | None:
+            choice = self._choice(node, smaller)
+            search = VictimSearch(self._ledger, node, smaller, choice.cells)
+            return choice if choice.may_evict and search.find() else None
+
+        choice = largest(claim, fits)
+        if choice is not None:
+            self._take(node, claim, choice)
+            return True
+        if not node.spec.preemption.evicts:
+            return False
+        choice = largest(claim, fits_after_evictions)
+        return choice is not None and self._evict_for(node, claim, choice)
 
     def _stopped(self, queue: QueueName, claim: QuotaClaim) -> ClaimRefusal | None:
         """Return why a queue gives nothing to a claim, whatever there is left."""

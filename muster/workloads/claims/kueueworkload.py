@@ -5,7 +5,7 @@ kube-scheduler counts it. Its queue is a LocalQueue of its namespace. One that i
 not active or that is being deleted asks for nothing; it holds what ``status.admission`` says as
 long as ``QuotaReserved`` is true and it is not finished (pkg/workload/workload.go).
 
-Not looked at: ``minCount``, ``topologyRequest``, node affinity, LimitRanges, RuntimeClasses that
+Not looked at: ``topologyRequest``, node affinity, LimitRanges, RuntimeClasses that
 are not written into the pod templates yet.
 """
 
@@ -40,6 +40,7 @@ class KueuePodSet(wire.Wire, frozen=True):
 
     name: str = ""
     count: int = 0
+    min_count: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -143,6 +144,7 @@ def _part(found: KueuePodSet) -> ClaimPart:
         tuple(sorted(pod_requests(pod).items())),
         tuple(sorted(pod.node_selector.items())),
         selectors.tolerations(pod.tolerations),
+        found.min_count,
     )
 
 
