@@ -164,7 +164,12 @@ def _queue_source(
     def upserted(found: Any) -> None:
         makes_room = workloads is not None or kind.dialect in making_room
         past = statuses.counts_past_use and workloads is None
-        reading = as_obeyed(kind.read(found), makes_room=makes_room, counts_past_use=past)
+        reading = as_obeyed(
+            kind.read(found),
+            makes_room=makes_room,
+            counts_past_use=past,
+            has_workloads=workloads is not None,
+        )
         elsewhere = is_elsewhere(kind, found, statuses.program)
         admits_none = elsewhere if workloads is None else bool(reading.specs)
         objects.seen(kind.name, found.metadata, reading, is_elsewhere=admits_none)

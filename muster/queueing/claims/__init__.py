@@ -15,6 +15,7 @@ so the order here is its own; the arithmetic is that of ``muster.cluster.quota``
 ``lines``         the claims that wait in one queue
 ``partialclaims`` claims that take less than they ask for (``minCount``)
 ``victims``       who is evicted so that a claim fits: Kueue's classical preemption
+``checks``        what a claim has to pass between its quota and its start
 ``cycle``         one pass over the queues of a tree
 ``book``          all claims of a cluster, as objects and writes change them
 """

@@ -26,6 +26,7 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
 from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
+from muster.queueing.claims.checks import CheckRule, CheckStep, needed
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
@@ -43,6 +44,8 @@ class QueueTerms:
     problem: str = ""
     #: Whether those who hold quota are evicted: the reason, "": they are not.
     drains: str = ""
+    #: What has to be passed before a claim is admitted.
+    checks: tuple[CheckRule, ...] = ()
     #: Whether another controller gives its quota: nothing is decided, and nothing written.
     is_elsewhere: bool = False
 
@@ -53,6 +56,18 @@ class ClaimGranted:
 
     key: ClaimKey
     grant: Grant
+    #: The checks that it has to pass before it is admitted, sorted.
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimChecked:
+    """Checks of a claim that holds quota call for something."""
+
+    key: ClaimKey
+    step: CheckStep
+    #: The checks that it needs, sorted.
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +81,7 @@ class ClaimEvicted:
     reason: str
 
 
-ClaimDecision = ClaimGranted | ClaimEvicted
+ClaimDecision = ClaimGranted | ClaimEvicted | ClaimChecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +283,8 @@ class AdmissionCycle:
                 claim.key, claim.uid, grant.queue, cells, claim.priority, claim.since, self._now
             )
         )
-        self.decisions.append(ClaimGranted(claim.key, grant))
+        checks = needed(self._terms(grant.queue).checks, grant)
+        self.decisions.append(ClaimGranted(claim.key, grant, checks))
 
     def _promise(self, claim: QuotaClaim, choice: FlavorChoice, awaited: set[ClaimKey]) -> None:
         self._in.lines[choice.grant.queue].discard(claim.key)

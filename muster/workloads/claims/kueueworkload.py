@@ -74,6 +74,7 @@ class KueueWorkloadStatus(wire.Wire, frozen=True):
 
     conditions: tuple[dict[str, Any], ...] = ()
     admission: KueueAdmission | None = None
+    admission_checks: tuple[dict[str, Any], ...] = ()
 
 
 class KueueWorkload(wire.Wire, frozen=True):
@@ -114,6 +115,10 @@ def claim(found: KueueWorkload) -> QuotaClaim:
         grant=grant,
         granted_at=granted_at,
         is_leaving=grant is not None and is_true(found, "Evicted"),
+        is_admitted=is_true(found, "Admitted"),
+        checks={
+            str(one.get("name")): str(one.get("state")) for one in found.status.admission_checks
+        },
     )
 
 

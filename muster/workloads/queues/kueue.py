@@ -25,7 +25,7 @@ not exist admits nobody (``ClusterQueueActiveReason…``); the last is found in 
 there is one (KEP-2936, on since 0.12).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -105,6 +105,7 @@ class AdmissionCheckRule(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 AdmissionCheckStrategyRule."""
 
     name: str = ""
+    on_flavors: tuple[str, ...] = ()
 
 
 class AdmissionChecksStrategy(wire.Wire, frozen=True):
@@ -231,14 +232,16 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
         unobeyed=tuple(findings.unobeyed),
         unobeyed_without_room=tuple(findings.unobeyed_without_room),
         unobeyed_without_past=tuple(findings.unobeyed_without_past),
+        unobeyed_without_workloads=tuple(findings.unobeyed_without_workloads),
         since=created_at(found.metadata),
     )
 
 
-def admission_checks(found: ClusterQueue) -> tuple[str, ...]:
-    """Return the names of the checks that a ClusterQueue asks for."""
+def admission_checks(found: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
+    """Return the checks that a ClusterQueue asks for, by name: for which flavors, none for all."""
     rules = found.spec.admission_checks_strategy.admission_checks
-    return (*found.spec.admission_checks, *(rule.name for rule in rules))
+    named = {rule.name: rule.on_flavors for rule in rules}
+    return {**dict.fromkeys(found.spec.admission_checks, ()), **named}
 
 
 def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
@@ -254,7 +257,7 @@ def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
         findings.needs_past("spec.admissionScope.admissionMode", mode)
     checks = [rule.name for rule in spec.admission_checks_strategy.admission_checks]
     for check in (*spec.admission_checks, *checks):
-        findings.ignored("spec.admissionChecks", f"{check}: Muster does not wait for it")
+        findings.needs_workloads("spec.admissionChecks", check)
     if spec.concurrent_admission_policy is not None:
         why = "a gang has one flavor at a time; it stays where it was admitted first"
         findings.ignored("spec.concurrentAdmissionPolicy", why)

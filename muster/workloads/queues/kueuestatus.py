@@ -1,7 +1,8 @@
 """The statuses of Kueue's queues, in Kueue's words (apis/kueue/v1beta2; pkg/controller/core).
 
 A gang is what Kueue calls a Workload: it reserves quota and is admitted at the same time, as soon
-as it has a plan. Conditions have the reasons of Kueue, and more where Kueue has none.
+as it has a plan. A Workload with checks is admitted later. Conditions have the reasons of Kueue,
+and more where Kueue has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,12 +39,13 @@ def cluster_queue_status(found: ClusterQueue, sight: QueueSight) -> Fields:
     ]
     node = sight.node
     borrowed = {} if node is None else {cell: node.borrowed(cell) for cell in listed}
-    usage = _by_flavor(listed, sight.used, borrowed)
+    reserved = _by_flavor(listed, sight.used, borrowed)
+    started = {cell: sight.used.get(cell, 0) - sight.unchecked.get(cell, 0) for cell in listed}
     return {
         **_counts(sight),
         **_sharing(found.status, node),
-        "flavorsReservation": usage,
-        "flavorsUsage": usage,
+        "flavorsReservation": reserved,
+        "flavorsUsage": _by_flavor(listed, started, borrowed) if sight.unchecked else reserved,
         "conditions": _conditions(found, _cluster_queue_verdict(found, sight), sight.now),
     }
 
@@ -77,7 +79,7 @@ def _counts(sight: QueueSight) -> Fields:
     return {
         "pendingWorkloads": sight.gangs.waiting,
         "reservingWorkloads": sight.gangs.admitted,
-        "admittedWorkloads": sight.gangs.admitted,
+        "admittedWorkloads": sight.gangs.admitted - sight.gangs.unchecked,
     }
 
 

@@ -83,20 +83,28 @@ class QueueReading:
     unobeyed_without_room: tuple[str, ...] = ()
     #: Those that it does not obey where past use does not count.
     unobeyed_without_past: tuple[str, ...] = ()
+    #: Those that it does not obey where gangs use the queue, and no objects that ask for quota.
+    unobeyed_without_workloads: tuple[str, ...] = ()
     #: When the object was created, in seconds since the epoch: of two objects that describe the
     #: same queue the older one counts.
     since: float = 0.0
 
 
 def as_obeyed(
-    reading: QueueReading, *, makes_room: bool, counts_past_use: bool = False
+    reading: QueueReading,
+    *,
+    makes_room: bool,
+    counts_past_use: bool = False,
+    has_workloads: bool = False,
 ) -> QueueReading:
     """Return a reading with the fields that are not obeyed here.
 
-    ``makes_room``: whether gangs of its dialect give way.
+    ``makes_room``: whether gangs of its dialect give way. ``has_workloads``: whether Kueue's
+    Workloads are admitted.
     """
     more = () if makes_room else reading.unobeyed_without_room
     more += () if counts_past_use else reading.unobeyed_without_past
+    more += () if has_workloads else reading.unobeyed_without_workloads
     return replace(reading, unobeyed=reading.unobeyed + more) if more else reading
 
 

@@ -44,10 +44,12 @@ spec:
   namespaceSelector: {}
   admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}
   resourceGroups:
-  - coveredResources: [nvidia.com/gpu]
+  - coveredResources: [cpu, memory, nvidia.com/gpu]
     flavors:
     - name: all
       resources:
+      - {name: cpu, nominalQuota: 1000}
+      - {name: memory, nominalQuota: 10Ti}
       - {name: nvidia.com/gpu, nominalQuota: 32}
 ---
 apiVersion: kueue.x-k8s.io/v1beta1

@@ -172,8 +172,6 @@ def test_a_selector_that_cannot_be_read_closes_the_queue(operator: str) -> None:
         ("flavorFungibility: {whenCanPreempt: MayStopSearch}", "spec.flavorFungibility.whenCanP"),
         ("flavorFungibility: {whenCanPreempt: Preempt}", "spec.flavorFungibility.whenCanPreempt"),
         ("flavorFungibility: {preference: PreemptionOverBorrowing}", "spec.flavorFungibility.pref"),
-        ("admissionChecks: [provision]", "spec.admissionChecks: provision"),
-        ("admissionChecksStrategy: {admissionChecks: [{name: quota}]}", "spec.admissionChecks: q"),
         (
             "concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}",
             "spec.concurrentAdmissionPolicy",
@@ -282,6 +280,18 @@ def test_a_local_queue_needs_a_cluster_queue() -> None:
     reading = local(("clusterQueue: team-a", ""))
     assert reading.problems == ('spec.clusterQueue: "" is not allowed: the name of a ClusterQueue',)
     assert not reading.aliases[0].is_open
+
+
+def test_checks_are_read_with_their_flavors_and_only_workloads_wait_for_them() -> None:
+    text = "admissionChecksStrategy: {admissionChecks: [{name: a}, {name: b, onFlavors: [spot]}]}"
+    reading = with_field(text)
+    assert not reading.unobeyed
+    assert len(reading.unobeyed_without_workloads) == 2
+    rules = (kueue.AdmissionCheckRule("a"), kueue.AdmissionCheckRule("b", ("spot",)))
+    strategy = kueue.AdmissionChecksStrategy(rules)
+    spec = kueue.ClusterQueueSpec(admission_checks=("old",), admission_checks_strategy=strategy)
+    found = kueue.admission_checks(kueue.ClusterQueue(spec=spec))
+    assert found == {"old": (), "a": (), "b": ("spot",)}
 
 
 def test_the_weight_of_a_local_queue_is_that_of_its_name() -> None:
