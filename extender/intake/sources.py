@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from extender.config.queuefiles import YuniKornQueuesConfig
@@ -24,7 +24,7 @@ from muster.workloads.claims.kueueworkload import WORKLOADS
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
 from muster.workloads.queues.kueue import GROUP as KUEUE
-from muster.workloads.queues.reading import as_obeyed
+from muster.workloads.queues.reading import as_obeyed, without_fair_sharing
 from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
 from muster.workloads.queues.registry import QueueKind, is_elsewhere
 from muster.workloads.queues.yunikorn import DIALECT as YUNIKORN
@@ -128,18 +128,29 @@ def queue_sources(
     statuses: QueueStatusWriter,
     making_room: Container[str] = (),
     workloads: WorkloadQueues | None = None,
+    *,
+    kueue_shares: bool = True,
 ) -> list[WatchedKind[Any]]:
     """Return the kinds that describe queues, in every dialect.
 
     ``making_room``: the dialects whose gangs give way. ``workloads``: what reads and writes Kueue's
-    queues, where its Workloads are admitted here.
+    queues, where its Workloads are admitted here. ``kueue_shares``: whether Kueue's queues go by
+    what they borrow.
     """
     return [
         _queue_source(
-            objects, statuses, kind, making_room, workloads if kind.group == KUEUE else None
+            objects,
+            statuses,
+            kind if kueue_shares or kind.group != KUEUE else _without_shares(kind),
+            making_room,
+            workloads if kind.group == KUEUE else None,
         )
         for kind in QUEUE_KINDS
     ]
+
+
+def _without_shares(kind: QueueKind[Any]) -> QueueKind[Any]:
+    return replace(kind, read=lambda found: without_fair_sharing(kind.read(found)))
 
 
 def workload_sources(admission: WorkloadAdmission | None) -> list[WatchedKind[Any]]:

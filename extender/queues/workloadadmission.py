@@ -64,7 +64,8 @@ class WorkloadAdmission:
 
     def __init__(self, parts: WorkloadParts, config: KueueQueueing) -> None:
         self._parts = parts
-        self.book = ClaimBook(parts.taints, parts.labels)
+        fair = config.preemption_strategies if config.fair_sharing else ()
+        self.book = ClaimBook(parts.taints, parts.labels, fair)
         self._objects: dict[ClaimKey, KueueWorkload] = {}
         #: decisions that are not written yet, in order
         self._due: dict[ClaimKey, list[ClaimDecision]] = {}

@@ -337,7 +337,13 @@ def sync_of(
         listed_again=None if base.collector is None else base.collector.listed,
         more=[
             *network_sources(networks.pools),
-            *queue_sources(queues.objects, queues, permitted, claims.queues),
+            *queue_sources(
+                queues.objects,
+                queues,
+                permitted,
+                claims.queues,
+                kueue_shares=it.config.queueing.kueue.fair_sharing is not False,
+            ),
             *workload_sources(claims.admission),
             *queue_file_sources(queues.objects, it.config.yunikorn_queues, permitted),
         ],

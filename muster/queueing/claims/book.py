@@ -32,6 +32,7 @@ from muster.queueing.claims.cycle import (
     CycleInputs,
     QueueTerms,
 )
+from muster.queueing.claims.fairvictims import FairRule
 from muster.queueing.claims.flavorchoice import Taints
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 from muster.queueing.claims.lines import ClaimLine, RowKey
@@ -51,8 +52,16 @@ class ClaimSums:
 class ClaimBook:
     """Who waits, who holds what, and what is being written."""
 
-    def __init__(self, taints: Taints, labels: Callable[[str], Mapping[str, str]]) -> None:
-        """``taints``: of a flavor's nodes; ``labels``: of a namespace."""
+    def __init__(
+        self,
+        taints: Taints,
+        labels: Callable[[str], Mapping[str, str]],
+        fair: tuple[FairRule, ...] = (),
+    ) -> None:
+        """``taints``: of a flavor's nodes; ``labels``: of a namespace.
+
+        ``fair``: the rules of fair sharing; empty: Kueue without it.
+        """
         self.ledger = ClaimLedger()
         self.claims: dict[ClaimKey, QuotaClaim] = {}
         #: why claims wait, as far as they were looked at
@@ -72,7 +81,7 @@ class ClaimBook:
         self._moved = False
         self._last: dict[QueueName, QueueUpserted] = {}
         self._inputs = CycleInputs(
-            self.ledger, self._lines, self.claims, self._terms, taints, labels
+            self.ledger, self._lines, self.claims, self._terms, taints, labels, fair
         )
 
     # --- queues -----------------------------------------------------------------------------

@@ -27,11 +27,13 @@ from muster.cluster.quota.tree import closed_at, closed_text
 from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
 from muster.queueing.claims.checks import CheckRule, CheckStep, needed
+from muster.queueing.claims.fairorder import FairHead, fairest
+from muster.queueing.claims.fairvictims import FairRule, FairVictimSearch
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
 from muster.queueing.claims.partialclaims import largest
-from muster.queueing.claims.victims import VictimSearch
+from muster.queueing.claims.victims import Victim, VictimSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class CycleInputs:
     taints: Taints
     #: the labels of a namespace
     labels: Callable[[str], Mapping[str, str]]
+    #: when claims take from other queues by their shares; empty: without fair sharing
+    fair: tuple[FairRule, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -145,14 +149,38 @@ class AdmissionCycle:
             self._heads[queue] = self._in.lines[queue].heads()
             self._enter(queue)
         while self._entries:
-            entry = heappop(self._entries)
-            fresh = self._entry(entry.queue, entry.head, entry.row)
-            if fresh.borrows > entry.borrows:
-                heappush(self._entries, fresh)
-            else:
+            entry = self._fairest() if self._in.fair else self._least()
+            if entry is not None:
                 self._look_at(entry)
         for queue, cells in self._kept:
             self._ledger.promised.give_back(queue, cells)
+
+    def _least(self) -> _Entry | None:
+        """Return the entry that goes first, ``None``: what was taken for it borrows by now."""
+        entry = heappop(self._entries)
+        fresh = self._entry(entry.queue, entry.head, entry.row)
+        if fresh.borrows > entry.borrows:
+            heappush(self._entries, fresh)
+            return None
+        return entry
+
+    def _fairest(self) -> _Entry:
+        """Return the entry that goes first with fair sharing."""
+        heads = {entry.queue: entry for entry in self._entries}
+        found = fairest(map(self._head, heads.values()), self._ledger.promised)
+        self._entries.remove(heads[found.queue])
+        return heads[found.queue]
+
+    def _head(self, entry: _Entry) -> FairHead:
+        node = self._ledger.promised.find(entry.queue)
+        choice = None if node is None else self._choice(node, self._in.claims[entry.head.key])
+        return FairHead(entry.queue, {} if choice is None else choice.cells, entry.rank)
+
+    def _victims(self, node: QueueNode, claim: QuotaClaim, cells: Amounts) -> list[Victim]:
+        """Return who is evicted so that a claim fits; nobody where no evictions help."""
+        if self._in.fair:
+            return FairVictimSearch(self._ledger, node, claim, cells, self._in.fair).find()
+        return VictimSearch(self._ledger, node, claim, cells).find()
 
     # --- promises ---------------------------------------------------------------------------
 
@@ -186,7 +214,7 @@ class AdmissionCycle:
 
     def _choice(self, node: QueueNode, claim: QuotaClaim) -> FlavorChoice:
         groups = self._ledger.charges.groups(node.spec.name)
-        return choose(node, groups, claim, self._in.taints)
+        return choose(node, groups, claim, self._in.taints, is_fair=bool(self._in.fair))
 
     def _look_at(self, entry: _Entry) -> None:
         """Decide about a head, and let the next of its queue take part."""
@@ -242,8 +270,8 @@ class AdmissionCycle:
 
         def fits_after_evictions(smaller: QuotaClaim) -> FlavorChoice | None:
             choice = self._choice(node, smaller)
-            search = VictimSearch(self._ledger, node, smaller, choice.cells)
-            return choice if choice.may_evict and search.find() else None
+            may_evict = choice.may_evict and self._victims(node, smaller, choice.cells)
+            return choice if may_evict else None
 
         choice = largest(claim, fits)
         if choice is not None:
@@ -296,7 +324,7 @@ class AdmissionCycle:
         """Evict those who must go so that a claim fits; returns whether there are any."""
         if not node.spec.preemption.evicts:
             return False
-        victims = VictimSearch(self._ledger, node, claim, choice.cells).find()
+        victims = self._victims(node, claim, choice.cells)
         for victim in victims:
             self._ledger.leave(victim.holding.key)
             self.decisions.append(ClaimEvicted(victim.holding.key, claim.key, victim.reason.value))

@@ -40,6 +40,7 @@ _MOST_CHARS: Final = 32 * 1024  # of a message (meta/v1 Condition)
 _WHY: Final = {
     "InClusterQueue": "prioritization in the ClusterQueue",
     "InCohortReclamation": "reclamation within the cohort",
+    "InCohortFairSharing": "Fair Sharing within the cohort",
     "InCohortReclaimWhileBorrowing": "reclamation within the cohort while borrowing",
 }
 

@@ -108,6 +108,15 @@ def as_obeyed(
     return replace(reading, unobeyed=reading.unobeyed + more) if more else reading
 
 
+def without_fair_sharing(reading: QueueReading) -> QueueReading:
+    """Return a reading whose queues borrow by the priority of gangs, and not by their weights."""
+    specs, implied = (
+        tuple(replace(spec, shares=ShareFunction.PRIORITY) for spec in some)
+        for some in (reading.specs, reading.implied)
+    )
+    return replace(reading, specs=specs, implied=implied)
+
+
 def queue_name(dialect: str, *parts: str) -> QueueName:
     """Return the name of a queue: ``dialect/name``, or ``dialect/namespace/name``."""
     return QueueName("/".join((dialect, *parts)))

@@ -29,23 +29,26 @@ from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.checks import CheckRule, CheckStep
 from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimGranted, QueueTerms
+from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 ALL = QueueName("kueue/cohort/all")
 QUEUES = ("a", "b", "c")
 FLAVORS = ("f", "g")
 
 
-def book() -> ClaimBook:
+def book(fair: tuple[FairRule, ...] = ()) -> ClaimBook:
     """Return an empty book."""
-    return ClaimBook(lambda _flavor: (), lambda _namespace: {})
+    return ClaimBook(lambda _flavor: (), lambda _namespace: {}, fair)
 
 
 class Claims(RuleBasedStateMachine):
     """A book beside the objects that the API server stores."""
 
+    rules: tuple[FairRule, ...] = ()
+
     def __init__(self) -> None:
         super().__init__()
-        self.book = book()
+        self.book = book(self.rules)
         self.stored: dict[ClaimKey, QuotaClaim] = {}
         self.under_way: list[ClaimDecision] = []
         self.quotas = dict.fromkeys(QUEUES, 4)
@@ -169,7 +172,7 @@ class Claims(RuleBasedStateMachine):
 
     def rebuilt(self) -> ClaimBook:
         """Return a book made of the objects alone."""
-        found = book()
+        found = book(self.rules)
         for claim in self.stored.values():
             found.seen(claim)
         self.describe(found)
@@ -218,4 +221,11 @@ class Claims(RuleBasedStateMachine):
         assert not self.book.ledger.promises()
 
 
+class FairClaims(Claims):
+    """The same with Kueue's fair sharing."""
+
+    rules = DEFAULT_RULES
+
+
 TestClaims = Claims.TestCase
+TestFairClaims = FairClaims.TestCase
