@@ -23,7 +23,7 @@ from muster.queueing.claims.cycle import ClaimEvicted, ClaimGranted
 from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 ALL = QueueName("kueue/cohort/all")
-CPU = Cell("f", "cpu")
+CPU, MEMORY = Cell("f", "cpu"), Cell("f", "memory")
 FINAL, INITIAL = FairRule.FINAL, FairRule.INITIAL
 RECLAIMS = PreemptionPolicy(reclaim=ReclaimWithin.ANY, within_queue=WithinQueue.LOWER_PRIORITY)
 
@@ -45,15 +45,16 @@ class Site:
         self.version = 0
 
     def queue(self, name: str, parent: QueueName, cpus: int = 4, weight: int = 1000) -> None:
+        quotas = {CPU: Quota(cpus), MEMORY: Quota(cpus)}
         spec = QueueSpec(
-            QueueName(f"kueue/{name}"), parent, {CPU: Quota(cpus)}, weight, preemption=self.policy
-        )
-        group = ResourceGroup(("cpu",), (Flavor("f"),))
+            QueueName(f"kueue/{name}"), parent, quotas, weight, preemption=self.policy
+        )  # fmt: skip
+        group = ResourceGroup(("cpu", "memory"), (Flavor("f"),))
         self.book.queue(QueueUpserted(spec, (Spelling("ns", name),), (), (group,)))
 
-    def wait(self, name: str, queue: str, cpus: int, priority: int = 0) -> None:
+    def wait(self, name: str, queue: str, cpus: int, priority: int = 0, memory: int = 0) -> None:
         self.version += 1
-        part = ClaimPart("main", 1, (("cpu", cpus),))
+        part = ClaimPart("main", 1, (("cpu", cpus), ("memory", memory)))
         user = QueueUser("kueue", "ns", queue)
         self.book.seen(
             QuotaClaim(
@@ -210,9 +211,70 @@ def test_a_queue_that_takes_nothing_from_others_evicts_nobody_to_borrow() -> Non
 
 def test_who_is_not_needed_in_the_end_is_put_back() -> None:
     site = Site()
-    site.wait("small", "a", 1)
-    site.wait("big", "a", 11)
+    site.wait("a-small", "a", 1)
+    site.wait("b-big", "a", 11)
     site.decide()
     site.wait("b1", "b", 4, priority=1)
     _, out = site.decide()
-    assert out == {"big": "InCohortReclamation"}
+    assert out == {"b-big": "InCohortReclamation"}
+
+
+def test_what_is_borrowed_of_another_resource_does_not_make_a_claim_a_borrower() -> None:
+    """a borrows memory; its next claim takes CPUs that it is entitled to."""
+    site = Site()
+    site.wait("a1", "a", 0, memory=12)
+    site.wait("b1", "b", 5)
+    site.decide()
+    site.wait("b2", "b", 1, priority=9)
+    site.wait("a2", "a", 1)
+    assert site.decide()[0] == ["a2", "b2"]
+
+
+def test_one_that_stays_entitled_takes_back_though_its_queue_borrows_something_else() -> None:
+    site = Site()
+    site.wait("memory", "b", 0, memory=12)
+    full(site)
+    site.wait("b1", "b", 4)
+    _, out = site.decide()
+    assert set(out.values()) == {"InCohortReclamation"}
+    assert len(out) == 4
+
+
+def test_who_borrows_something_else_loses_nothing_of_what_it_is_entitled_to() -> None:
+    site = Site(policy=replace(RECLAIMS, reclaim=ReclaimWithin.LOWER_PRIORITY))
+    site.wait("memory", "c", 0, memory=12)
+    for number in range(4):
+        site.wait(f"c{number}", "c", 1)
+    site.wait("a1", "a", 8, priority=9)
+    site.decide()
+    site.wait("b1", "b", 4, priority=5)
+    assert site.decide()[1] == {}  # a1 is more important, and c within its quota of CPUs
+
+
+def test_a_queue_is_not_taken_below_what_it_is_entitled_to() -> None:
+    """There are 8 CPUs left, c's 4 are more important, and b wants 4: all that a has."""
+    site = Site(policy=replace(RECLAIMS, reclaim=ReclaimWithin.LOWER_PRIORITY))
+    for number in range(8):
+        site.wait(f"a{number}", "a", 1)
+    site.wait("c1", "c", 4, priority=9)
+    site.decide()
+    site.queue("c", ALL, 0)
+    site.wait("b1", "b", 4, priority=5)
+    assert site.decide()[1] == {}
+
+
+def test_the_second_rule_wants_a_lesser_share_and_not_an_equal_one() -> None:
+    site = Site()
+    site.wait("big", "a", 12)
+    site.decide()
+    site.wait("b1", "b", 12)
+    assert site.decide()[1] == {}
+
+
+def test_to_borrow_it_evicts_nobody_of_its_own_queue_either_where_it_takes_nothing_back() -> None:
+    site = Site(policy=replace(RECLAIMS, reclaim=ReclaimWithin.NEVER))
+    site.wait("low", "a", 8)
+    site.wait("c1", "c", 4)
+    site.decide()
+    site.wait("high", "a", 5, priority=9)
+    assert site.decide()[1] == {}
