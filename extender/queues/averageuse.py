@@ -16,9 +16,10 @@ from extender.config.queueing import UsageConfig
 from extender.engine import Engine
 from extender.timeslice import Pace
 from muster.apiwire.queues import QueueUse
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, ShareFunction
 from muster.queueing.admission.counteduse import AverageColumns, goes_by_average
 from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.queuehistory import QueueAverage, QueueHistory
@@ -28,6 +29,10 @@ from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.sight import AverageSight
 
+_FIRST_USED: Final = "who used less lately goes first"
+_FIRST_BORROWED: Final = "of queues that borrow, the one that did so less lately goes first"
+_FIRST_PART: Final = "of queues alike, the one that used less of its part lately goes first"
+_MOST_SHOWN: Final = 2  # resources in a line
 NOTE_S: Final = 10.0  # a change counts from the next look on; a half-life is hours or days
 
 
@@ -114,6 +119,24 @@ class AverageUse:
         ]
         return tuple(sorted(found, key=lambda use: use.key))
 
+    def lines(self, user: QueueUser) -> tuple[str, ...]:
+        """Return what past use means for a gang that waits; nothing where it means nothing."""
+        charges, now = self._engine.state.charges, self._engine.clock()
+        queue = charges.queue_of(user)
+        node = None if queue is None else charges.tree.find(queue)
+        if node is None or queue is None:
+            return ()
+        if node.spec.goes_by_users:
+            name = local_name(user)
+            used = _shown(_cells(self.users.average(name, now)))
+            return (f"LocalQueue {name} used {used} on average: in queue {queue} {_FIRST_USED}",)
+        past, shares = self.of(node), _ordered_by(node)
+        if past is None or shares is ShareFunction.PRIORITY:
+            return ()
+        used, borrowed = _shown(past.used), _shown(past.borrowed)
+        who = _FIRST_BORROWED if shares is ShareFunction.BORROWED else _FIRST_PART
+        return (f"queue {queue} used {used} on average and borrowed {borrowed}: {who}",)
+
     def local_sight(self, node: QueueNode | None, name: LocalName) -> AverageSight | None:
         """Return what those used who name a queue as a LocalQueue has it, for its status."""
         if node is None or not node.spec.goes_by_users or not self._was_noted:
@@ -125,6 +148,23 @@ class AverageUse:
     def turn(self) -> int:
         """A number that changes when statuses may be due."""
         return int(self._engine.clock() / self._config.interval_seconds)
+
+
+def _ordered_by(node: QueueNode) -> ShareFunction:
+    """Return what orders a queue beside its siblings."""
+    at = node.parent
+    while at is not None:
+        if at.spec.shares is not None:
+            return at.spec.shares
+        at = at.parent
+    return ShareFunction.BORROWED
+
+
+def _shown(average: Mapping[Cell, float]) -> str:
+    """Return an average for people: accelerators, where there are any."""
+    found = fields.texts(average)
+    named = [name for name in found if "/" in name] or list(found)
+    return ", ".join(f"{found[name]} {name}" for name in named[:_MOST_SHOWN]) or "nothing"
 
 
 def _cells(amounts: Mapping[str, float]) -> dict[Cell, float]:

@@ -90,6 +90,12 @@ class QueueSummaries:
                 found[queue].append(view)
         return {queue: self._in_order(queue, views) for queue, views in found.items()}
 
+    def past_use(self, view: GangView) -> tuple[str, ...]:
+        """Return what past use means for a gang that waits, in words."""
+        if self.averages is None:
+            return ()
+        return self.averages.lines(self.state.queue_user(view))
+
     def _in_order(self, queue: QueueName, views: list[GangView]) -> list[GangView]:
         """Return the gangs of a queue, first to last."""
         order = None if self.averages is None else self.averages.order

@@ -31,7 +31,7 @@ from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.charges import Bill
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
@@ -298,3 +298,73 @@ async def looks_at_local(leader: Leader) -> None:
     await leader.writer.look()
     await leader.writer.write_due(100)
     await lists_local(leader)
+
+
+async def test_explain_says_what_past_use_means_for_a_gang(cluster: Cluster) -> None:
+    await serve(cluster.api, "kueue.x-k8s.io/v1beta2", "LocalQueue")
+    body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue"}
+    meta = {"name": "main", "namespace": "default"}
+    await cluster.api.create(LOCAL, {**body, "metadata": meta, "spec": {"clusterQueue": "a"}})
+    leader = cluster.leader()
+    await leader.lists()
+    await lists_local(leader)
+    leader.runs(8)
+    runs_of(leader, 4)
+    await leader.looks()
+    cluster.clock.now += HOUR
+    await leader.looks()
+    assert leader.averages is not None
+    (line,) = leader.averages.lines(QueueUser("muster", "team", "vision"))
+    assert line == (
+        "queue muster/vision used 4 nvidia.com/gpu on average and borrowed 3 nvidia.com/gpu:"
+        " of queues that borrow, the one that did so less lately goes first"
+    )
+    (line,) = leader.averages.lines(QueueUser("batch", "default", "main"))
+    assert line == (
+        "LocalQueue default/main used 2 nvidia.com/gpu on average: in queue kueue/a"
+        " who used less lately goes first"
+    )
+    assert leader.averages.lines(QueueUser("batch", "default", "nobody")) == ()
+
+
+async def test_the_api_lists_those_who_name_a_queue_the_first_to_go_first(
+    cluster: Cluster,
+) -> None:
+    leader = cluster.leader()
+    names = (Spelling("default", "main", weight=2000), Spelling("lab", "main"))
+    spec = QueueSpec(QueueName("kueue/a"), None, {GPU: Quota(16)}, goes_by_users=True)
+    leader.engine.apply(QueueUpserted(spec, names))
+    for namespace, gpus in (("default", 4), ("lab", 3)):
+        bill = Bill(QueueUser("batch", namespace, "main"), ((GPU.resource, gpus),))
+        leader.engine.state.charges.charge(bill)
+    assert leader.averages is not None
+    await leader.averages.note()
+    cluster.clock.now += HOUR
+    node = leader.engine.state.charges.tree.find(QueueName("kueue/a"))
+    assert node is not None
+    uses = leader.averages.uses(node)
+    assert [(use.name, use.weight, use.average[GPU.resource]) for use in uses] == [
+        ("default/main", 2.0, "2"),  # 2 ÷ 2 before 1.5 ÷ 1
+        ("lab/main", 1.0, "1500m"),
+    ]
+    assert leader.averages.uses(node.root) == uses
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        (ShareFunction.BORROWED, "of queues that borrow, the one"),
+        (ShareFunction.WATER_FILLING, "of queues alike, the one that used less of its part"),
+        (ShareFunction.PRIORITY, ""),
+    ],
+)
+async def test_the_line_is_about_what_orders_the_queue(
+    cluster: Cluster, shares: ShareFunction, says: str
+) -> None:
+    leader = cluster.leader()
+    top, child = QueueName("muster/top"), QueueName("muster/child")
+    leader.engine.apply(QueueUpserted(QueueSpec(top, shares=shares)))
+    leader.engine.apply(QueueUpserted(QueueSpec(child, top), (Spelling("", "child"),)))
+    assert leader.averages is not None
+    lines = leader.averages.lines(QueueUser("muster", "team", "child"))
+    assert [says in line for line in lines] == ([True] if says else [])
