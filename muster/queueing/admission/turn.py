@@ -110,11 +110,9 @@ class Turns:
         rows, queue = self._rows(), self.waiting.column("queue")
         may, order = self._fit(rows, limits), self._order()
         if self._queues.is_strict.any():
-            is_first = np.zeros(len(queue), np.bool_)
-            is_first[order[_changes(queue)]] = True
-            may &= is_first | ~self._queues.is_strict[rows]
+            may &= _firsts_of(queue, order) | ~self._queues.is_strict[rows]
         may &= self.waiting.column("passed") == 0
-        places = order[may[order]]
+        places = np.flatnonzero(may) if order is None else order[may[order]]
         firsts = places[_changes(queue[places])]
         found = np.full(len(self._queues.parent), _NOBODY)
         found[rows[firsts]] = firsts
@@ -124,19 +122,20 @@ class Turns:
         """Return the first gang of a queue, whether it fits or not; ``None``: nobody waits."""
         if self._users is None or not self._users.goes_by_users(queue):
             return self.waiting.first_of(queue)
-        number = self.waiting.queues().get(queue, _NOBODY)
-        order = self._order()
+        number, order = self.waiting.queues().get(queue, _NOBODY), self._order()
+        if order is None:
+            return None
         places = order[self.waiting.column("queue")[order] == number]
         return self.waiting.gangs[places[0]] if len(places) else None
 
-    def _order(self) -> Rows:
+    def _order(self) -> Rows | None:
         """Return int64[gangs]: the places of the list, queue by queue, in the order of each.
 
-        That is the list's own, but for queues that go by their users.
+        ``None``: that is the list's own; it differs only in queues that go by their users.
         """
-        places = np.arange(len(self.waiting))
         if self._users is None or not self.waiting.users():
-            return places
+            return None
+        places = np.arange(len(self.waiting))
         user = self.waiting.column("user")
         some = np.flatnonzero(user >= 0)
         keys = self._users.keys(self.waiting.users())[user[some]]
@@ -225,6 +224,16 @@ class Turns:
 
     def _name(self, place: int) -> GangKey:
         return self.waiting.gangs[place]
+
+
+def _firsts_of(queue: Rows, order: Rows | None) -> Flags:
+    """Return bool[gangs]: who is the very first of its queue."""
+    starts = _changes(queue)
+    if order is None:
+        return starts
+    found = np.zeros(len(queue), np.bool_)
+    found[order[starts]] = True
+    return found
 
 
 def _changes(values: Rows) -> Flags:
