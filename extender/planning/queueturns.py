@@ -128,6 +128,7 @@ class QueueTurns:
             if one is not None:
                 (kept if self._is_strict(one.queue) else others).append(one)
             yield
+        yield from self._turns.refresh()
         self._line = WaitingLine(
             charges, self._turns, applicants, unqueued, kept, self._lacks_promise, others
         )

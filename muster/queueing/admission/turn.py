@@ -25,6 +25,7 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
+from muster.cluster.resumable import Steps
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.counteduse import AverageColumns
 from muster.queueing.admission.fairshares import FairShares
@@ -74,6 +75,11 @@ class Turns:
         names = list(queues)
         self._queues.refresh(names)
         self._fair.used(names)
+
+    def refresh(self) -> Steps[None]:
+        """Read averages of past use again, in slices, if somebody noted use since."""
+        if self._averages is not None:
+            yield from self._averages.refresh(self._queues)
 
     def moved(self) -> None:
         """Take note that queues came, went or have another parent."""
