@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from extender.config.queueing import UsageConfig
 from extender.engine import Engine
+from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
 from muster.apiwire.queues import QueueUse
 from muster.cluster.quota.aliases import QueueUser
@@ -148,6 +149,13 @@ class AverageUse:
     def turn(self) -> int:
         """A number that changes when statuses may be due."""
         return int(self._engine.clock() / self._config.interval_seconds)
+
+
+def turns_of(engine: Engine, averages: AverageUse | None) -> QueueTurns:
+    """Return the planner's view of queues, with past use where it counts."""
+    if averages is None:
+        return QueueTurns(engine)
+    return QueueTurns(engine, averages.columns, averages.order)
 
 
 def _ordered_by(node: QueueNode) -> ShareFunction:

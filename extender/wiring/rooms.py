@@ -41,11 +41,10 @@ from extender.planning.autoscaler import Provisioner
 from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
-from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
-from extender.queues.averageuse import AverageUse
+from extender.queues.averageuse import AverageUse, turns_of
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -457,13 +456,6 @@ def room_maker_of(
     )
 
 
-def queue_turns_of(it: Common) -> QueueTurns:
-    """Build the planner's view of queues."""
-    if it.averages is None:
-        return QueueTurns(it.engine)
-    return QueueTurns(it.engine, it.averages.columns, it.averages.order)
-
-
 def planner_of(
     it: Common,
     holding: PlanHolder,
@@ -484,7 +476,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
-        queues=queue_turns_of(it),
+        queues=turns_of(it.engine, it.averages),
     )
 
 
