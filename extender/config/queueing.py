@@ -1,8 +1,17 @@
 """What Muster does with objects of queues beyond placing gangs: the section ``queueing``."""
 
+from typing import Final
+
 import msgspec
 
 from muster.observability.configfile import out_of_range
+from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
+
+_STRATEGIES: Final = ((FairRule.FINAL,), (FairRule.INITIAL,), DEFAULT_RULES)
+_ALLOWED: Final = (
+    "this list is not allowed: name LessThanOrEqualToFinalShare, LessThanInitialShare, or both in"
+    " this order"
+)
 
 
 class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -11,6 +20,11 @@ class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     #: whether its Workloads are admitted by the quotas of their ClusterQueues (docs/queues.md);
     #: gangs that name these queues are placed without asking for quota then
     workloads: bool = False
+    #: whether what queues borrow counts by their weights (Kueue's ``fairSharing.enable``); null:
+    #: among gangs it does, among Workloads it does not
+    fair_sharing: bool | None = None
+    #: when a Workload takes from other queues by their shares, with fair sharing
+    preemption_strategies: tuple[FairRule, ...] = DEFAULT_RULES
     #: number of Workloads whose status is being written at a time
     concurrency: int = 32
     #: time between two writes of one ClusterQueue's status
@@ -45,7 +59,9 @@ def problems(queueing: QueueingConfig) -> list[str]:
     """Return one line per invalid value."""
     kueue, usage = queueing.kueue, queueing.usage
     weights = usage.resource_weights.items()
-    return out_of_range(
+    said = kueue.preemption_strategies
+    wrong = [] if said in _STRATEGIES else [f"queueing.kueue.preemptionStrategies: {_ALLOWED}"]
+    return wrong + out_of_range(
         (
             ("queueing.usage.halfLifeSeconds", usage.half_life_seconds, 0, 366 * 86400),
             ("queueing.usage.intervalSeconds", usage.interval_seconds, 1, 86400),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from extender.config.queuefiles import YuniKornQueuesConfig
@@ -25,7 +25,7 @@ from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
 from muster.workloads.jobowners import OWNERS
 from muster.workloads.queues.kueue import GROUP as KUEUE
-from muster.workloads.queues.reading import as_obeyed
+from muster.workloads.queues.reading import as_obeyed, without_fair_sharing
 from muster.workloads.queues.registry import KINDS as QUEUE_KINDS
 from muster.workloads.queues.registry import QueueKind, is_elsewhere
 from muster.workloads.queues.yunikorn import DIALECT as YUNIKORN
@@ -147,18 +147,29 @@ def queue_sources(
     statuses: QueueStatusWriter,
     making_room: Container[str] = (),
     workloads: WorkloadQueues | None = None,
+    *,
+    kueue_shares: bool = True,
 ) -> list[WatchedKind[Any]]:
     """Return the kinds that describe queues, in every dialect.
 
     ``making_room``: the dialects whose gangs give way. ``workloads``: what reads and writes Kueue's
-    queues, where its Workloads are admitted here.
+    queues, where its Workloads are admitted here. ``kueue_shares``: whether Kueue's queues go by
+    what they borrow.
     """
     return [
         _queue_source(
-            objects, statuses, kind, making_room, workloads if kind.group == KUEUE else None
+            objects,
+            statuses,
+            kind if kueue_shares or kind.group != KUEUE else _without_shares(kind),
+            making_room,
+            workloads if kind.group == KUEUE else None,
         )
         for kind in QUEUE_KINDS
     ]
+
+
+def _without_shares(kind: QueueKind[Any]) -> QueueKind[Any]:
+    return replace(kind, read=lambda found: without_fair_sharing(kind.read(found)))
 
 
 def workload_sources(admission: WorkloadAdmission | None) -> list[WatchedKind[Any]]:
@@ -182,7 +193,13 @@ def _queue_source(
 
     def upserted(found: Any) -> None:
         makes_room = workloads is not None or kind.dialect in making_room
-        reading = as_obeyed(kind.read(found), makes_room=makes_room)
+        past = statuses.counts_past_use and workloads is None
+        reading = as_obeyed(
+            kind.read(found),
+            makes_room=makes_room,
+            counts_past_use=past,
+            has_workloads=workloads is not None,
+        )
         elsewhere = is_elsewhere(kind, found, statuses.program)
         admits_none = elsewhere if workloads is None else bool(reading.specs)
         objects.seen(kind.name, found.metadata, reading, is_elsewhere=admits_none)

@@ -34,6 +34,7 @@ from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.refusal import barred, before, refusal, unknown
 from muster.queueing.admission.turn import Turns
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
 from muster.queueing.backfill.promise import StartClaim
 from muster.queueing.order import begun
@@ -71,10 +72,16 @@ class PromisedStarts(Protocol):
 class QueueTurns:
     """Asks the queues of the state; holds what is needed to ask fast."""
 
-    def __init__(self, engine: Engine, averages: AverageColumns | None = None) -> None:
-        """``averages``: of past use, where it counts in the order."""
+    def __init__(
+        self,
+        engine: Engine,
+        averages: AverageColumns | None = None,
+        users: UserOrder | None = None,
+    ) -> None:
+        """``averages``, ``users``: of past use, where it counts in the order."""
         self._engine = engine
         self._averages = averages
+        self._users = users
         self._turns: Turns | None = None
         self._line: WaitingLine | None = None
         self._measured = -1
@@ -103,7 +110,7 @@ class QueueTurns:
         self._measure(snapshot)
         self._choosing.clear()
         if self._turns is None:
-            self._turns = Turns(charges.tree, averages=self._averages)
+            self._turns = Turns(charges.tree, averages=self._averages, users=self._users)
         applicants: list[Applicant] = []
         unqueued: list[UnqueuedGang] = []
         known, self._known = self._known, {}
@@ -121,6 +128,7 @@ class QueueTurns:
             if one is not None:
                 (kept if self._is_strict(one.queue) else others).append(one)
             yield
+        yield from self._turns.refresh()
         self._line = WaitingLine(
             charges, self._turns, applicants, unqueued, kept, self._lacks_promise, others
         )
@@ -245,6 +253,7 @@ class QueueTurns:
             return None
         if _is_elsewhere(queue, snapshot):
             return None
+        goes_by_users = self._users is not None and self._users.goes_by_users(queue)
         asked = self._asked(view, snapshot, known)
         if len(list(choices(state.charges.groups(queue)))) > 1:
             self._choosing.add(view.key)
@@ -256,6 +265,7 @@ class QueueTurns:
             since=self._ordered_by(view, queue, asked),
             is_begun=begun(view),
             is_extra=asked.minimum == 0,
+            user=state.queue_user(view) if goes_by_users else None,
         )
 
     def claim(self, view: GangView) -> StartClaim | None:

@@ -14,16 +14,26 @@ from typing import Any, Final
 
 from extender.config.queueing import UsageConfig
 from extender.engine import Engine
+from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
+from muster.apiwire.queues import QueueUse
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, ShareFunction
 from muster.queueing.admission.counteduse import AverageColumns, goes_by_average
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.queuehistory import QueueAverage, QueueHistory
+from muster.queueing.averageuse.userhistory import LocalName, UserHistory, local_name
 from muster.workloads.queues.averages import fields
+from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.sight import AverageSight
 
+_FIRST_USED: Final = "who used less lately goes first"
+_FIRST_BORROWED: Final = "of queues that borrow, the one that did so less lately goes first"
+_FIRST_PART: Final = "of queues alike, the one that used less of its part lately goes first"
+_MOST_SHOWN: Final = 2  # resources in a line
 NOTE_S: Final = 10.0  # a change counts from the next look on; a half-life is hours or days
 
 
@@ -36,6 +46,12 @@ class AverageUse:
         self._config = config
         self._pace = pace
         self.history = QueueHistory(config.half_life_seconds, config.interval_seconds)
+        charges = engine.state.charges
+        self.users = UserHistory(
+            config.half_life_seconds, config.interval_seconds, config.resource_weights, charges
+        )
+        #: for the order of gangs in queues that go by their users
+        self.order = UserOrder(self.users, charges)
         self._was_noted = False
         #: for the order
         self.columns = AverageColumns(self.history)
@@ -47,12 +63,17 @@ class AverageUse:
             if said is not None:
                 average = QueueAverage(_cells(said.amounts), _cells(said.borrowed))
                 self.history.restore(queue, average, said.at)
+        elif isinstance(found, LocalQueue):
+            said = fields.local_average(found.status)
+            if said is not None:
+                meta = found.metadata
+                self.users.restore(f"{meta.namespace}/{meta.name}", said.amounts, said.at)
 
     async def run(self) -> None:
         """Look every few seconds, forever."""
         while True:
             await self.note()
-            await asyncio.sleep(NOTE_S)
+            await asyncio.sleep(min(NOTE_S, self._config.interval_seconds))
 
     async def note(self) -> None:
         """Take note of what every queue uses now."""
@@ -62,7 +83,10 @@ class AverageUse:
             self.history.note(node, self._engine.clock())
             await self._pace.breathe()
         self.history.keep_only({node.spec.name for node in nodes})
-        self.columns.now, self._was_noted = self._engine.clock(), True
+        now = self._engine.clock()
+        self.users.note(now)
+        self.columns.now = self.order.now = now
+        self._was_noted = True
 
     def of(self, node: QueueNode) -> QueueAverage | None:
         """Return what a queue used on average, ``None``: past use does not count there."""
@@ -79,10 +103,76 @@ class AverageUse:
             else AverageSight(found.used, found.borrowed, self._config.interval_seconds)
         )
 
+    def uses(self, node: QueueNode) -> tuple[QueueUse, ...]:
+        """Return what those used who name a queue; nothing where that orders nothing."""
+        if not node.spec.goes_by_users:
+            return ()
+        now, charges = self._engine.clock(), self._engine.state.charges
+        users = {local_name(user): user for user, _ in charges.charged(node.spec.name)}
+        found = [
+            QueueUse(
+                name,
+                charges.aliases.weight(user) / WEIGHT_ONE,
+                fields.texts(_cells(self.users.average(name, now))),
+                self.order.key(user, node.spec.name),
+            )
+            for name, user in sorted(users.items())
+        ]
+        return tuple(sorted(found, key=lambda use: use.key))
+
+    def lines(self, user: QueueUser) -> tuple[str, ...]:
+        """Return what past use means for a gang that waits; nothing where it means nothing."""
+        charges, now = self._engine.state.charges, self._engine.clock()
+        queue = charges.queue_of(user)
+        node = None if queue is None else charges.tree.find(queue)
+        if node is None or queue is None:
+            return ()
+        if node.spec.goes_by_users:
+            name = local_name(user)
+            used = _shown(_cells(self.users.average(name, now)))
+            return (f"LocalQueue {name} used {used} on average: in queue {queue} {_FIRST_USED}",)
+        past, shares = self.of(node), _ordered_by(node)
+        if past is None or shares is ShareFunction.PRIORITY:
+            return ()
+        used, borrowed = _shown(past.used), _shown(past.borrowed)
+        who = _FIRST_BORROWED if shares is ShareFunction.BORROWED else _FIRST_PART
+        return (f"queue {queue} used {used} on average and borrowed {borrowed}: {who}",)
+
+    def local_sight(self, node: QueueNode | None, name: LocalName) -> AverageSight | None:
+        """Return what those used who name a queue as a LocalQueue has it, for its status."""
+        if node is None or not node.spec.goes_by_users or not self._was_noted:
+            return None
+        found = self.users.average(name, self._engine.clock())
+        return AverageSight(_cells(found), {}, self._config.interval_seconds)
+
     @property
     def turn(self) -> int:
         """A number that changes when statuses may be due."""
         return int(self._engine.clock() / self._config.interval_seconds)
+
+
+def turns_of(engine: Engine, averages: AverageUse | None) -> QueueTurns:
+    """Return the planner's view of queues, with past use where it counts."""
+    if averages is None:
+        return QueueTurns(engine)
+    return QueueTurns(engine, averages.columns, averages.order)
+
+
+def _ordered_by(node: QueueNode) -> ShareFunction:
+    """Return what orders a queue beside its siblings."""
+    at = node.parent
+    while at is not None:
+        if at.spec.shares is not None:
+            return at.spec.shares
+        at = at.parent
+    return ShareFunction.BORROWED
+
+
+def _shown(average: Mapping[Cell, float]) -> str:
+    """Return an average for people: accelerators, where there are any."""
+    found = fields.texts(average)
+    named = [name for name in found if "/" in name] or list(found)
+    return ", ".join(f"{found[name]} {name}" for name in named[:_MOST_SHOWN]) or "nothing"
 
 
 def _cells(amounts: Mapping[str, float]) -> dict[Cell, float]:

@@ -42,10 +42,12 @@ from muster.kube.resources import Resource
 from muster.kube.writing.events import Regarding
 from muster.workloads.queues import kai, koordinator, muster
 from muster.workloads.queues.describedqueues import source
+from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.registry import QueueKind
 from muster.workloads.queues.sight import (
     READY,
+    AverageSight,
     CellSums,
     Fields,
     GangCounts,
@@ -143,6 +145,11 @@ class QueueStatusWriter:
     def program(self) -> str:
         """The name of this program in requests."""
         return self._parts.program
+
+    @property
+    def counts_past_use(self) -> bool:
+        """Whether the order of queues depends on past use."""
+        return self._parts.averages is not None
 
     def seen(
         self, kind: QueueKind[Any], served: Resource[Any], found: Any, reading: QueueReading
@@ -274,8 +281,18 @@ class QueueStatusWriter:
             unobeyed=reading.unobeyed,
             now=self._engine.clock(),
             version=tracked.resource.version,
-            average=None if self._parts.averages is None else self._parts.averages.sight(node),
+            average=self._average(tracked, node),
         )
+
+    def _average(self, tracked: _Tracked, node: QueueNode | None) -> AverageSight | None:
+        """Return what was used on average, by a queue or by those who name it so."""
+        averages = self._parts.averages
+        if averages is None:
+            return None
+        if tracked.kind.type is LocalQueue:
+            name = f"{tracked.meta.namespace}/{tracked.meta.name}"
+            return averages.local_sight(node, name)
+        return averages.sight(node)
 
     def _users(self, queue: QueueName, reading: QueueReading) -> list[QueueUser]:
         """Return those who name a queue; where an object only names it, those who do as it says."""

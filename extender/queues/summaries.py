@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planning.worklist import WorkList
+from extender.queues.averageuse import AverageUse
 from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, WaitingGang
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.availability import available
@@ -38,8 +39,8 @@ class QueueSummaries:
     worklist: WorkList
     #: returns the promise of a gang
     promised: Callable[[GangKey], Promise | None]
-    #: returns what a queue used on average; ``None``: past use does not count
-    averages: Callable[[QueueNode], QueueAverage | None] | None = None
+    #: what queues used on average; ``None``: past use does not count
+    averages: AverageUse | None = None
 
     def rows(self) -> Iterator[QueueRow]:
         """Yield every queue, each behind the one above it."""
@@ -69,7 +70,8 @@ class QueueSummaries:
         waiting = self.waiting().get(name, [])
         used = run(whole_uses(self.state.charges.tree)).get(name, {})
         row = self._row(node, depth, waiting, self._pods().get(name, 0), used)
-        return QueueDetail(row, tuple(self._gangs(waiting)))
+        uses = () if self.averages is None else self.averages.uses(node)
+        return QueueDetail(row, tuple(self._gangs(waiting)), uses)
 
     def find(self, text: str) -> list[QueueName]:
         """Return the queues that a name may mean: the whole name, or its last part."""
@@ -86,7 +88,27 @@ class QueueSummaries:
             queue = None if view is None else self._queue(view)
             if view is not None and queue is not None and len(view.waiting):
                 found[queue].append(view)
-        return {queue: sorted(views, key=rank_of) for queue, views in found.items()}
+        return {queue: self._in_order(queue, views) for queue, views in found.items()}
+
+    def past_use(self, view: GangView) -> tuple[str, ...]:
+        """Return what past use means for a gang that waits, in words."""
+        if self.averages is None:
+            return ()
+        return self.averages.lines(self.state.queue_user(view))
+
+    def _in_order(self, queue: QueueName, views: list[GangView]) -> list[GangView]:
+        """Return the gangs of a queue, first to last."""
+        order = None if self.averages is None else self.averages.order
+        if order is None or not order.goes_by_users(queue):
+            return sorted(views, key=rank_of)
+        users = {view.key: self.state.queue_user(view) for view in views}
+        keys = {user: order.key(user, queue) for user in set(users.values())}
+
+        def place(view: GangView) -> tuple[object, ...]:
+            not_begun, is_extra, *rest = rank_of(view)
+            return (not_begun, is_extra, keys[users[view.key]], *rest)
+
+        return sorted(views, key=place)
 
     def _queue(self, view: GangView) -> QueueName | None:
         return self.state.charges.queue_of(self.state.queue_user(view))
@@ -144,7 +166,7 @@ class QueueSummaries:
         )
 
     def _uses(self, node: QueueNode, used: Mapping[Cell, int]) -> Iterator[CellUse]:
-        past = None if self.averages is None else self.averages(node)
+        past = None if self.averages is None else self.averages.of(node)
         for cell in sorted({*node.cells(), *(past.used if past is not None else ())}):
             yield _use(node, cell, used.get(cell, 0), past)
 

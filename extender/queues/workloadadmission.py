@@ -26,10 +26,11 @@ from extender.config.queueing import KueueQueueing
 from extender.engine import Clock
 from muster.cluster.claims import ClaimKey
 from muster.kube import wire
-from muster.kube.client import KubeClient
+from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import Conflict, KubeError, NotFound
 from muster.queueing.claims.book import ClaimBook
-from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimRefusal
+from muster.queueing.claims.checks import CheckStep
+from muster.queueing.claims.cycle import ClaimChecked, ClaimDecision, ClaimEvicted, ClaimRefusal
 from muster.queueing.claims.flavorchoice import Taints
 from muster.workloads.claims import workloadstatus
 from muster.workloads.claims.kueueworkload import WORKLOADS, KueueWorkload, claim, key_of
@@ -63,7 +64,8 @@ class WorkloadAdmission:
 
     def __init__(self, parts: WorkloadParts, config: KueueQueueing) -> None:
         self._parts = parts
-        self.book = ClaimBook(parts.taints, parts.labels)
+        fair = config.preemption_strategies if config.fair_sharing else ()
+        self.book = ClaimBook(parts.taints, parts.labels, fair)
         self._objects: dict[ClaimKey, KueueWorkload] = {}
         #: decisions that are not written yet, in order
         self._due: dict[ClaimKey, list[ClaimDecision]] = {}
@@ -137,7 +139,9 @@ class WorkloadAdmission:
             wanted = self._wanted(found, due[0])
             if wanted is None:
                 return None
-            found = await self._apply(wanted)
+            if _deactivates(due[0]):
+                wanted = await self._deactivated(wanted)
+            found = None if wanted is None else await self._apply(wanted)
             del due[0]
         return None if found is None else int(found.metadata.resource_version)
 
@@ -152,7 +156,31 @@ class WorkloadAdmission:
             return workloadstatus.evicted(found, decision.reason, uid, now)
         if not claim(found).asks:
             return None
-        return workloadstatus.granted(found, decision.grant, now)
+        if isinstance(decision, ClaimChecked):
+            return _checked(found, decision, now)
+        return workloadstatus.granted(found, decision.grant, now, decision.checks)
+
+    async def _deactivated(self, wanted: KueueWorkload) -> KueueWorkload | None:
+        """Have a Workload ask no more; return it as it is then, ``None``: that is not stored.
+
+        If the extender ends here, the next leader finds one that is not active, and stops it.
+        """
+        meta = wanted.metadata
+        same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"metadata": same, "spec": {"active": False}}
+        try:
+            after = await self._parts.client.patch(
+                WORKLOADS, meta.name, body, namespace=meta.namespace, content_type=MERGE
+            )
+        except (Conflict, NotFound):
+            await asyncio.sleep(CONFLICT_S)
+            return None
+        except KubeError as error:
+            about = {"workload": key_of(meta), "error": str(error)}
+            log.warning("Workload not deactivated", extra=about)
+            await asyncio.sleep(PAUSE_S)
+            return None
+        return msgspec.structs.replace(wanted, metadata=after.metadata)
 
     async def _apply(self, wanted: KueueWorkload) -> KueueWorkload | None:
         """Write a status; return the Workload with its new version, ``None``: it is not stored."""
@@ -208,3 +236,16 @@ class WorkloadAdmission:
 
     def _is_news(self, key: ClaimKey, found: KueueWorkload, refusal: ClaimRefusal) -> bool:
         return key not in self._due and not workloadstatus.says(found, refusal.reason)
+
+
+def _checked(found: KueueWorkload, decision: ClaimChecked, now: float) -> KueueWorkload:
+    """Return a Workload as its checks call for."""
+    if decision.step is CheckStep.ADMIT:
+        return workloadstatus.admitted(found, now)
+    if decision.step is CheckStep.LIST:
+        return workloadstatus.listing(found, decision.checks, now)
+    return workloadstatus.unchecked(found, now, is_final=_deactivates(decision))
+
+
+def _deactivates(decision: ClaimDecision) -> bool:
+    return isinstance(decision, ClaimChecked) and decision.step is CheckStep.DEACTIVATE

@@ -25,6 +25,7 @@ from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.resources import Resource
 from muster.queueing.claims.book import ClaimSums
+from muster.queueing.claims.checks import CheckRule
 from muster.queueing.claims.cycle import QueueTerms
 from muster.workloads.queues import kueue
 from muster.workloads.queues.describedqueues import DescribedQueues, source
@@ -180,17 +181,21 @@ class WorkloadQueues:
         """Return a queue as it is now, or what those hold who name it as a LocalQueue says."""
         tree, catalogue, queue = self._book.ledger.held, self._described.catalogue, tracked.queue
         node, meta = tree.find(queue), tracked.found.metadata
+        unchecked = Counter[Cell]()
         if isinstance(tracked.found, kueue.LocalQueue):
             user = QueueUser(kueue.DIALECT, meta.namespace, meta.name)
             sums = users.get(user, ClaimSums())
             gangs, named = GangCounts(waiting=sums.waiting, running=sums.holding), sums.cells
         else:
             waiting, holding = self._book.pending(queue), self._book.holding(queue)
-            gangs, named = GangCounts(waiting=waiting, running=holding), Counter[Cell]()
+            number, unchecked = self._book.unchecked(queue)
+            gangs = GangCounts(waiting=waiting, running=holding, unchecked=number)
+            named = Counter[Cell]()
         return QueueSight(
             node=node,
             used={} if node is None else dict(node.usage),
             named=named,
+            unchecked=unchecked,
             gangs=gangs,
             verdict=verdict(tree, queue, catalogue.problems(source(tracked.kind.name, meta))),
             problems=tracked.reading.problems,
@@ -202,15 +207,12 @@ class WorkloadQueues:
 
 
 def _terms(found: kueue.ClusterQueue, reading: QueueReading, *, is_elsewhere: bool) -> QueueTerms:
-    checks, problem = kueue.admission_checks(found), ""
-    if is_elsewhere:
-        problem = _ELSEWHERE
-    elif checks:
-        problem = f"admission checks are not supported: {', '.join(checks)}"
+    rules = kueue.admission_checks(found).items()
     is_drained = found.spec.stop_policy == "HoldAndDrain" and not is_elsewhere
     return QueueTerms(
         namespaces=reading.namespaces.get(queue_name(kueue.DIALECT, found.metadata.name), ()),
-        problem=problem,
+        problem=_ELSEWHERE if is_elsewhere else "",
         drains="ClusterQueueStopped" if is_drained else "",
+        checks=tuple(CheckRule(name, flavors) for name, flavors in rules),
         is_elsewhere=is_elsewhere,
     )

@@ -266,7 +266,12 @@ class ReadApi:
         lines = waitcauses.lines(view, decision, self.whatif.engine.clock())
         return replace(
             asked,
-            lines=(*lines, *self._start(view.key), *membernotes.partial_lines(view)),
+            lines=(
+                *lines,
+                *self._start(view.key),
+                *self.queues.summaries.past_use(view),
+                *membernotes.partial_lines(view),
+            ),
             decision=UNSET if decision is None else as_wire(decision),
         )
 

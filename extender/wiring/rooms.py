@@ -42,11 +42,10 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.gangages import GangAges
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
-from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
-from extender.queues.averageuse import AverageUse
+from extender.queues.averageuse import AverageUse, turns_of
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -342,7 +341,13 @@ def sync_of(
         listed_again=None if base.collector is None else base.collector.listed,
         more=[
             *network_sources(networks.pools),
-            *queue_sources(queues.objects, queues, permitted, claims.queues),
+            *queue_sources(
+                queues.objects,
+                queues,
+                permitted,
+                claims.queues,
+                kueue_shares=it.config.queueing.kueue.fair_sharing is not False,
+            ),
             *workload_sources(claims.admission),
             *queue_file_sources(queues.objects, it.config.yunikorn_queues, permitted),
         ],
@@ -477,7 +482,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
-        queues=QueueTurns(it.engine, None if it.averages is None else it.averages.columns),
+        queues=turns_of(it.engine, it.averages),
     )
 
 
@@ -539,10 +544,7 @@ class Shown:
 def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
     """Build the read-only API."""
     whatif = WhatIf(it.engine, shown.planner, shown.rooms, it.client, it.policy, ready, it.pace)
-    promised, averages = shown.planner.promises.of, it.averages
-    summaries = QueueSummaries(
-        it.state, it.worklist, promised, None if averages is None else averages.of
-    )
+    summaries = QueueSummaries(it.state, it.worklist, shown.planner.promises.of, it.averages)
     return ReadApi(
         state=it.state,
         planner=shown.planner,

@@ -75,8 +75,22 @@ class WaitingGang(msgspec.Struct, frozen=True):
     start: str = ""
 
 
+class QueueUse(msgspec.Struct, frozen=True):
+    """What those used lately who name a queue in one way, where that orders its gangs."""
+
+    #: NAMESPACE/NAME of the LocalQueue
+    name: str
+    weight: float = 1.0
+    #: by resource: what they used on average
+    average: dict[str, str] = {}
+    #: the least goes first
+    key: float = 0.0
+
+
 class QueueDetail(msgspec.Struct, frozen=True):
     """One queue and who waits in it, first to last."""
 
     queue: QueueRow
     waiting: tuple[WaitingGang, ...] = ()
+    #: those who name it, the first to go first; empty where that orders nothing
+    users: tuple[QueueUse, ...] = ()

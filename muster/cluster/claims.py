@@ -6,7 +6,7 @@ here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NewType
 
 from muster.cluster.quota.aliases import QueueUser
@@ -34,6 +34,8 @@ class ClaimPart:
     selector: Labels = ()
     #: Taints of nodes that they may have.
     tolerations: tuple[Toleration, ...] = ()
+    #: The fewest pods with which the claim may be given quota, ``None``: all (``minCount``).
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +106,7 @@ class QuotaClaim:
     granted_at: float = 0.0
     #: Whether it was evicted and holds its quota until its pods are gone.
     is_leaving: bool = False
+    #: Whether its pods may start; with checks, that is some time after it got its quota.
+    is_admitted: bool = False
+    #: What its checks say, by name: Pending, Ready, Retry or Rejected.
+    checks: Mapping[str, str] = field(default_factory=dict)

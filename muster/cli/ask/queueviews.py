@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, WaitingGang
+from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, QueueUse, WaitingGang
 from muster.cli.ask.views import age, columns
 from muster.kube import quantity
 
@@ -57,8 +57,24 @@ def queue(raw: bytes, now: float) -> str:
     table = [(_name(use), *_numbers(use)) for use in row.uses]
     numbers = _known([head, *table], has_average=_has_average([row]))
     shown = columns(numbers) if table else ""
-    parts = [columns(facts), shown, _waiting(found.waiting, now)]
+    parts = [columns(facts), shown, _users(found.users), _waiting(found.waiting, now)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _users(users: Sequence[QueueUse]) -> str:
+    """Return what those used lately who name a queue, where its gangs go by that."""
+    if not users:
+        return ""
+    head = ("NAMED AS", "WEIGHT", "USED ON AVERAGE")
+    lines = (
+        (
+            use.name,
+            f"{use.weight:g}",
+            ", ".join(f"{one} {name}" for name, one in use.average.items()),
+        )
+        for use in users
+    )
+    return columns([head, *lines])
 
 
 def _waiting(gangs: Sequence[WaitingGang], now: float) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
 
 OWN: Final = "muster"
 """The dialect of Muster's own kind."""
@@ -33,6 +33,8 @@ class Spelling(NamedTuple):
     ignores_case: bool = False
     #: Whether new gangs that name it so are admitted.
     is_open: bool = True
+    #: Thousandths: the part of those who name it so in what all use who name it.
+    weight: int = WEIGHT_ONE
 
 
 class QueueUser(NamedTuple):
@@ -98,6 +100,11 @@ class QueueAliases:
         """Return whether new gangs that name a queue so are admitted."""
         found = self._meant(user)
         return found is None or found[1].is_open
+
+    def weight(self, user: QueueUser) -> int:
+        """Return the weight, in thousandths, of those who name a queue as somebody does."""
+        found = self._meant(user)
+        return WEIGHT_ONE if found is None else found[1].weight
 
     def _meant(self, user: QueueUser) -> tuple[QueueName, Spelling] | None:
         if not self._queues:

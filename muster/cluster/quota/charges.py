@@ -14,7 +14,7 @@ that is deleted and created again loses nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
@@ -93,6 +93,11 @@ class QueueCharges:
     def accounts(self) -> Mapping[QueueUser, Account]:
         """Return every account that is not empty."""
         return self._accounts
+
+    def charged(self, queue: QueueName) -> Iterator[tuple[QueueUser, Mapping[Cell, int]]]:
+        """Yield those who name a queue, with what it is charged for them."""
+        for user in self._by_queue.get(queue, ()):
+            yield user, self._accounts[user].charged
 
     def queue_of(self, user: QueueUser) -> QueueName | None:
         """Return the queue that somebody means, ``None``: there is none of that name."""

@@ -53,6 +53,9 @@ class QueueSpec:
     is_whole: bool = False
     #: Whether a gang that does not fit keeps those behind it waiting (StrictFIFO, ``fifo``).
     is_strict: bool = False
+    #: Whether its gangs go by what those used lately who name it, before their priority, where past
+    #: use counts (Kueue's admission fair sharing among LocalQueues).
+    goes_by_users: bool = False
     #: Whether new gangs are admitted.
     is_open: bool = True
     #: Whether it is the root of queues that share the cluster. ``quotas`` are then what the nodes

@@ -9,6 +9,7 @@
 ``fairshares``      what queues get of what is divided among them
 ``counteduse``      what counts as used where shares are compared: past use, too, if it is to
 ``precedence``      which of two queues is served first
+``userorder``       queues whose gangs go by what those used who name the queue
 ``turn``            who is next: a tournament up the tree
 ``waitingline``     the gangs of one planning cycle, with and without queues
 ``directory``       queues with nothing charged: what no waiting would change

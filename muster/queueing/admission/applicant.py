@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Amounts
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.tables.gangview import GangView
@@ -36,6 +37,8 @@ class Applicant:
     is_begun: bool = False
     #: Whether it has its minimum and waits for members above it.
     is_extra: bool = False
+    #: Who names the queue, where its gangs go by that; else ``None``.
+    user: QueueUser | None = None
 
     @property
     def rank(self) -> Rank:

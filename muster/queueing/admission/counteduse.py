@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from muster.cluster.quota.aliases import OWN
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.resumable import Steps, run
 from muster.queueing.admission.quotacolumns import Amounts, QuotaColumns, Rows
 from muster.queueing.averageuse.queuehistory import QueueHistory
 
 _OWN: Final = f"{OWN}/"
+_ROWS_PER_STEP: Final = 16  # some 100 us
 
 Floats = NDArray[np.float64]
 
@@ -59,27 +61,34 @@ class AverageColumns:
         self._history = history
         #: seconds since the epoch, as of which averages are read
         self.now = 0.0
-        self._read = (-1, -1)
+        self._version = -1
+        self._rows: Mapping[QueueName, int] | None = None
         self._past = PastUse(np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)))
 
     def of(self, queues: QuotaColumns) -> PastUse:
-        """Return the averages of the queues of some columns."""
-        read = queues.numbers, self._history.version
-        if read != self._read:
-            self._read, self._past = read, self._averages(queues)
+        """Return the averages of the queues of some columns, as they were read last."""
+        if self._rows is not queues.row:  # queues came, went or moved
+            run(self._read(queues))
         return self._past
 
-    def _averages(self, queues: QuotaColumns) -> PastUse:
-        shape = queues.used.shape
+    def refresh(self, queues: QuotaColumns) -> Steps[None]:
+        """Read the averages again if somebody noted use since, in slices."""
+        if self._version != self._history.version or self._rows is not queues.row:
+            yield from self._read(queues)
+
+    def _read(self, queues: QuotaColumns) -> Steps[None]:
+        shape, rows, version = queues.used.shape, queues.row, self._history.version
         found = PastUse(np.ones(shape[0]), np.zeros(shape), np.zeros(shape))
         column = {cell: place for place, cell in enumerate(queues.cells)}
-        for name, row in queues.row.items():
+        for name, row in rows.items():
+            if row % _ROWS_PER_STEP == 0:
+                yield
             if goes_by_average(name):
                 average = self._history.average(name, self.now)
                 found.parts[row] = self._history.part
                 _fill(found.used[row], average.used, column)
                 _fill(found.borrowed[row], average.borrowed, column)
-        return found
+        self._rows, self._version, self._past = rows, version, found
 
 
 def _fill(row: Floats, amounts: Mapping[Cell, float], column: Mapping[Cell, int]) -> None:

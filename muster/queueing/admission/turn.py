@@ -25,11 +25,13 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
+from muster.cluster.resumable import Steps
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.counteduse import AverageColumns
 from muster.queueing.admission.fairshares import FairShares
 from muster.queueing.admission.precedence import Key, Players, Precedence, by_tree
 from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.admission.waitinglist import WaitingList
 
 _NOBODY = -1
@@ -44,12 +46,14 @@ class Turns:
         tree: QuotaTree,
         precedence: Precedence = by_tree,
         averages: AverageColumns | None = None,
+        users: UserOrder | None = None,
     ) -> None:
-        """Begin with nobody waiting; ``averages``: of past use, where it counts."""
+        """Begin with nobody waiting; ``averages``, ``users``: of past use, where it counts."""
         self._queues = QuotaColumns(tree)
         self._fair = FairShares(self._queues)
         self._precedence = precedence
         self._averages = averages
+        self._users = users
         self.waiting = WaitingList()
         self._fair.seat(self.waiting.wanted)
         #: by the numbers of the list's queues; computed anew when queues came, went or moved
@@ -71,6 +75,11 @@ class Turns:
         names = list(queues)
         self._queues.refresh(names)
         self._fair.used(names)
+
+    def refresh(self) -> Steps[None]:
+        """Read averages of past use again, in slices, if somebody noted use since."""
+        if self._averages is not None:
+            yield from self._averages.refresh(self._queues)
 
     def moved(self) -> None:
         """Take note that queues came, went or have another parent."""
@@ -105,15 +114,41 @@ class Turns:
         ``limits``: int64[queues, cells].
         """
         rows, queue = self._rows(), self.waiting.column("queue")
-        may = self._fit(rows, limits)
+        may, order = self._fit(rows, limits), self._order()
         if self._queues.is_strict.any():
-            may &= _changes(queue) | ~self._queues.is_strict[rows]
+            may &= _firsts_of(queue, order) | ~self._queues.is_strict[rows]
         may &= self.waiting.column("passed") == 0
-        places = np.flatnonzero(may)
+        places = np.flatnonzero(may) if order is None else order[may[order]]
         firsts = places[_changes(queue[places])]
         found = np.full(len(self._queues.parent), _NOBODY)
         found[rows[firsts]] = firsts
         return found
+
+    def first_of(self, queue: QueueName) -> GangKey | None:
+        """Return the first gang of a queue, whether it fits or not; ``None``: nobody waits."""
+        if self._users is None or not self._users.goes_by_users(queue):
+            return self.waiting.first_of(queue)
+        number, order = self.waiting.queues().get(queue, _NOBODY), self._order()
+        if order is None:
+            return None
+        places = order[self.waiting.column("queue")[order] == number]
+        return self.waiting.gangs[places[0]] if len(places) else None
+
+    def _order(self) -> Rows | None:
+        """Return int64[gangs]: the places of the list, queue by queue, in the order of each.
+
+        ``None``: that is the list's own; it differs only in queues that go by their users.
+        """
+        if self._users is None or not self.waiting.users():
+            return None
+        places = np.arange(len(self.waiting))
+        user = self.waiting.column("user")
+        some = np.flatnonzero(user >= 0)
+        keys = self._users.keys(self.waiting.users())[user[some]]
+        names = ("extra", "begun_last", "queue")
+        columns = [self.waiting.column(name)[some] for name in names]
+        places[some] = some[np.lexsort([some, keys, *columns])]
+        return places
 
     def _rows(self) -> Rows:
         """Return int64[gangs]: the row of each gang's queue, -1 where there is no such queue."""
@@ -195,6 +230,16 @@ class Turns:
 
     def _name(self, place: int) -> GangKey:
         return self.waiting.gangs[place]
+
+
+def _firsts_of(queue: Rows, order: Rows | None) -> Flags:
+    """Return bool[gangs]: who is the very first of its queue."""
+    starts = _changes(queue)
+    if order is None:
+        return starts
+    found = np.zeros(len(queue), np.bool_)
+    found[order[starts]] = True
+    return found
 
 
 def _changes(values: Rows) -> Flags:

@@ -124,7 +124,7 @@ class WaitingLine:
 
     def first_of(self, queue: QueueName) -> GangKey | None:
         """Return the gang that is the first of a queue, whether it fits or not."""
-        return self._turns.waiting.first_of(queue)
+        return self._turns.first_of(queue)
 
     def room_for_extras(self, gang: GangKey, cells: Iterable[Cell]) -> Mapping[Cell, int] | None:
         """Return what a gang may take in all, so that every other minimum in the line still fits.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.admission.applicant import Applicant, Rank
@@ -26,7 +27,7 @@ from muster.queueing.admission.wantedamounts import WantedAmounts
 
 _COLUMNS: Final = {
     "queue": np.int64, "request": np.int64, "begun_last": np.int64, "extra": np.int64,
-    "urgency": np.int64, "since": np.float64, "passed": np.int64,
+    "urgency": np.int64, "since": np.float64, "passed": np.int64, "user": np.int64,
 }  # fmt: skip
 
 
@@ -39,6 +40,7 @@ class WaitingList:
         self._applicants: dict[GangKey, Applicant] = {}
         self._numbers: dict[QueueName, int] = {}
         self._ranks: defaultdict[int, list[Rank]] = defaultdict(list)
+        self._users: dict[tuple[QueueName, QueueUser], int] = {}
         #: what its gangs ask for, by queue
         self.wanted = WantedAmounts()
         self.requests = RequestTable()
@@ -57,6 +59,7 @@ class WaitingList:
     def column(self, name: str) -> NDArray[np.int64]:
         """Return a column: queue, request, begun_last (0: begun), extra, urgency, since, passed.
 
+        And ``user``: its number in ``users``, -1 where the queue does not go by its users.
         ``urgency`` and ``since``: the lower one goes first. ``passed``: 1 for a gang that was
         looked at and did not fit the nodes.
         """
@@ -65,6 +68,10 @@ class WaitingList:
     def queues(self) -> dict[QueueName, int]:
         """Return the number by which the column ``queue`` calls each queue."""
         return self._numbers
+
+    def users(self) -> dict[tuple[QueueName, QueueUser], int]:
+        """Return the number by which the column ``user`` calls each user of a queue; -1: nobody."""
+        return self._users
 
     def add(self, applicant: Applicant) -> None:
         """Let a gang wait, or change what is known of one."""
@@ -137,7 +144,13 @@ class WaitingList:
             "passed": 0,
             "urgency": -one.priority,
             "since": one.since,
+            "user": self._user(one),
         }
+
+    def _user(self, one: Applicant) -> int:
+        if one.user is None:
+            return -1
+        return self._users.setdefault((one.queue, one.user), len(self._users))
 
 
 class RequestTable:

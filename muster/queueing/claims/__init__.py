@@ -13,7 +13,11 @@ so the order here is its own; the arithmetic is that of ``muster.cluster.quota``
 ``flavorchoice``  the flavors that a claim takes, and whether its queue has them now
 ``ledger``        who holds quota, and what is promised to whom
 ``lines``         the claims that wait in one queue
+``partialclaims`` claims that take less than they ask for (``minCount``)
 ``victims``       who is evicted so that a claim fits: Kueue's classical preemption
+``fairvictims``   the same with Kueue's fair sharing
+``fairorder``     whose turn it is with fair sharing: a tournament
+``checks``        what a claim has to pass between its quota and its start
 ``cycle``         one pass over the queues of a tree
 ``book``          all claims of a cluster, as objects and writes change them
 """

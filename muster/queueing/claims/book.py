@@ -13,7 +13,7 @@ the ledger is at every time what objects say together with what is being written
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,14 +22,17 @@ from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.claims.checks import CheckStep, needed, next_step
 from muster.queueing.claims.cycle import (
     AdmissionCycle,
+    ClaimChecked,
     ClaimDecision,
     ClaimEvicted,
     ClaimRefusal,
     CycleInputs,
     QueueTerms,
 )
+from muster.queueing.claims.fairvictims import FairRule
 from muster.queueing.claims.flavorchoice import Taints
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 from muster.queueing.claims.lines import ClaimLine, RowKey
@@ -49,8 +52,16 @@ class ClaimSums:
 class ClaimBook:
     """Who waits, who holds what, and what is being written."""
 
-    def __init__(self, taints: Taints, labels: Callable[[str], Mapping[str, str]]) -> None:
-        """``taints``: of a flavor's nodes; ``labels``: of a namespace."""
+    def __init__(
+        self,
+        taints: Taints,
+        labels: Callable[[str], Mapping[str, str]],
+        fair: tuple[FairRule, ...] = (),
+    ) -> None:
+        """``taints``: of a flavor's nodes; ``labels``: of a namespace.
+
+        ``fair``: the rules of fair sharing; empty: Kueue without it.
+        """
         self.ledger = ClaimLedger()
         self.claims: dict[ClaimKey, QuotaClaim] = {}
         #: why claims wait, as far as they were looked at
@@ -63,12 +74,14 @@ class ClaimBook:
         self._terms: dict[QueueName, QueueTerms] = {}
         self._writes: dict[ClaimKey, int] = {}
         self._to_stop: dict[ClaimKey, str] = {}
+        #: claims whose checks call for something
+        self._checked: dict[ClaimKey, CheckStep] = {}
         self._dirty: set[QueueName] = set()
         self._refused: dict[QueueName, set[RowKey]] = {}
         self._moved = False
         self._last: dict[QueueName, QueueUpserted] = {}
         self._inputs = CycleInputs(
-            self.ledger, self._lines, self.claims, self._terms, taints, labels
+            self.ledger, self._lines, self.claims, self._terms, taints, labels, fair
         )
 
     # --- queues -----------------------------------------------------------------------------
@@ -116,6 +129,7 @@ class ClaimBook:
         self._free(key)
         self._unline(key)
         self._to_stop.pop(key, None)
+        self._checked.pop(key, None)
         self.claims.pop(key, None)
 
     def written(self, key: ClaimKey, version: int) -> None:
@@ -138,6 +152,7 @@ class ClaimBook:
         key = claim.key
         if claim.grant is None:
             self._to_stop.pop(key, None)
+            self._checked.pop(key, None)
             self._free(key)
             if claim.asks and not claim.problem:
                 self._line_up(claim)
@@ -161,6 +176,16 @@ class ClaimBook:
             before.priority, before.since = now.priority, now.since
         if not claim.asks and not claim.is_leaving:
             self._to_stop[key] = "Deactivated"
+        self._check(claim)
+
+    def _check(self, claim: QuotaClaim) -> None:
+        """Note what the checks of a claim call for."""
+        self._checked.pop(claim.key, None)
+        terms = None if claim.grant is None else self._terms.get(claim.grant.queue)
+        if terms is not None and not terms.is_elsewhere:
+            step = next_step(claim, terms.checks)
+            if step is not None:
+                self._checked[claim.key] = step
 
     def _free(self, key: ClaimKey) -> None:
         freed = self.ledger.free(key)
@@ -202,13 +227,13 @@ class ClaimBook:
     @property
     def is_due(self) -> bool:
         """Whether anything changed since the last decision that could change it."""
-        return self._moved or bool(self._dirty) or bool(self._to_stop)
+        return self._moved or bool(self._dirty or self._to_stop or self._checked)
 
     def decide(self, now: float) -> list[ClaimDecision]:
         """Return what is to be written, charged already. ``now``: seconds since the epoch."""
         if self._moved:
             self._find_places()
-        stops = list(self._stops())
+        stops: list[ClaimDecision] = [*self._stops(), *self._steps()]
         touched = self._whole_trees()
         self._dirty.clear()
         for queue in touched:
@@ -233,9 +258,11 @@ class ClaimBook:
             if key in self._lost or self._in_place(claim) is False:
                 self._line_up(claim)
         for name, terms in self._terms.items():
-            for one in self.ledger.holdings(name) if terms.drains else ():
-                if not one.is_leaving:
+            for one in self.ledger.holdings(name):
+                if terms.drains and not one.is_leaving:
                     self._to_stop[one.key] = terms.drains
+                if one.key not in self._writes:
+                    self._check(self.claims[one.key])
         self._dirty.update(self._lines)
 
     def _in_place(self, claim: QuotaClaim) -> bool:
@@ -253,6 +280,21 @@ class ClaimBook:
                 self.ledger.leave(key)
                 self._writes[key] = _UNDER_WAY
                 yield ClaimEvicted(key, None, reason)
+
+    def _steps(self) -> Iterator[ClaimChecked]:
+        """Do what checks call for, but for those about whom a write is on its way."""
+        for key, step in list(self._checked.items()):
+            one, grant = self.ledger.holding(key), self.claims[key].grant
+            if key in self._writes:
+                continue
+            del self._checked[key]
+            if one is None or grant is None:
+                continue
+            if step in (CheckStep.EVICT, CheckStep.DEACTIVATE):
+                self.ledger.leave(key)
+                self._dirty.add(one.queue)
+            self._writes[key] = _UNDER_WAY
+            yield ClaimChecked(key, step, needed(self._terms[grant.queue].checks, grant))
 
     def _whole_trees(self) -> set[QueueName]:
         """Return every queue with a line in the trees of those that changed."""
@@ -287,6 +329,16 @@ class ClaimBook:
     def holding(self, queue: QueueName) -> int:
         """Return how many hold quota of a queue."""
         return sum(1 for _ in self.ledger.holdings(queue))
+
+    def unchecked(self, queue: QueueName) -> tuple[int, Counter[Cell]]:
+        """Return how many hold quota of a queue and wait for checks, and how much they hold."""
+        terms, cells, number = self._terms.get(queue), Counter[Cell](), 0
+        if terms is not None and terms.checks:
+            for one in self.ledger.holdings(queue):
+                if not self.claims[one.key].is_admitted:
+                    number += 1
+                    cells.update(one.cells)
+        return number, cells
 
     def validate(self) -> None:
         """Compare the ledger with its trees; raises ``InvariantViolation``."""

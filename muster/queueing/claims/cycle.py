@@ -26,10 +26,14 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
 from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
+from muster.queueing.claims.checks import CheckRule, CheckStep, needed
+from muster.queueing.claims.fairorder import FairHead, fairest
+from muster.queueing.claims.fairvictims import FairRule, FairVictimSearch
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
-from muster.queueing.claims.victims import VictimSearch
+from muster.queueing.claims.partialclaims import largest
+from muster.queueing.claims.victims import Victim, VictimSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class QueueTerms:
     problem: str = ""
     #: Whether those who hold quota are evicted: the reason, "": they are not.
     drains: str = ""
+    #: What has to be passed before a claim is admitted.
+    checks: tuple[CheckRule, ...] = ()
     #: Whether another controller gives its quota: nothing is decided, and nothing written.
     is_elsewhere: bool = False
 
@@ -52,6 +58,18 @@ class ClaimGranted:
 
     key: ClaimKey
     grant: Grant
+    #: The checks that it has to pass before it is admitted, sorted.
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimChecked:
+    """Checks of a claim that holds quota call for something."""
+
+    key: ClaimKey
+    step: CheckStep
+    #: The checks that it needs, sorted.
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +83,7 @@ class ClaimEvicted:
     reason: str
 
 
-ClaimDecision = ClaimGranted | ClaimEvicted
+ClaimDecision = ClaimGranted | ClaimEvicted | ClaimChecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,8 @@ class CycleInputs:
     taints: Taints
     #: the labels of a namespace
     labels: Callable[[str], Mapping[str, str]]
+    #: when claims take from other queues by their shares; empty: without fair sharing
+    fair: tuple[FairRule, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -129,14 +149,38 @@ class AdmissionCycle:
             self._heads[queue] = self._in.lines[queue].heads()
             self._enter(queue)
         while self._entries:
-            entry = heappop(self._entries)
-            fresh = self._entry(entry.queue, entry.head, entry.row)
-            if fresh.borrows > entry.borrows:
-                heappush(self._entries, fresh)
-            else:
+            entry = self._fairest() if self._in.fair else self._least()
+            if entry is not None:
                 self._look_at(entry)
         for queue, cells in self._kept:
             self._ledger.promised.give_back(queue, cells)
+
+    def _least(self) -> _Entry | None:
+        """Return the entry that goes first, ``None``: what was taken for it borrows by now."""
+        entry = heappop(self._entries)
+        fresh = self._entry(entry.queue, entry.head, entry.row)
+        if fresh.borrows > entry.borrows:
+            heappush(self._entries, fresh)
+            return None
+        return entry
+
+    def _fairest(self) -> _Entry:
+        """Return the entry that goes first with fair sharing."""
+        heads = {entry.queue: entry for entry in self._entries}
+        found = fairest(map(self._head, heads.values()), self._ledger.promised)
+        self._entries.remove(heads[found.queue])
+        return heads[found.queue]
+
+    def _head(self, entry: _Entry) -> FairHead:
+        node = self._ledger.promised.find(entry.queue)
+        choice = None if node is None else self._choice(node, self._in.claims[entry.head.key])
+        return FairHead(entry.queue, {} if choice is None else choice.cells, entry.rank)
+
+    def _victims(self, node: QueueNode, claim: QuotaClaim, cells: Amounts) -> list[Victim]:
+        """Return who is evicted so that a claim fits; nobody where no evictions help."""
+        if self._in.fair:
+            return FairVictimSearch(self._ledger, node, claim, cells, self._in.fair).find()
+        return VictimSearch(self._ledger, node, claim, cells).find()
 
     # --- promises ---------------------------------------------------------------------------
 
@@ -164,14 +208,13 @@ class AdmissionCycle:
 
     def _entry(self, queue: QueueName, head: LineHead, row: RowKey) -> _Entry:
         node = self._ledger.promised.find(queue)
-        choice = None if node is None else self._choice(node, head.key)
+        choice = None if node is None else self._choice(node, self._in.claims[head.key])
         is_above = node is not None and choice is not None and borrows(node, choice.cells)
         return _Entry(is_above, head.rank, queue, head, row)
 
-    def _choice(self, node: QueueNode, key: ClaimKey) -> FlavorChoice:
-        queue = node.spec.name
-        groups = self._ledger.charges.groups(queue)
-        return choose(node, groups, self._in.claims[key], self._in.taints)
+    def _choice(self, node: QueueNode, claim: QuotaClaim) -> FlavorChoice:
+        groups = self._ledger.charges.groups(node.spec.name)
+        return choose(node, groups, claim, self._in.taints, is_fair=bool(self._in.fair))
 
     def _look_at(self, entry: _Entry) -> None:
         """Decide about a head, and let the next of its queue take part."""
@@ -197,20 +240,47 @@ class AdmissionCycle:
         stopped = self._stopped(queue, claim)
         if stopped is not None or node is None:
             return stopped
-        choice = self._choice(node, key)
+        choice = self._choice(node, claim)
         if choice.fit is Fit.NOW:
-            held = self._ledger.held.find(queue)
-            if held is not None and lack(held, choice.cells) is None:
-                self._give(claim, choice.grant, choice.cells)
-            else:
-                self._promise(claim, choice, self._leaving(node))
+            self._take(node, claim, choice)
             return None
         if choice.may_evict and self._evict_for(node, claim, choice):
+            return None
+        if self._give_less(node, claim):
             return None
         self._keep_for(node, choice)
         if choice.fit is Fit.LATER:
             return ClaimRefusal("WaitingForQuota", choice.message)
         return ClaimRefusal("ExceedsMaxQuota", choice.message)
+
+    def _take(self, node: QueueNode, claim: QuotaClaim, choice: FlavorChoice) -> None:
+        """Give a claim what fits now, or promise it where those who were evicted hold it still."""
+        held = self._ledger.held.find(node.spec.name)
+        if held is not None and lack(held, choice.cells) is None:
+            self._give(claim, choice.grant, choice.cells)
+        else:
+            self._promise(claim, choice, self._leaving(node))
+
+    def _give_less(self, node: QueueNode, claim: QuotaClaim) -> bool:
+        """Give or promise a claim quota for fewer pods, evicting nobody if possible."""
+
+        def fits(smaller: QuotaClaim) -> FlavorChoice | None:
+            choice = self._choice(node, smaller)
+            return choice if choice.fit is Fit.NOW else None
+
+        def fits_after_evictions(smaller: QuotaClaim) -> FlavorChoice | None:
+            choice = self._choice(node, smaller)
+            may_evict = choice.may_evict and self._victims(node, smaller, choice.cells)
+            return choice if may_evict else None
+
+        choice = largest(claim, fits)
+        if choice is not None:
+            self._take(node, claim, choice)
+            return True
+        if not node.spec.preemption.evicts:
+            return False
+        choice = largest(claim, fits_after_evictions)
+        return choice is not None and self._evict_for(node, claim, choice)
 
     def _stopped(self, queue: QueueName, claim: QuotaClaim) -> ClaimRefusal | None:
         """Return why a queue gives nothing to a claim, whatever there is left."""
@@ -241,7 +311,8 @@ class AdmissionCycle:
                 claim.key, claim.uid, grant.queue, cells, claim.priority, claim.since, self._now
             )
         )
-        self.decisions.append(ClaimGranted(claim.key, grant))
+        checks = needed(self._terms(grant.queue).checks, grant)
+        self.decisions.append(ClaimGranted(claim.key, grant, checks))
 
     def _promise(self, claim: QuotaClaim, choice: FlavorChoice, awaited: set[ClaimKey]) -> None:
         self._in.lines[choice.grant.queue].discard(claim.key)
@@ -253,7 +324,7 @@ class AdmissionCycle:
         """Evict those who must go so that a claim fits; returns whether there are any."""
         if not node.spec.preemption.evicts:
             return False
-        victims = VictimSearch(self._ledger, node, claim, choice.cells).find()
+        victims = self._victims(node, claim, choice.cells)
         for victim in victims:
             self._ledger.leave(victim.holding.key)
             self.decisions.append(ClaimEvicted(victim.holding.key, claim.key, victim.reason.value))

@@ -16,6 +16,7 @@ from muster.cluster.quota.availability import lack, potential
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.charges import PODS
 from muster.cluster.quota.flavors import Flavor, Groups, ResourceGroup
+from muster.cluster.quota.preemptionpolicy import ReclaimWithin
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.specs.matching import tolerates
 from muster.cluster.specs.podconstraints import Taint, TaintEffect
@@ -63,8 +64,14 @@ _NEVER: Final = "can never have so much of"
 _LATER: Final = "has too little left of"
 
 
-def choose(node: QueueNode, groups: Groups, claim: QuotaClaim, taints: Taints) -> FlavorChoice:
-    """Return the flavors that a claim takes; with NEVER or LATER those that come closest."""
+def choose(
+    node: QueueNode, groups: Groups, claim: QuotaClaim, taints: Taints, *, is_fair: bool = False
+) -> FlavorChoice:
+    """Return the flavors that a claim takes; with NEVER or LATER those that come closest.
+
+    ``is_fair``: a claim that borrows may evict others, too, by the shares of their queues, if its
+    queue takes anything from others (``canPreemptWhileBorrowing``).
+    """
     used: dict[Cell, int] = {}
     parts: list[PartGrant] = []
     fit, may_evict, message = Fit.NOW, True, ""
@@ -88,6 +95,7 @@ def choose(node: QueueNode, groups: Groups, claim: QuotaClaim, taints: Taints) -
                 cell = Cell(best.flavor, name)
                 used[cell] = used.get(cell, 0) + amount
         parts.append(PartGrant(part.name, part.count, flavors, wanted))
+    may_evict |= is_fair and node.spec.preemption.reclaim is not ReclaimWithin.NEVER
     grant = Grant(node.spec.name, tuple(parts))
     may_evict &= fit is Fit.LATER
     return FlavorChoice(fit, grant, used, may_evict, message)

@@ -28,6 +28,7 @@ class EvictionReason(Enum):
 
     IN_QUEUE = "InClusterQueue"
     RECLAIMED = "InCohortReclamation"
+    SHARED = "InCohortFairSharing"
     WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 

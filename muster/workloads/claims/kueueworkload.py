@@ -5,7 +5,7 @@ kube-scheduler counts it. Its queue is a LocalQueue of its namespace. One that i
 not active or that is being deleted asks for nothing; it holds what ``status.admission`` says as
 long as ``QuotaReserved`` is true and it is not finished (pkg/workload/workload.go).
 
-Not looked at: ``minCount``, ``topologyRequest``, node affinity, LimitRanges, RuntimeClasses that
+Not looked at: ``topologyRequest``, node affinity, LimitRanges, RuntimeClasses that
 are not written into the pod templates yet.
 """
 
@@ -40,6 +40,7 @@ class KueuePodSet(wire.Wire, frozen=True):
 
     name: str = ""
     count: int = 0
+    min_count: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -73,6 +74,7 @@ class KueueWorkloadStatus(wire.Wire, frozen=True):
 
     conditions: tuple[dict[str, Any], ...] = ()
     admission: KueueAdmission | None = None
+    admission_checks: tuple[dict[str, Any], ...] = ()
 
 
 class KueueWorkload(wire.Wire, frozen=True):
@@ -113,6 +115,10 @@ def claim(found: KueueWorkload) -> QuotaClaim:
         grant=grant,
         granted_at=granted_at,
         is_leaving=grant is not None and is_true(found, "Evicted"),
+        is_admitted=is_true(found, "Admitted"),
+        checks={
+            str(one.get("name")): str(one.get("state")) for one in found.status.admission_checks
+        },
     )
 
 
@@ -143,6 +149,7 @@ def _part(found: KueuePodSet) -> ClaimPart:
         tuple(sorted(pod_requests(pod).items())),
         tuple(sorted(pod.node_selector.items())),
         selectors.tolerations(pod.tolerations),
+        found.min_count,
     )
 
 

@@ -6,7 +6,6 @@ server removes what the name owned (pkg/workload/patching). So what is applied a
 conditions of that name.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from muster.kube.wire import Quantity
 from muster.workloads.claims.kueueworkload import (
     WORKLOADS,
     KueueAdmission,
+    KueueCondition,
     KueuePodSetAssignment,
     KueueWorkload,
     KueueWorkloadStatus,
@@ -23,6 +23,7 @@ from muster.workloads.claims.kueueworkload import (
 )
 from muster.workloads.queues.amounts import written
 from muster.workloads.queues.kueue import DIALECT
+from muster.workloads.queues.sight import moment
 
 MANAGER: Final = "kueue-admission"  # ``constants.AdmissionName``
 _MANAGED: Final = (
@@ -34,16 +35,20 @@ _MANAGED: Final = (
     "DeactivationTarget",
     "BlockedOnPreemptionGates",
 )  # ``admissionManagedConditions`` of pkg/workload/patching
+PENDING, READY, REJECTED = "Pending", "Ready", "Rejected"  # states of an admission check
 _MOST_CHARS: Final = 32 * 1024  # of a message (meta/v1 Condition)
 _WHY: Final = {
     "InClusterQueue": "prioritization in the ClusterQueue",
     "InCohortReclamation": "reclamation within the cohort",
+    "InCohortFairSharing": "Fair Sharing within the cohort",
     "InCohortReclaimWhileBorrowing": "reclamation within the cohort while borrowing",
 }
 
 
-def granted(found: KueueWorkload, grant: Grant, now: float) -> KueueWorkload:
-    """Return a Workload that has its quota and is admitted."""
+def granted(
+    found: KueueWorkload, grant: Grant, now: float, checks: tuple[str, ...] = ()
+) -> KueueWorkload:
+    """Return a Workload that has its quota; it is admitted, unless ``checks`` are not ready."""
     queue = grant.queue.removeprefix(f"{DIALECT}/")
     assignments = tuple(map(_assignment, grant.parts))
     admission = KueueAdmission(cluster_queue=queue, pod_set_assignments=assignments)
@@ -55,8 +60,58 @@ def granted(found: KueueWorkload, grant: Grant, now: float) -> KueueWorkload:
         if before is not None and before.get("status") == "True":
             text = f"Previously: {before.get('message')}"
             conditions.set(type_, "False", "QuotaReserved", text)
+    listed = _listed(found, checks, now)
+    if all(one.get("state") == READY for one in listed):
+        conditions.set("Admitted", "True", "Admitted", "The workload is admitted")
+    return _with(found, conditions, admission, listed)
+
+
+def admitted(found: KueueWorkload, now: float) -> KueueWorkload:
+    """Return a Workload all of whose checks are ready."""
+    conditions = _Conditions(found, now)
     conditions.set("Admitted", "True", "Admitted", "The workload is admitted")
-    return _with(found, conditions, admission)
+    return _with(found, conditions, found.status.admission)
+
+
+def listing(found: KueueWorkload, checks: tuple[str, ...], now: float) -> KueueWorkload:
+    """Return a Workload with just these checks; those that are new have said nothing yet."""
+    conditions, listed = _Conditions(found, now), _listed(found, checks, now)
+    return _with(found, conditions, found.status.admission, listed)
+
+
+def unchecked(found: KueueWorkload, now: float, *, is_final: bool) -> KueueWorkload:
+    """Return a Workload that is evicted because a check asks for that.
+
+    Its checks begin anew. ``is_final``: one was rejected, so that it is deactivated, too.
+    """
+    conditions = _Conditions(found, now)
+    said = found.status.admission_checks
+    if is_final:
+        names = ",".join(str(one.get("name")) for one in said if one.get("state") == REJECTED)
+        text = f"The workload is deactivated due to Admission check(s): {names}, were rejected"
+        conditions.set("Evicted", "True", "DeactivatedDueToAdmissionCheck", text)
+    else:
+        text = "At least one admission check is false"
+        conditions.set("Evicted", "True", "AdmissionCheck", text)
+    anew = tuple(_pending(one, conditions.now) for one in said)
+    return _with(found, conditions, found.status.admission, anew)
+
+
+def _pending(said: KueueCondition, now: str) -> dict[str, Any]:
+    """Return a check that begins anew, and says what it was."""
+    if said.get("state") == PENDING:
+        return dict(said)
+    text = f"Reset to Pending after eviction. Previously: {said.get('state')}"
+    return {"name": said["name"], "state": PENDING, "lastTransitionTime": now, "message": text}
+
+
+def _listed(
+    found: KueueWorkload, checks: tuple[str, ...], now: float
+) -> tuple[dict[str, Any], ...]:
+    """Return the entries of checks: as they are, and Pending where there is none."""
+    said = {str(one.get("name")): one for one in found.status.admission_checks}
+    new = {"state": PENDING, "lastTransitionTime": moment(now), "message": ""}
+    return tuple(said.get(name, {"name": name, **new}) for name in checks)
 
 
 def evicted(found: KueueWorkload, reason: str, preemptor_uid: str, now: float) -> KueueWorkload:
@@ -107,12 +162,17 @@ def applied(found: KueueWorkload) -> dict[str, Any]:
         "status": {
             "conditions": [one for one in found.status.conditions if one["type"] in _MANAGED],
             **_admission(found.status.admission),
+            **_checks(found.status.admission_checks),
         },
     }
 
 
 def _admission(admission: KueueAdmission | None) -> dict[str, Any]:
     return {} if admission is None else {"admission": msgspec.to_builtins(admission)}
+
+
+def _checks(listed: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    return {"admissionChecks": list(listed)} if listed else {}
 
 
 def _assignment(part: PartGrant) -> KueuePodSetAssignment:
@@ -125,9 +185,16 @@ def _assignment(part: PartGrant) -> KueuePodSetAssignment:
 
 
 def _with(
-    found: KueueWorkload, conditions: "_Conditions", admission: KueueAdmission | None
+    found: KueueWorkload,
+    conditions: "_Conditions",
+    admission: KueueAdmission | None,
+    checks: tuple[dict[str, Any], ...] | None = None,
 ) -> KueueWorkload:
-    status = KueueWorkloadStatus(conditions=tuple(conditions.entries), admission=admission)
+    """Return a Workload with another status; ``checks``: ``None`` leaves them as they are."""
+    listed = found.status.admission_checks if checks is None else checks
+    status = KueueWorkloadStatus(
+        conditions=tuple(conditions.entries), admission=admission, admission_checks=listed
+    )
     return msgspec.structs.replace(found, status=status)
 
 
@@ -137,7 +204,7 @@ class _Conditions:
     def __init__(self, found: KueueWorkload, now: float) -> None:
         self.entries = list(found.status.conditions)
         self._generation = found.metadata.generation
-        self._now = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.now = moment(now)
 
     def set(self, type_: str, status: str, reason: str, message: str) -> None:
         """Put a condition in its place; its time is that of the last change of its status."""
@@ -150,7 +217,7 @@ class _Conditions:
             "reason": reason,
             "message": message[:_MOST_CHARS],
             "observedGeneration": self._generation,
-            "lastTransitionTime": old["lastTransitionTime"] if is_same else self._now,
+            "lastTransitionTime": old["lastTransitionTime"] if is_same else self.now,
         }
         if places:
             self.entries[places[0]] = new

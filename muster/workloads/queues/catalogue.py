@@ -174,7 +174,7 @@ class QueueCatalogue:
         calls = self._calls.get(queue, ())
         found = [self._aliases.right(called) for called in sorted(calls)]
         return tuple(
-            Spelling(alias.namespace, alias.text, alias.ignores_case, alias.is_open)
+            Spelling(alias.namespace, alias.text, alias.ignores_case, alias.is_open, alias.weight)
             for alias in found
             if alias is not None and alias.queue == queue
         )

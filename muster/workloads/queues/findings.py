@@ -9,6 +9,8 @@ from muster.workloads.queues.amounts import ALLOWED, AmountError, amount
 
 _LONGEST_VALUE: Final = 80  # characters of a refused value that a message repeats
 WITHOUT_ROOM: Final = "no gang of this kind of queue gives way here (makingRoom.queues)"
+WITHOUT_PAST: Final = "past use does not count here (queueing.usage.halfLifeSeconds is 0)"
+WITHOUT_WORKLOADS: Final = "gangs do not wait for it, only Workloads (queueing.kueue.workloads)"
 _LONGEST: Final = 400  # characters of a message: names in it are users', too
 
 
@@ -20,6 +22,8 @@ class QueueFindings:
         self.problems: list[str] = []
         self.unobeyed: list[str] = []
         self.unobeyed_without_room: list[str] = []
+        self.unobeyed_without_past: list[str] = []
+        self.unobeyed_without_workloads: list[str] = []
 
     def wrong(self, field: str, value: object, allowed: str) -> None:
         """Take note of a value that is not allowed."""
@@ -37,6 +41,16 @@ class QueueFindings:
         """Take note of a field that is obeyed only where gangs of its dialect give way."""
         message = f"{field}: {shown(value)}: {WITHOUT_ROOM}"
         self.unobeyed_without_room.append(shown(message, _LONGEST))
+
+    def needs_past(self, field: str, value: object) -> None:
+        """Take note of a field that is obeyed only where past use counts."""
+        message = f"{field}: {shown(value)}: {WITHOUT_PAST}"
+        self.unobeyed_without_past.append(shown(message, _LONGEST))
+
+    def needs_workloads(self, field: str, value: object) -> None:
+        """Take note of a field that is obeyed only where Kueue's Workloads are admitted."""
+        message = f"{field}: {shown(value)}: {WITHOUT_WORKLOADS}"
+        self.unobeyed_without_workloads.append(shown(message, _LONGEST))
 
     def one_of(self, field: str, value: str, allowed: Collection[str]) -> None:
         """Take note of a word that is none of the allowed ones; "" is the default."""

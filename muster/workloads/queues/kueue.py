@@ -25,7 +25,7 @@ not exist admits nobody (``ClusterQueueActiveReason…``); the last is found in 
 there is one (KEP-2936, on since 0.12).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -57,7 +57,8 @@ _STRICT, _BEST_EFFORT = "StrictFIFO", "BestEffortFIFO"
 _STOP: Final = ("None", "Hold", "HoldAndDrain")
 _FUNGIBILITY: Final = ("MayStopSearch", "TryNextFlavor", "Borrow", "Preempt")
 _PREFERENCE: Final = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
-_SCOPE: Final = ("NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing")
+_BY_USE: Final = "UsageBasedAdmissionFairSharing"
+_SCOPE: Final = ("NoAdmissionFairSharing", _BY_USE)
 _INT32: Final = 2**31
 _FLAVOR_FIRST: Final = "a gang takes the first flavor in which it fits before others give way"
 _DRAIN: Final = "what runs is not ended; new gangs wait, as with Hold"
@@ -104,6 +105,7 @@ class AdmissionCheckRule(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 AdmissionCheckStrategyRule."""
 
     name: str = ""
+    on_flavors: tuple[str, ...] = ()
 
 
 class AdmissionChecksStrategy(wire.Wire, frozen=True):
@@ -219,6 +221,7 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
     queue = QueueSpec(
         name, _cohort(cohort), quotas, weight,
         is_strict=spec.queueing_strategy == _STRICT, is_open=is_open, preemption=policy,
+        goes_by_users=spec.admission_scope.admission_mode == _BY_USE,
     )  # fmt: skip
     return QueueReading(
         specs=(queue,),
@@ -228,14 +231,17 @@ def cluster_queue(found: ClusterQueue) -> QueueReading:
         problems=tuple(findings.problems),
         unobeyed=tuple(findings.unobeyed),
         unobeyed_without_room=tuple(findings.unobeyed_without_room),
+        unobeyed_without_past=tuple(findings.unobeyed_without_past),
+        unobeyed_without_workloads=tuple(findings.unobeyed_without_workloads),
         since=created_at(found.metadata),
     )
 
 
-def admission_checks(found: ClusterQueue) -> tuple[str, ...]:
-    """Return the names of the checks that a ClusterQueue asks for."""
+def admission_checks(found: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
+    """Return the checks that a ClusterQueue asks for, by name: for which flavors, none for all."""
     rules = found.spec.admission_checks_strategy.admission_checks
-    return (*found.spec.admission_checks, *(rule.name for rule in rules))
+    named = {rule.name: rule.on_flavors for rule in rules}
+    return {**dict.fromkeys(found.spec.admission_checks, ()), **named}
 
 
 def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
@@ -247,12 +253,11 @@ def _policies(spec: ClusterQueueSpec, findings: QueueFindings) -> None:
     _fungibility(spec.flavor_fungibility, findings)
     mode = spec.admission_scope.admission_mode
     findings.one_of("spec.admissionScope.admissionMode", mode, _SCOPE)
-    if mode == _SCOPE[1]:
-        why = f"{mode}: past usage is not known; priority and age decide"
-        findings.ignored("spec.admissionScope.admissionMode", why)
+    if mode == _BY_USE:
+        findings.needs_past("spec.admissionScope.admissionMode", mode)
     checks = [rule.name for rule in spec.admission_checks_strategy.admission_checks]
     for check in (*spec.admission_checks, *checks):
-        findings.ignored("spec.admissionChecks", f"{check}: Muster does not wait for it")
+        findings.needs_workloads("spec.admissionChecks", check)
     if spec.concurrent_admission_policy is not None:
         why = "a gang has one flavor at a time; it stays where it was admitted first"
         findings.ignored("spec.concurrentAdmissionPolicy", why)
@@ -377,17 +382,21 @@ def local_queue(found: LocalQueue) -> QueueReading:
     if spec.stop_policy == "HoldAndDrain":
         findings.ignored("spec.stopPolicy", f"HoldAndDrain: {_DRAIN}")
     if spec.fair_sharing.weight is not None:
-        why = "past usage is not known; gangs of a ClusterQueue go by priority and age"
-        findings.ignored("spec.fairSharing.weight", why)
+        findings.needs_past("spec.fairSharing.weight", spec.fair_sharing.weight)
+    weight = _weight(spec.fair_sharing, findings)
     if not spec.cluster_queue:
         findings.wrong("spec.clusterQueue", "", "the name of a ClusterQueue")
     texts = (meta.name, "") if meta.name == DEFAULT_QUEUE else (meta.name,)
     is_open = spec.stop_policy in ("", "None") and not findings.problems
     queue = queue_name(DIALECT, spec.cluster_queue)
     return QueueReading(
-        aliases=tuple(QueueAlias(text, queue, meta.namespace, is_open=is_open) for text in texts),
+        aliases=tuple(
+            QueueAlias(text, queue, meta.namespace, is_open=is_open, weight=weight)
+            for text in texts
+        ),
         problems=tuple(findings.problems),
         unobeyed=tuple(findings.unobeyed),
+        unobeyed_without_past=tuple(findings.unobeyed_without_past),
         since=created_at(meta),
     )
 

@@ -1,7 +1,8 @@
 """The statuses of Kueue's queues, in Kueue's words (apis/kueue/v1beta2; pkg/controller/core).
 
 A gang is what Kueue calls a Workload: it reserves quota and is admitted at the same time, as soon
-as it has a plan. Conditions have the reasons of Kueue, and more where Kueue has none.
+as it has a plan. A Workload with checks is admitted later. Conditions have the reasons of Kueue,
+and more where Kueue has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import WEIGHT_ONE
 from muster.workloads.queues.amounts import written
+from muster.workloads.queues.averages.fields import local_fair_sharing
 from muster.workloads.queues.kueue import ClusterQueue, Cohort, LocalQueue
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
 
@@ -37,12 +39,13 @@ def cluster_queue_status(found: ClusterQueue, sight: QueueSight) -> Fields:
     ]
     node = sight.node
     borrowed = {} if node is None else {cell: node.borrowed(cell) for cell in listed}
-    usage = _by_flavor(listed, sight.used, borrowed)
+    reserved = _by_flavor(listed, sight.used, borrowed)
+    started = {cell: sight.used.get(cell, 0) - sight.unchecked.get(cell, 0) for cell in listed}
     return {
         **_counts(sight),
         **_sharing(found.status, node),
-        "flavorsReservation": usage,
-        "flavorsUsage": usage,
+        "flavorsReservation": reserved,
+        "flavorsUsage": _by_flavor(listed, started, borrowed) if sight.unchecked else reserved,
         "conditions": _conditions(found, _cluster_queue_verdict(found, sight), sight.now),
     }
 
@@ -60,15 +63,23 @@ def local_queue_status(found: LocalQueue, sight: QueueSight) -> Fields:
         **_counts(sight),
         "flavorsReservation": usage,
         "flavorUsage" if sight.version == "v1beta1" else "flavorsUsage": usage,
+        **_past_use(found, sight),
         "conditions": _conditions(found, _local_queue_verdict(found, sight), sight.now),
     }
+
+
+def _past_use(found: LocalQueue, sight: QueueSight) -> Fields:
+    """Return what those used on average who name it, where that orders the ClusterQueue's gangs."""
+    if sight.average is None:
+        return {}
+    return {"fairSharing": local_fair_sharing(found.status, sight.average, sight.now)}
 
 
 def _counts(sight: QueueSight) -> Fields:
     return {
         "pendingWorkloads": sight.gangs.waiting,
         "reservingWorkloads": sight.gangs.admitted,
-        "admittedWorkloads": sight.gangs.admitted,
+        "admittedWorkloads": sight.gangs.admitted - sight.gangs.unchecked,
     }
 
 

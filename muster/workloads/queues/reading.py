@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from muster.cluster.quota.preemptionpolicy import OWN_PREEMPTION, PreemptionPolicy
-from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec, ShareFunction
 from muster.cluster.specs.podconstraints import Operator, Requirement, Taint, Toleration
 from muster.kube import wire
 
@@ -27,6 +27,8 @@ class QueueAlias:
     ignores_case: bool = False
     #: Whether new gangs that name it so are admitted (a LocalQueue may be stopped by itself).
     is_open: bool = True
+    #: Thousandths: the part of those who name it so, where the queue goes by its users.
+    weight: int = WEIGHT_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +81,40 @@ class QueueReading:
     unobeyed: tuple[str, ...] = ()
     #: Those that it does not obey where gangs of the dialect do not give way.
     unobeyed_without_room: tuple[str, ...] = ()
+    #: Those that it does not obey where past use does not count.
+    unobeyed_without_past: tuple[str, ...] = ()
+    #: Those that it does not obey where gangs use the queue, and no objects that ask for quota.
+    unobeyed_without_workloads: tuple[str, ...] = ()
     #: When the object was created, in seconds since the epoch: of two objects that describe the
     #: same queue the older one counts.
     since: float = 0.0
 
 
-def as_obeyed(reading: QueueReading, *, makes_room: bool) -> QueueReading:
+def as_obeyed(
+    reading: QueueReading,
+    *,
+    makes_room: bool,
+    counts_past_use: bool = False,
+    has_workloads: bool = False,
+) -> QueueReading:
     """Return a reading with the fields that are not obeyed here.
 
-    ``makes_room``: whether gangs of its dialect give way.
+    ``makes_room``: whether gangs of its dialect give way. ``has_workloads``: whether Kueue's
+    Workloads are admitted.
     """
-    if makes_room or not reading.unobeyed_without_room:
-        return reading
-    return replace(reading, unobeyed=reading.unobeyed + reading.unobeyed_without_room)
+    more = () if makes_room else reading.unobeyed_without_room
+    more += () if counts_past_use else reading.unobeyed_without_past
+    more += () if has_workloads else reading.unobeyed_without_workloads
+    return replace(reading, unobeyed=reading.unobeyed + more) if more else reading
+
+
+def without_fair_sharing(reading: QueueReading) -> QueueReading:
+    """Return a reading whose queues borrow by the priority of gangs, and not by their weights."""
+    specs, implied = (
+        tuple(replace(spec, shares=ShareFunction.PRIORITY) for spec in some)
+        for some in (reading.specs, reading.implied)
+    )
+    return replace(reading, specs=specs, implied=implied)
 
 
 def queue_name(dialect: str, *parts: str) -> QueueName:

@@ -31,6 +31,8 @@ class GangCounts:
     first: str = ""
     #: What the members ask for that wait, of gangs without a place, by resource.
     asked: Mapping[str, int] = field(default_factory=dict)
+    #: Of those that have their place, those that wait for checks before they start.
+    unchecked: int = 0
 
     @property
     def admitted(self) -> int:
@@ -79,6 +81,8 @@ class QueueSight:
     node: QueueNode | None = None
     #: What it and all below it use, by cell.
     used: Mapping[Cell, int] = field(default_factory=dict)
+    #: What those of its own use that wait for checks before they start, by cell.
+    unchecked: Mapping[Cell, int] = field(default_factory=dict)
     #: What gangs use that name the queue as this object does, by cell.
     named: Mapping[Cell, int] = field(default_factory=dict)
     #: Its gangs; for a name of a queue, those that name it so.

@@ -164,24 +164,70 @@ async def test_workloads_borrow_are_reclaimed_and_finish_with_counters_at_each_s
     await counters(api, "speech", 0, 2, "4")
 
 
-async def test_a_queue_with_admission_checks_leaves_workloads_waiting_and_says_so(
-    api: Api,
-) -> None:
-    checked = cluster_queue("checked")
-    checked["spec"]["cohortName"] = "alone"  # its quota is not lent to the queues of other tests
-    checked["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "budget"}]}
-    await api.create(f"{KUEUE}/clusterqueues", checked)
-    queue = named("LocalQueue", "checked") | {"spec": {"clusterQueue": "checked"}}
+async def checked_queue(api: Api, name: str) -> None:
+    """Create a ClusterQueue with a check, and its LocalQueue."""
+    found = cluster_queue(name)
+    found["spec"]["cohortName"] = f"only-{name}"  # nothing is lent to the queues of other tests
+    found["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "budget"}]}
+    await api.create(f"{KUEUE}/clusterqueues", found)
+    queue = named("LocalQueue", name) | {"spec": {"clusterQueue": name}}
     await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
-    await api.create(WORKLOADS, workload("waits", "checked", "1"))
 
-    async def says_why() -> bool:
-        found = await api.get(f"{WORKLOADS}/waits")
-        return any(
-            one["type"] == "QuotaReserved"
-            and one["status"] == "False"
-            and "admission checks are not supported: budget" in one["message"]
-            for one in found.get("status", {}).get("conditions", ())
-        )
 
-    await until(says_why)
+async def says(api: Api, name: str, state: str) -> None:
+    """Have the controller of the check say something, under its own name."""
+    entry = {
+        "name": "budget",
+        "state": state,
+        "lastTransitionTime": "2026-11-28T14:00:00Z",
+        "message": "as the budget has it",
+    }
+    await api.patch(f"{WORKLOADS}/{name}/status", {"status": {"admissionChecks": [entry]}})
+
+
+async def test_a_workload_is_admitted_once_its_checks_are_ready(api: Api) -> None:
+    await checked_queue(api, "checked")
+    await api.create(WORKLOADS, workload("paid", "checked", "1"))
+    found = await reached(api, "paid", "QuotaReserved")
+    (entry,) = found["status"]["admissionChecks"]
+    assert (entry["name"], entry["state"]) == ("budget", "Pending")
+    assert not is_true(found, "Admitted")
+    await says(api, "paid", "Ready")
+    found = await reached(api, "paid", "QuotaReserved", "Admitted")
+    (entry,) = found["status"]["admissionChecks"]
+    assert (entry["state"], entry["message"]) == ("Ready", "as the budget has it")
+
+
+async def test_a_check_evicts_for_another_try_and_deactivates_for_ever(api: Api) -> None:
+    await checked_queue(api, "doubted")
+    await api.create(WORKLOADS, workload("again", "doubted", "1"))
+    await reached(api, "again", "QuotaReserved")
+    await says(api, "again", "Retry")
+    found = await reached(api, "again", "Evicted")
+    assert found["status"]["admissionChecks"][0]["state"] == "Pending"
+    await unreserve(api, "again")
+    await reached(api, "again", "QuotaReserved")
+    await says(api, "again", "Rejected")
+
+    async def is_inactive() -> bool:
+        return (await api.get(f"{WORKLOADS}/again"))["spec"]["active"] is False
+
+    await until(is_inactive)
+    found = await reached(api, "again", "Evicted")
+    reasons = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
+    assert reasons["Evicted"] == "DeactivatedDueToAdmissionCheck"
+
+
+async def test_a_workload_that_allows_it_gets_quota_for_fewer_pods(api: Api) -> None:
+    alone = cluster_queue("alone")
+    alone["spec"]["cohortName"] = "only-alone"
+    await api.create(f"{KUEUE}/clusterqueues", alone)
+    queue = named("LocalQueue", "alone") | {"spec": {"clusterQueue": "alone"}}
+    await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
+    large = workload("large", "alone", "1", pods=9)
+    large["spec"]["podSets"][0]["minCount"] = 2
+    await api.create(WORKLOADS, large)
+    found = await reached(api, "large", "Admitted")
+    assert found["status"]["admission"]["podSetAssignments"] == [
+        {"name": "main", "count": 4, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "4"}}
+    ]

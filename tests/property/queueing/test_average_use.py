@@ -13,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser, Spelling
+from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.charges import Bill, QueueCharges
+from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.turn import Turns
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.decay import advanced
 from muster.queueing.averageuse.usehistory import UseHistory
+from muster.queueing.averageuse.userhistory import UserHistory
 
 GPU, CPU = "gpu", "cpu"
 HALF_LIVES = st.floats(60, 1e6)
@@ -120,3 +129,61 @@ def test_who_starts_a_gang_goes_behind_its_equal_at_once(
         history.ordered_by(o, {GPU: used + more}, ran)[GPU] for o, more in (("a", 0), ("b", gang))
     ]
     assert counted[0] < counted[1]
+
+
+GANGS = st.lists(
+    st.tuples(st.sampled_from("tl"), st.integers(1, 3), st.integers(0, 2), st.booleans()),
+    max_size=10,
+)
+PASTS = st.tuples(st.floats(0, 8), st.floats(0, 8))
+
+
+@given(GANGS, PASTS, st.booleans(), st.sampled_from([(1000, 1000), (500, 1000), (0, 1000)]))
+def test_gangs_of_a_queue_that_goes_by_its_users_go_as_if_each_were_looked_for_anew(
+    gangs: list[tuple[str, int, int, bool]],
+    pasts: tuple[float, float],
+    is_strict: bool,  # noqa: FBT001 - drawn
+    weights: tuple[int, int],
+) -> None:
+    """Beside the columns: each time the least of all, by begun, use, priority and age."""
+    users = {"t": QueueUser("batch", "team", "main"), "l": QueueUser("batch", "lab", "main")}
+    charges = QueueCharges()
+    queue, cell = QueueName("kueue/a"), Cell("", GPU)
+    spec = QueueSpec(queue, None, {cell: Quota(9)}, is_strict=is_strict, goes_by_users=True)
+    spellings = [
+        Spelling(users[u].namespace, "main", weight=w) for u, w in zip("tl", weights, strict=True)
+    ]
+    charges.put(spec, spellings)
+    history = UserHistory(3600.0, 300.0, {}, charges)
+    for user, past in zip("tl", pasts, strict=True):
+        history.restore(f"{users[user].namespace}/main", {GPU: past}, 0.0)
+    turns = Turns(charges.tree, users=UserOrder(history, charges))
+    waiting = {
+        GangKey(f"{user}{place}"): Applicant(
+            GangKey(f"{user}{place}"), queue, {cell: gpus}, priority, float(place), begun,
+            user=users[user],
+        )
+        for place, (user, gpus, priority, begun) in enumerate(gangs)
+    }  # fmt: skip
+    turns.seat(waiting.values())
+    left = 9
+
+    def key(one: Applicant) -> tuple[object, ...]:
+        (use,) = history.keys([one.user], queue, 0.0) if one.user else (0.0,)
+        not_begun, is_extra, *rest = one.rank
+        return (not_begun, is_extra, use, *rest)
+
+    while True:
+        ranked = sorted(waiting.values(), key=key)
+        tried = ranked[:1] if is_strict else ranked
+        expected = next((one for one in tried if one.request[cell] <= left), None)
+        found = turns.first()
+        assert (found and found.gang) == (expected and expected.gang)
+        assert turns.first_of(queue) == (ranked[0].gang if ranked else None)
+        if found is None or found.user is None:
+            return
+        del waiting[found.gang]
+        left -= found.request[cell]
+        charges.charge(Bill(found.user, ((GPU, found.request[cell]),)))
+        turns.waiting.drop(found.gang)
+        turns.changed({queue})

@@ -2,7 +2,7 @@
 
 ::
 
-    all ─┬─ a   borrows, takes back from others, evicts lower priorities
+    all ─┬─ a   borrows, takes back from others, evicts lower priorities; has a check
          ├─ b   the same
          └─ c   strict, evicts nobody
 
@@ -27,31 +27,40 @@ from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook
-from muster.queueing.claims.cycle import ClaimDecision, ClaimGranted
+from muster.queueing.claims.checks import CheckRule, CheckStep
+from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimGranted, QueueTerms
+from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 ALL = QueueName("kueue/cohort/all")
 QUEUES = ("a", "b", "c")
 FLAVORS = ("f", "g")
 
 
-def book() -> ClaimBook:
+def book(fair: tuple[FairRule, ...] = ()) -> ClaimBook:
     """Return an empty book."""
-    return ClaimBook(lambda _flavor: (), lambda _namespace: {})
+    return ClaimBook(lambda _flavor: (), lambda _namespace: {}, fair)
 
 
 class Claims(RuleBasedStateMachine):
     """A book beside the objects that the API server stores."""
 
+    rules: tuple[FairRule, ...] = ()
+
     def __init__(self) -> None:
         super().__init__()
-        self.book = book()
+        self.book = book(self.rules)
         self.stored: dict[ClaimKey, QuotaClaim] = {}
         self.under_way: list[ClaimDecision] = []
         self.quotas = dict.fromkeys(QUEUES, 4)
         self.version = 0
         self.was_lowered = False
+        self.describe(self.book)
+
+    def describe(self, found: ClaimBook) -> None:
+        """Show a book the queues, and that one of them has a check."""
+        found.set_terms(QueueName("kueue/a"), QueueTerms(checks=(CheckRule("budget"),)))
         for event in self.queues():
-            self.book.queue(event)
+            found.queue(event)
 
     def queues(self) -> list[QueueUpserted]:
         """Return the queues as they are now."""
@@ -101,7 +110,14 @@ class Claims(RuleBasedStateMachine):
     def leave(self, name: int) -> None:
         found = self.stored.get(ClaimKey(f"ns/{name}"))
         if found is not None and found.is_leaving:
-            self.show(replace(found, grant=None, is_leaving=False))
+            self.show(replace(found, grant=None, is_leaving=False, is_admitted=False))
+
+    @rule(name=st.integers(0, 9), state=st.sampled_from(["Ready", "Retry", "Rejected"]))
+    def check(self, name: int, state: str) -> None:
+        """Have a check's controller say something; a write that is on its way would be refused."""
+        found = self.stored.get(ClaimKey(f"ns/{name}"))
+        if found is not None and found.checks and all(found.key != o.key for o in self.under_way):
+            self.show(replace(found, checks=dict.fromkeys(found.checks, state)))
 
     @rule(queue=st.sampled_from(QUEUES), quota=st.integers(0, 8))
     def resize(self, queue: str, quota: int) -> None:
@@ -125,14 +141,29 @@ class Claims(RuleBasedStateMachine):
             return
         for one in mine:
             self.version += 1
-            found = self.stored[key]
-            if isinstance(one, ClaimGranted):
-                found = replace(found, grant=one.grant, granted_at=float(self.version))
-            else:
-                found = replace(found, is_leaving=True)
-            self.stored[key] = replace(found, version=self.version)
+            self.stored[key] = replace(self.after(one), version=self.version)
         self.book.written(key, self.version)
         self.book.seen(self.stored[key])
+
+    def after(self, one: ClaimDecision) -> QuotaClaim:
+        """Return a claim's object as a decision leaves it."""
+        found = self.stored[one.key]
+        pending = dict.fromkeys(found.checks, "Pending")
+        if isinstance(one, ClaimGranted):
+            begun = dict.fromkeys(one.checks, "Pending")
+            return replace(
+                found, grant=one.grant, granted_at=float(self.version), checks=begun,
+                is_admitted=not begun,
+            )  # fmt: skip
+        if isinstance(one, ClaimEvicted):
+            return replace(found, is_leaving=True, checks=pending)
+        if one.step is CheckStep.LIST:
+            return replace(found, checks=dict.fromkeys(one.checks, "Pending"))
+        if one.step is CheckStep.ADMIT:
+            assert set(found.checks.values()) <= {"Ready"}
+            return replace(found, is_admitted=True)
+        asks = found.asks and one.step is not CheckStep.DEACTIVATE
+        return replace(found, is_leaving=True, asks=asks, checks=pending)
 
     @rule()
     def restart(self) -> None:
@@ -141,11 +172,10 @@ class Claims(RuleBasedStateMachine):
 
     def rebuilt(self) -> ClaimBook:
         """Return a book made of the objects alone."""
-        found = book()
+        found = book(self.rules)
         for claim in self.stored.values():
             found.seen(claim)
-        for event in self.queues():
-            found.queue(event)
+        self.describe(found)
         return found
 
     @invariant()
@@ -191,4 +221,11 @@ class Claims(RuleBasedStateMachine):
         assert not self.book.ledger.promises()
 
 
+class FairClaims(Claims):
+    """The same with Kueue's fair sharing."""
+
+    rules = DEFAULT_RULES
+
+
 TestClaims = Claims.TestCase
+TestFairClaims = FairClaims.TestCase

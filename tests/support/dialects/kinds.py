@@ -39,6 +39,7 @@ PLURALS = {
     "PodGroup": "podgroups",
     "Job": "jobs",
     "Workload": "workloads",
+    "LocalQueue": "localqueues",
     "JobSet": "jobsets",
     "MPIJob": "mpijobs",
     "RayCluster": "rayclusters",

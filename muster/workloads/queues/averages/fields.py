@@ -56,6 +56,34 @@ def average_use(before: object, found: AverageSight, now: float) -> object:
     return {"at": moment(now), **wanted} if before or any(wanted.values()) else None
 
 
+def local_average(status: Fields) -> WrittenAverage | None:
+    """Return what the status of Kueue's LocalQueue says, ``None``: nothing that can be read."""
+    sharing = status.get("fairSharing")
+    said = sharing.get("admissionFairSharingStatus") if isinstance(sharing, Mapping) else None
+    if not isinstance(said, Mapping):
+        return None
+    try:
+        return WrittenAverage(_seconds(said["lastUpdate"]), _amounts(said["consumedResources"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def local_fair_sharing(status: Fields, found: AverageSight, now: float) -> object:
+    """Return the field ``fairSharing`` of a LocalQueue's status as it should be.
+
+    ``weightedShare`` has to be there; a LocalQueue has no share (apis/kueue, FairSharingStatus).
+    """
+    before, said = status.get("fairSharing"), local_average(status)
+    amounts = texts(found.average)
+    if said is not None and now - said.at < found.interval:
+        return before
+    written = before.get("admissionFairSharingStatus") if isinstance(before, Mapping) else None
+    if isinstance(written, Mapping) and written.get("consumedResources") == amounts:
+        return before
+    consumed = {"consumedResources": amounts, "lastUpdate": moment(now)}
+    return {"weightedShare": 0, "admissionFairSharingStatus": consumed}
+
+
 def texts(average: Mapping[Cell, float]) -> dict[str, str]:
     """Return averages by resource as quantities; what rounds to nothing is left out."""
     sums: dict[str, float] = {}

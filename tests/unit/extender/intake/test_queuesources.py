@@ -1,4 +1,4 @@
-"""What an object of a queue is read as depends on whether gangs of its dialect give way."""
+"""What an object of a queue is read as depends on the configuration."""
 
 from collections.abc import Collection
 from typing import Any
@@ -9,8 +9,10 @@ from support.clusters.planners import Bench
 
 from extender.intake.sources import queue_sources
 from extender.queues.queueobjects import QueueObjects
+from muster.cluster.quota.queuespec import ShareFunction
 from muster.kube.resources import Resource
 from muster.workloads.queues.kueue import ClusterQueue
+from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.reading import QueueReading
 from muster.workloads.queues.registry import QueueKind
 
@@ -27,7 +29,8 @@ class Statuses:
 
     program = "muster"
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_past_use: bool = False) -> None:
+        self.counts_past_use = counts_past_use
         self.readings: list[QueueReading] = []
 
     def seen(
@@ -55,3 +58,39 @@ def test_a_policy_is_named_as_not_obeyed_just_where_kueues_queues_make_no_room(
     (reading,) = statuses.readings
     assert len(reading.unobeyed) == len(unobeyed)
     assert all(map(str.startswith, reading.unobeyed, unobeyed))
+
+
+@pytest.mark.parametrize(("counts", "number"), [(False, 1), (True, 0)])
+def test_a_mode_that_needs_past_use_is_obeyed_where_it_counts(*, counts: bool, number: int) -> None:
+    statuses = Statuses(counts_past_use=counts)
+    sources = queue_sources(QueueObjects(Bench().engine), statuses)  # type: ignore[arg-type]
+    (source,) = (one for one in sources if one.resource.type is ClusterQueue)
+    text = CLUSTER_QUEUE.replace(
+        "preemption: {reclaimWithinCohort: Any}",
+        "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}",
+    )
+    source.upserted(msgspec.yaml.decode(text, type=ClusterQueue))
+    assert len(statuses.readings[0].unobeyed) == number
+
+
+@pytest.mark.parametrize(
+    ("kueue_shares", "shares"), [(True, None), (False, ShareFunction.PRIORITY)]
+)
+def test_kueues_queues_go_by_priority_where_the_configuration_is_without_fair_sharing(
+    *, kueue_shares: bool, shares: ShareFunction | None
+) -> None:
+    statuses = Statuses()
+    sources = queue_sources(
+        QueueObjects(Bench().engine),
+        statuses,
+        kueue_shares=kueue_shares,  # type: ignore[arg-type]
+    )
+    for source in (one for one in sources if one.resource.type in (ClusterQueue, OwnQueue)):
+        found = msgspec.yaml.decode(CLUSTER_QUEUE, type=source.resource.type)
+        source.upserted(found)
+    by_dialect = {
+        spec.name.partition("/")[0]: spec.shares
+        for reading in statuses.readings
+        for spec in reading.specs
+    }
+    assert by_dialect == {"kueue": shares, "muster": None}

@@ -26,17 +26,19 @@ from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
 from extender.timeslice import Pace
 from loadtest.testbed.client.api import Api
-from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.cells import Cell
+from muster.cluster.events import QueueUpserted
+from muster.cluster.quota.aliases import QueueUser, Spelling
+from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.charges import Bill
 from muster.cluster.quota.queuenode import QueueNode
-from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.kube.names import PLAN_GATE
 from muster.kube.resources import Resource
 from muster.kube.writing.events import EventRecorder
+from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.registry import KINDS
 
@@ -242,3 +244,127 @@ async def test_a_queue_that_is_made_anew_has_no_past(cluster: Cluster) -> None:
     await leader.lists()
     await leader.looks()
     assert leader.average() == (0.0, 0.0)
+
+
+LOCAL = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues"
+
+
+async def test_averages_of_local_queues_survive_in_the_field_that_kueues_tools_read(
+    cluster: Cluster,
+) -> None:
+    """The same for LocalQueues, in a ClusterQueue that goes by them."""
+    await serve(cluster.api, "kueue.x-k8s.io/v1beta2", "LocalQueue")
+    body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue"}
+    meta = {"name": "main", "namespace": "default"}
+    await cluster.api.create(LOCAL, {**body, "metadata": meta, "spec": {"clusterQueue": "a"}})
+    first = cluster.leader()
+    await lists_local(first)
+    runs_of(first, 8)
+    await looks_at_local(first)
+    cluster.clock.now += HOUR
+    await looks_at_local(first)
+    said = (await cluster.api.get(f"{LOCAL}/main"))["status"]["fairSharing"]
+    assert said["admissionFairSharingStatus"]["consumedResources"] == {GPU.resource: "4"}
+    cluster.clock.now += 100
+    second = cluster.leader()
+    await lists_local(second)
+    runs_of(second, 8)
+    await looks_at_local(second)
+    averages = [
+        one.averages.users.average("default/main", cluster.clock.now)
+        for one in (first, second)
+        if one.averages
+    ]
+    assert averages[1][GPU.resource] == pytest.approx(averages[0][GPU.resource], abs=0.002)
+
+
+async def lists_local(leader: Leader) -> None:
+    spec = QueueSpec(QueueName("kueue/a"), None, {GPU: Quota(16)}, goes_by_users=True)
+    leader.engine.apply(QueueUpserted(spec, (Spelling("default", "main"),)))
+    (kind,) = (kind for kind in KINDS if kind.type is LocalQueue)
+    resource = Resource(kind.group, "v1beta2", kind.plural, LocalQueue)
+    found = await leader.client.get(resource, "main", namespace="default")
+    leader.writer.seen(kind, resource, found, kind.read(found))
+
+
+def runs_of(leader: Leader, gpus: int) -> None:
+    bill = Bill(QueueUser("batch", "default", "main"), ((GPU.resource, gpus),))
+    leader.engine.state.charges.charge(bill)
+
+
+async def looks_at_local(leader: Leader) -> None:
+    assert leader.averages is not None
+    await leader.averages.note()
+    await leader.writer.look()
+    await leader.writer.write_due(100)
+    await lists_local(leader)
+
+
+async def test_explain_says_what_past_use_means_for_a_gang(cluster: Cluster) -> None:
+    await serve(cluster.api, "kueue.x-k8s.io/v1beta2", "LocalQueue")
+    body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue"}
+    meta = {"name": "main", "namespace": "default"}
+    await cluster.api.create(LOCAL, {**body, "metadata": meta, "spec": {"clusterQueue": "a"}})
+    leader = cluster.leader()
+    await leader.lists()
+    await lists_local(leader)
+    leader.runs(8)
+    runs_of(leader, 4)
+    await leader.looks()
+    cluster.clock.now += HOUR
+    await leader.looks()
+    assert leader.averages is not None
+    (line,) = leader.averages.lines(QueueUser("muster", "team", "vision"))
+    assert line == (
+        "queue muster/vision used 4 nvidia.com/gpu on average and borrowed 3 nvidia.com/gpu:"
+        " of queues that borrow, the one that did so less lately goes first"
+    )
+    (line,) = leader.averages.lines(QueueUser("batch", "default", "main"))
+    assert line == (
+        "LocalQueue default/main used 2 nvidia.com/gpu on average: in queue kueue/a"
+        " who used less lately goes first"
+    )
+    assert leader.averages.lines(QueueUser("batch", "default", "nobody")) == ()
+
+
+async def test_the_api_lists_those_who_name_a_queue_the_first_to_go_first(
+    cluster: Cluster,
+) -> None:
+    leader = cluster.leader()
+    names = (Spelling("default", "main", weight=2000), Spelling("lab", "main"))
+    spec = QueueSpec(QueueName("kueue/a"), None, {GPU: Quota(16)}, goes_by_users=True)
+    leader.engine.apply(QueueUpserted(spec, names))
+    for namespace, gpus in (("default", 4), ("lab", 3)):
+        bill = Bill(QueueUser("batch", namespace, "main"), ((GPU.resource, gpus),))
+        leader.engine.state.charges.charge(bill)
+    assert leader.averages is not None
+    await leader.averages.note()
+    cluster.clock.now += HOUR
+    node = leader.engine.state.charges.tree.find(QueueName("kueue/a"))
+    assert node is not None
+    uses = leader.averages.uses(node)
+    assert [(use.name, use.weight, use.average[GPU.resource]) for use in uses] == [
+        ("default/main", 2.0, "2"),  # 2 ÷ 2 before 1.5 ÷ 1
+        ("lab/main", 1.0, "1500m"),
+    ]
+    assert leader.averages.uses(node.root) == uses
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        (ShareFunction.BORROWED, "of queues that borrow, the one"),
+        (ShareFunction.WATER_FILLING, "of queues alike, the one that used less of its part"),
+        (ShareFunction.PRIORITY, ""),
+    ],
+)
+async def test_the_line_is_about_what_orders_the_queue(
+    cluster: Cluster, shares: ShareFunction, says: str
+) -> None:
+    leader = cluster.leader()
+    top, child = QueueName("muster/top"), QueueName("muster/child")
+    leader.engine.apply(QueueUpserted(QueueSpec(top, shares=shares)))
+    leader.engine.apply(QueueUpserted(QueueSpec(child, top), (Spelling("", "child"),)))
+    assert leader.averages is not None
+    lines = leader.averages.lines(QueueUser("muster", "team", "child"))
+    assert [says in line for line in lines] == ([True] if says else [])

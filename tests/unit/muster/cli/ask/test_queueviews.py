@@ -2,7 +2,7 @@
 
 import msgspec
 
-from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, WaitingGang
+from muster.apiwire.queues import CellUse, QueueDetail, QueueRow, QueueUse, WaitingGang
 from muster.cli.ask import queueviews
 
 GPU = "nvidia.com/gpu"
@@ -85,3 +85,27 @@ def test_an_empty_queue_says_that_nobody_waits() -> None:
     text = queueviews.queue(msgspec.json.encode(QueueDetail(QueueRow("muster/a"))), 0.0)
 
     assert text.endswith("nobody waits")
+
+
+def test_averages_are_a_column_only_where_past_use_counts() -> None:
+    (head, line) = _shown(QueueRow("muster/a", uses=(_use(1, 8),)))
+    assert "AVERAGE" not in head
+    past = {"average": "6500m", "average_borrowed": "2"}
+    (head, line) = _shown(QueueRow("muster/a", uses=(_use(1, 8, **past),)))
+    assert head.split()[2:4] == ["USED", "AVERAGE"]
+    assert "6.5, 2.0 borrowed" in line
+    (_, line) = _shown(QueueRow("muster/a", uses=(_use(1, 8, average="0", average_borrowed="0"),)))
+    assert line.split()[4:5] == ["0.0"]
+
+
+def test_a_queue_that_goes_by_its_users_shows_what_they_used() -> None:
+    users = (
+        QueueUse("team/main", 2.0, {"nvidia.com/gpu": "6500m"}),
+        QueueUse("lab/main", 1.0, {"nvidia.com/gpu": "8"}),
+    )
+    found = QueueDetail(QueueRow("kueue/a", uses=(_use(1, 8),)), (), users)
+    text = queueviews.queue(msgspec.json.encode(found), 0.0)
+    assert [line.split() for line in text.splitlines() if "main" in line] == [
+        ["team/main", "2", "6500m", "nvidia.com/gpu"],
+        ["lab/main", "1", "8", "nvidia.com/gpu"],
+    ]

@@ -13,8 +13,10 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
 from muster.cluster.quota.tree import QuotaTree
+from muster.cluster.resumable import run
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.counteduse import AverageColumns
+from muster.queueing.admission.quotacolumns import QuotaColumns
 from muster.queueing.admission.turn import Turns
 from muster.queueing.averageuse.queuehistory import QueueHistory
 
@@ -52,6 +54,7 @@ class Bench:
         self.turns.waiting.add(Applicant(GangKey(name), queue, {GPU: gpus}, priority))
 
     def admit(self) -> list[str]:
+        run(self.turns.refresh())
         admitted = []
         while (found := self.turns.first()) is not None:
             self.tree.charge(found.queue, found.request)
@@ -153,3 +156,19 @@ def test_queues_of_other_projects_go_by_present_use() -> None:
     bench.wait("a", bench.heavy, 4, priority=9)
     bench.wait("b", bench.light, 4)
     assert bench.admit() == ["a", "b"]
+
+
+def test_averages_are_read_once_per_look_and_again_when_queues_come() -> None:
+    bench = Bench()
+    bench.ran(bench.heavy, 14, 10 * HOUR)
+    run(bench.turns.refresh())
+    columns = QuotaColumns(bench.tree)
+    first = bench.averages.of(columns)
+    assert bench.averages.of(columns) is first
+    bench.ran(bench.light, 14, 10 * HOUR)
+    assert bench.averages.of(columns) is first  # within a cycle nothing changes
+    run(bench.averages.refresh(columns))
+    assert bench.averages.of(columns) is not first
+    bench.tree.put(QueueSpec(QueueName("muster/new"), QueueName("muster/cluster")))
+    columns.rebuild()
+    assert bench.averages.of(columns).used.shape == columns.used.shape

@@ -110,7 +110,9 @@ class Site:
         self.book.written(one.key, self.version)
         before = self.book.claims[one.key]
         if isinstance(one, ClaimGranted):
-            after = replace(before, grant=one.grant, granted_at=self.now, version=self.version)
+            after = replace(
+                before, grant=one.grant, granted_at=self.now, version=self.version, is_admitted=True
+            )
         else:
             after = replace(before, grant=self.held(one.key), is_leaving=True, version=self.version)
         self.book.seen(after)

@@ -95,3 +95,72 @@ def test_a_quantity_that_is_none_is_a_problem_of_the_workload() -> None:
     container = found["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
     container["resources"]["requests"]["cpu"] = "many"
     assert "many" in claim(msgspec.convert(found, KueueWorkload)).problem
+
+
+def checked(*states: str) -> KueueWorkload:
+    """Return a Workload with quota whose checks c0, c1, … say these states."""
+    names = tuple(f"c{place}" for place in range(len(states)))
+    found = workloadstatus.granted(workload(), GRANT, 1000.0, names)
+    said = [
+        {"name": name, "state": state, "lastTransitionTime": "t", "message": "m"}
+        for name, state in zip(names, states, strict=True)
+    ]
+    status = msgspec.structs.replace(found.status, admission_checks=tuple(said))
+    return msgspec.structs.replace(found, status=status)
+
+
+def types(found: KueueWorkload) -> set[str]:
+    return {str(one["type"]) for one in found.status.conditions if one["status"] == "True"}
+
+
+def test_with_checks_it_has_quota_and_is_not_admitted_before_they_are_ready() -> None:
+    found = workloadstatus.granted(workload(), GRANT, 1000.0, ("budget",))
+    assert types(found) == {"QuotaReserved"}
+    assert workloadstatus.applied(found)["status"]["admissionChecks"] == [
+        {
+            "name": "budget",
+            "state": "Pending",
+            "lastTransitionTime": "1970-01-01T00:16:40Z",
+            "message": "",
+        }
+    ]
+    assert claim(found).checks == {"budget": "Pending"}
+    assert not claim(found).is_admitted
+    after = workloadstatus.admitted(checked("Ready"), 1001.0)
+    assert types(after) == {"QuotaReserved", "Admitted"}
+    assert claim(after).is_admitted
+
+
+def test_what_checks_said_already_stands_when_others_are_listed() -> None:
+    after = workloadstatus.listing(checked("Ready", "Pending"), ("c0", "new"), 1001.0)
+    assert claim(after).checks == {"c0": "Ready", "new": "Pending"}
+    assert after.status.admission_checks[0]["message"] == "m"
+
+
+def test_a_check_that_asks_for_another_try_evicts_and_all_begin_anew() -> None:
+    after = workloadstatus.unchecked(checked("Ready", "Retry"), 1001.0, is_final=False)
+    assert condition(after, "Evicted") == ("True", "AdmissionCheck")
+    assert claim(after).checks == {"c0": "Pending", "c1": "Pending"}
+    assert [one["message"] for one in after.status.admission_checks] == [
+        "Reset to Pending after eviction. Previously: Ready",
+        "Reset to Pending after eviction. Previously: Retry",
+    ]
+    assert claim(after).is_leaving
+    assert claim(after).grant == GRANT
+
+
+def test_a_rejected_one_says_which_check_it_was() -> None:
+    after = workloadstatus.unchecked(checked("Ready", "Rejected"), 1001.0, is_final=True)
+    assert condition(after, "Evicted") == ("True", "DeactivatedDueToAdmissionCheck")
+    (text,) = (one["message"] for one in after.status.conditions if one["type"] == "Evicted")
+    assert text.endswith("due to Admission check(s): c1, were rejected")
+
+
+def test_a_pod_set_may_say_how_few_are_enough() -> None:
+    found = workload()
+    (pods,) = found.spec.pod_sets
+    spec = msgspec.structs.replace(
+        found.spec, pod_sets=(msgspec.structs.replace(pods, min_count=2),)
+    )
+    (part,) = claim(msgspec.structs.replace(found, spec=spec)).parts
+    assert (part.count, part.least) == (3, 2)

@@ -172,12 +172,6 @@ def test_a_selector_that_cannot_be_read_closes_the_queue(operator: str) -> None:
         ("flavorFungibility: {whenCanPreempt: MayStopSearch}", "spec.flavorFungibility.whenCanP"),
         ("flavorFungibility: {whenCanPreempt: Preempt}", "spec.flavorFungibility.whenCanPreempt"),
         ("flavorFungibility: {preference: PreemptionOverBorrowing}", "spec.flavorFungibility.pref"),
-        ("admissionChecks: [provision]", "spec.admissionChecks: provision"),
-        ("admissionChecksStrategy: {admissionChecks: [{name: quota}]}", "spec.admissionChecks: q"),
-        (
-            "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}",
-            "spec.admissionScope.admissionMode",
-        ),
         (
             "concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}",
             "spec.concurrentAdmissionPolicy",
@@ -288,9 +282,35 @@ def test_a_local_queue_needs_a_cluster_queue() -> None:
     assert not reading.aliases[0].is_open
 
 
-def test_the_weight_of_a_local_queue_is_not_obeyed() -> None:
-    reading = local(("team-a}", "team-a, fairSharing: {weight: 2}}"))
-    assert reading.unobeyed[0].startswith("spec.fairSharing.weight: past usage is not known")
+def test_checks_are_read_with_their_flavors_and_only_workloads_wait_for_them() -> None:
+    text = "admissionChecksStrategy: {admissionChecks: [{name: a}, {name: b, onFlavors: [spot]}]}"
+    reading = with_field(text)
+    assert not reading.unobeyed
+    assert len(reading.unobeyed_without_workloads) == 2
+    rules = (kueue.AdmissionCheckRule("a"), kueue.AdmissionCheckRule("b", ("spot",)))
+    strategy = kueue.AdmissionChecksStrategy(rules)
+    spec = kueue.ClusterQueueSpec(admission_checks=("old",), admission_checks_strategy=strategy)
+    found = kueue.admission_checks(kueue.ClusterQueue(spec=spec))
+    assert found == {"old": (), "a": (), "b": ("spot",)}
+
+
+def test_the_weight_of_a_local_queue_is_that_of_its_name() -> None:
+    reading = local(("team-a}", "team-a, fairSharing: {weight: 500m}}"))
+    assert [alias.weight for alias in reading.aliases] == [500]
+    (said,) = reading.unobeyed_without_past
+    assert said.startswith("spec.fairSharing.weight: 500m: past use does not count here")
+
+
+def test_a_cluster_queue_may_go_by_what_its_local_queues_used() -> None:
+    reading = with_field("admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}")
+    assert [spec.goes_by_users for spec in reading.specs] == [True]
+    (said,) = reading.unobeyed_without_past
+    assert said.startswith(
+        "spec.admissionScope.admissionMode: UsageBasedAdmissionFairSharing: past"
+    )
+    plain = with_field("admissionScope: {admissionMode: NoAdmissionFairSharing}")
+    assert [spec.goes_by_users for spec in plain.specs] == [False]
+    assert not plain.unobeyed_without_past
 
 
 def test_a_flavor_is_nodes_by_labels_and_taints() -> None:

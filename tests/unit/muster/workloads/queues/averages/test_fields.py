@@ -3,7 +3,12 @@
 import pytest
 
 from muster.cluster.quota.cells import Cell
-from muster.workloads.queues.averages.fields import average_use, own_average
+from muster.workloads.queues.averages.fields import (
+    average_use,
+    local_average,
+    local_fair_sharing,
+    own_average,
+)
 from muster.workloads.queues.averages.quantities import text, units
 from muster.workloads.queues.sight import AverageSight
 
@@ -72,3 +77,32 @@ def test_what_cannot_be_read_is_no_past(status: dict[str, object]) -> None:
 def test_pieces_are_written_to_a_thousandth() -> None:
     assert [text("gpu", one) for one in (0.0004, 0.001, 2.0, 2.5)] == ["0", "1m", "2", "2500m"]
     assert units("gpu", "2500m") == 2.5
+
+
+def test_a_local_queue_says_it_in_kueues_words_and_reads_it_again() -> None:
+    found = local_fair_sharing({}, AverageSight({GPU: 3.5}, {}, 300.0), AT)
+    assert found == {
+        "weightedShare": 0,
+        "admissionFairSharingStatus": {
+            "consumedResources": {"nvidia.com/gpu": "3500m"},
+            "lastUpdate": "2026-11-28T14:00:00Z",
+        },
+    }
+    said = local_average({"fairSharing": found})
+    assert said is not None
+    assert (said.at, said.amounts) == (AT, {"nvidia.com/gpu": 3.5})
+
+
+def test_a_local_queue_is_written_once_per_interval_and_only_if_it_differs() -> None:
+    one, other = AverageSight({GPU: 3.5}, {}, 300.0), AverageSight({GPU: 4.0}, {}, 300.0)
+    status = {"fairSharing": local_fair_sharing({}, one, AT)}
+    assert local_fair_sharing(status, other, AT + 299) is status["fairSharing"]
+    assert local_fair_sharing(status, one, AT + 9000) is status["fairSharing"]
+    assert local_fair_sharing(status, other, AT + 300) != status["fairSharing"]
+
+
+def test_a_local_queue_without_a_past_has_none() -> None:
+    assert local_average({}) is None
+    assert local_average({"fairSharing": {"weightedShare": 0}}) is None
+    wrong = {"admissionFairSharingStatus": {"consumedResources": {}, "lastUpdate": None}}
+    assert local_average({"fairSharing": wrong}) is None

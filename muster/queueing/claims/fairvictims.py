@@ -1,0 +1,262 @@
+"""Who is evicted so that a claim fits, with Kueue's fair sharing.
+
+::
+
+    whoever may go at all ──► by queue, the lower priority first, then the one given quota last
+    again and again: down the tree to the queue with the greatest share
+        own queue ────────► its next goes
+        another's ────────► rules: compared are the shares just below the lowest queue above both
+            1  LessThanOrEqualToFinalShare   claim's queue with it  ≤  the other without the victim
+            2  LessThanInitialShare          claim's queue with it  <  the other with the victim
+    until the claim fits; then all but the last are put back as long as it still fits
+
+A queue that uses no more than it is entitled to loses nothing to others. A claim whose queue stays
+within its entitlement takes from whoever borrows, whatever the shares (since 0.17). Source:
+kubernetes-sigs/kueue, pkg/scheduler/preemption (``fairPreemptions``, its folder fairsharing) at
+0.14.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Final
+
+from muster.cluster.claims import QuotaClaim
+from muster.cluster.quota.availability import available, borrows
+from muster.cluster.quota.cells import Amounts
+from muster.cluster.quota.preemptionpolicy import ReclaimWithin, WithinQueue
+from muster.cluster.quota.queuenode import QueueNode
+from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.claims.ledger import ClaimLedger, Holding
+from muster.queueing.claims.victims import EvictionReason, Victim
+from muster.queueing.shares.borrowed import NONE, Share, share
+
+
+class FairRule(StrEnum):
+    """When a claim may take from a queue of others (``preemptionStrategies``)."""
+
+    FINAL = "LessThanOrEqualToFinalShare"
+    INITIAL = "LessThanInitialShare"
+
+
+DEFAULT_RULES: Final = (FairRule.FINAL, FairRule.INITIAL)
+
+
+class FairVictimSearch:
+    """One claim that lacks room in the tree of promises. The tree is left as it was."""
+
+    def __init__(
+        self,
+        ledger: ClaimLedger,
+        node: QueueNode,
+        claim: QuotaClaim,
+        cells: Amounts,
+        rules: tuple[FairRule, ...] = DEFAULT_RULES,
+    ) -> None:
+        """``node``: the claim's queue in ``ledger.promised``; ``cells``: what it asks for."""
+        self._ledger = ledger
+        self._node = node
+        self._claim = claim
+        self._cells = cells
+        self._rules = rules
+        self._short = [cell for cell, amount in cells.items() if amount > available(node, cell)]
+        self._is_entitled = not borrows(node, cells)
+        self._above = {at.spec.name for at in _above(node)}
+
+    def find(self) -> list[Victim]:
+        """Return who is evicted; nobody where no evictions help."""
+        lines = self._lines()
+        removed: list[Victim] = []
+        self._ledger.promised.charge(self._node.spec.name, self._cells)
+        found, rest = self._by_first_rule(lines, removed)
+        if not found and len(self._rules) > 1:
+            found = self._by_second_rule(rest, removed)
+        self._ledger.promised.give_back(self._node.spec.name, self._cells)
+        victims = self._fill_back(removed) if found else []
+        for victim in victims if found else removed:
+            self._put_back(victim)
+        return victims
+
+    # --- candidates -------------------------------------------------------------------------
+
+    def _lines(self) -> dict[QueueName, list[Holding]]:
+        """Return by queue who may go at all, the first to go first."""
+        found: dict[QueueName, list[Holding]] = {}
+        for queue in _below(self._node.root):
+            may_go = self._own_may_go if queue is self._node else self._others_may_go
+            if queue is not self._node and not self._borrows(queue):
+                continue
+            line = sorted(filter(may_go, self._relevant(queue)), key=_order)
+            if line:
+                found[queue.spec.name] = line
+        return found
+
+    def _own_may_go(self, one: Holding) -> bool:
+        within, claim = self._node.spec.preemption.within_queue, self._claim
+        if within is WithinQueue.NEVER:
+            return False
+        is_newer = one.priority == claim.priority and one.since > claim.since
+        takes_newer = within is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
+        return one.priority < claim.priority or (takes_newer and is_newer)
+
+    def _others_may_go(self, one: Holding) -> bool:
+        reclaim = self._node.spec.preemption.reclaim
+        if reclaim is ReclaimWithin.NEVER:
+            return False
+        return reclaim is ReclaimWithin.ANY or one.priority < self._claim.priority
+
+    def _relevant(self, queue: QueueNode) -> Iterator[Holding]:
+        for one in self._ledger.holdings(queue.spec.name):
+            if not one.is_leaving and any(one.cells.get(cell) for cell in self._short):
+                yield one
+
+    def _borrows(self, queue: QueueNode) -> bool:
+        return any(queue.borrowed(cell) for cell in self._short)
+
+    # --- rules ------------------------------------------------------------------------------
+
+    def _by_first_rule(
+        self, lines: dict[QueueName, list[Holding]], removed: list[Victim]
+    ) -> tuple[bool, dict[QueueName, list[Holding]]]:
+        """Remove by the first rule; returns whether the claim fits, and who was spared."""
+        spared: dict[QueueName, list[Holding]] = {}
+        for queue in self._targets(lines, set()):
+            line = lines[queue.spec.name]
+            if queue is self._node:
+                self._remove(Victim(line.pop(0), EvictionReason.IN_QUEUE), removed)
+            else:
+                self._take_one(queue, line, spared.setdefault(queue.spec.name, []), removed)
+            if self._fits():
+                return True, {}
+        return False, spared
+
+    def _take_one(
+        self, queue: QueueNode, line: list[Holding], spared: list[Holding], removed: list[Victim]
+    ) -> None:
+        """Remove the first of a queue whom the first rule lets go."""
+        mine, theirs = self._sides(queue)
+        claims, before = share(mine), share(theirs)
+        while line:
+            one = line.pop(0)
+            if self._allows(self._rules[0], claims, before, self._without(one, theirs)):
+                reason = EvictionReason.RECLAIMED if self._is_entitled else EvictionReason.SHARED
+                self._remove(Victim(one, reason), removed)
+                return
+            spared.append(one)
+
+    def _allows(self, rule: FairRule, claims: Share, before: Share, after: Share) -> bool:
+        if self._is_entitled:
+            return True
+        return claims <= after if rule is FairRule.FINAL else claims < before
+
+    def _without(self, one: Holding, theirs: QueueNode) -> Share:
+        """Return the share of a queue, or of one above it, without one of its claims."""
+        self._ledger.promised.give_back(one.queue, one.cells)
+        found = share(theirs)
+        self._ledger.promised.charge(one.queue, one.cells)
+        return found
+
+    def _by_second_rule(self, lines: dict[QueueName, list[Holding]], removed: list[Victim]) -> bool:
+        """Remove one more of each queue that the second rule lets lose one."""
+        dropped: set[QueueName] = set()
+        for queue in self._targets(lines, dropped):
+            dropped.add(queue.spec.name)
+            if queue is self._node:
+                continue
+            mine, theirs = self._sides(queue)
+            if share(mine) < share(theirs):
+                one = lines[queue.spec.name].pop(0)
+                self._remove(Victim(one, EvictionReason.SHARED), removed)
+                if self._fits():
+                    return True
+        return False
+
+    # --- the next queue ---------------------------------------------------------------------
+
+    def _targets(
+        self, lines: dict[QueueName, list[Holding]], dropped: set[QueueName]
+    ) -> Iterator[QueueNode]:
+        """Yield the queue with the greatest share that has somebody left, again and again."""
+
+        def share_of(node: QueueNode) -> tuple[Share, bool, tuple[int, float, str]]:
+            line = lines.get(node.spec.name)
+            first = _order(line[0]) if line else (0, 0.0, "")
+            return (share(node), bool(node.children), (-first[0], -first[1], first[2]))
+
+        while (found := self._target(self._node.root, lines, dropped, share_of)) is not None:
+            yield found
+
+    def _target(
+        self,
+        at: QueueNode,
+        lines: dict[QueueName, list[Holding]],
+        dropped: set[QueueName],
+        share_of: Callable[[QueueNode], tuple[Share, bool, tuple[int, float, str]]],
+    ) -> QueueNode | None:
+        """Return the queue below one that loses next, ``None``: none there loses anything."""
+        if not at.children:
+            can_lose = bool(lines.get(at.spec.name)) and at.spec.name not in dropped
+            return at if can_lose and self._may_lose(at) else None
+        for child in sorted(at.children.values(), key=share_of, reverse=True):
+            if self._may_lose(child):
+                found = self._target(child, lines, dropped, share_of)
+                if found is not None:
+                    return found
+        return None
+
+    def _may_lose(self, at: QueueNode) -> bool:
+        """Return whether a queue has a share, or the claim's own queue is in it."""
+        is_own = at is self._node or at.spec.name in self._above
+        return is_own or share(at) > NONE
+
+    def _sides(self, queue: QueueNode) -> tuple[QueueNode, QueueNode]:
+        """Return the queues of the claim and of another just below the lowest one above both."""
+        theirs = queue
+        while theirs.parent is not None and theirs.parent.spec.name not in self._above:
+            theirs = theirs.parent
+        mine = self._node
+        while mine.parent is not None and mine.parent is not theirs.parent:
+            mine = mine.parent
+        return mine, theirs
+
+    # --- removal ----------------------------------------------------------------------------
+
+    def _fits(self) -> bool:
+        """Return whether the claim fits, whose amounts are charged already."""
+        self._ledger.promised.give_back(self._node.spec.name, self._cells)
+        found = all(amount <= available(self._node, one) for one, amount in self._cells.items())
+        self._ledger.promised.charge(self._node.spec.name, self._cells)
+        return found
+
+    def _fill_back(self, removed: list[Victim]) -> list[Victim]:
+        """Put back whoever need not go; returns who stays removed. The claim is not charged."""
+        found = removed[-1:]
+        for victim in reversed(removed[:-1]):
+            self._put_back(victim)
+            if any(amount > available(self._node, one) for one, amount in self._cells.items()):
+                self._ledger.promised.give_back(victim.holding.queue, victim.holding.cells)
+                found.append(victim)
+        return found
+
+    def _remove(self, victim: Victim, removed: list[Victim]) -> None:
+        self._ledger.promised.give_back(victim.holding.queue, victim.holding.cells)
+        removed.append(victim)
+
+    def _put_back(self, victim: Victim) -> None:
+        self._ledger.promised.charge(victim.holding.queue, victim.holding.cells)
+
+
+def _order(one: Holding) -> tuple[int, float, str]:
+    return (one.priority, -one.granted_at, one.uid)
+
+
+def _above(node: QueueNode) -> Iterator[QueueNode]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _below(node: QueueNode) -> Iterator[QueueNode]:
+    if not node.children:
+        yield node
+    for child in node.children.values():
+        yield from _below(child)
