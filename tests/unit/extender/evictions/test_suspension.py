@@ -105,6 +105,14 @@ async def test_nothing_is_suspended_in_place_of_a_job_that_cannot_be(changed: JS
     assert client.patched == []
 
 
+async def test_an_owner_that_is_no_controller_decides_nothing() -> None:
+    made = made_of(_job("RayJob"), "a-x")
+    made["metadata"]["ownerReferences"][0]["controller"] = False
+    client = Stored(_job("RayJob"), made)
+    about = await _suspended(client, made)
+    assert (about.kind, about.name) == ("RayCluster", "a-x")
+
+
 async def test_nothing_is_suspended_where_the_owner_is_gone_or_its_kind_is_not_served() -> None:
     made = made_of(_job("RayJob"), "a-x")
     without = {at: each for at, each in KINDS.items() if at != ("ray.io", "rayjobs")}
