@@ -333,8 +333,9 @@ def test_a_rayjob_that_kuberay_does_not_suspend_is_not_suspended(spec: JSON, why
     assert is_suspendable(*at, _ray_job())
 
 
-def test_a_rayjob_that_waits_for_its_user_is_not_suspended_again() -> None:
-    for state, can_be in (("Waiting", False), ("Running", True), ("Initializing", True)):
+def test_a_rayjob_that_waits_for_its_user_or_is_over_is_not_suspended_again() -> None:
+    states = {"Waiting": False, "Complete": False, "Failed": False, "ValidationFailed": False}
+    for state, can_be in {**states, "Running": True, "Initializing": True, "": True}.items():
         document = {**_ray_job(), "status": {"jobDeploymentStatus": state}}
         typed = msgspec.convert(document, WATCHED["ray.io", "rayjobs"].type)
         assert bool(suspension_again("ray.io", "rayjobs", typed)) is can_be, state
