@@ -110,17 +110,19 @@ async def test_after_a_restart_before_its_cluster_is_there_a_rayjob_keeps_its_ro
     api = Api()
     await _world("RayJob", ("z", 3), api=api)
     api.create("a", 3, kind="RayJob")
-    assert not api.made
-    fresh = await _world("RayJob", api=api)
-    api.made.clear()
-    late = World(api)
-    await late.settled()
-    late.see_made("z")
-    while late.pod("z"):
-        await late.settled()
+    world = World(api, makes=False)
+    await world.settled()
+    world.see("z")
+    await world.settled()
+    assert len(_places(world)) == 3
+    gang = world.state.gang(GangKey("rayjob/ns/z"))
+    assert gang is not None
+    assert gang.spec is not None
+    world.see_made("z")
+    while world.pod("z"):
+        await world.settled()
     assert api.running() == {"z": 3}
-    assert len(late.released) == 3
-    assert fresh is not late
+    assert len(world.released) == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)

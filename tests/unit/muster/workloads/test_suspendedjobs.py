@@ -12,6 +12,7 @@ from support.pods.jobs import job, of_kind, train_job
 
 from muster.kube import names
 from muster.workloads.jobowners import OWNERS
+from muster.workloads.keys.unknownkeys import unknown
 from muster.workloads.registry import DIALECTS
 from muster.workloads.suspendablekinds import ELSEWHERE, KINDS, hindrance, value_at
 from muster.workloads.suspendedjobs import (
@@ -346,6 +347,10 @@ def _with_least(document: JSON, least: str, *at: str) -> JSON:
     (group,) = value_at(document, (*at, "workerGroupSpecs"))  # type: ignore[misc]
     group["template"]["metadata"] = {"annotations": {names.MIN_PARALLELISM: least}}
     return document
+
+
+def test_the_key_is_known_on_the_templates_of_workers() -> None:
+    assert unknown({}, {names.MIN_PARALLELISM: "2"}) == []
 
 
 @pytest.mark.parametrize(
