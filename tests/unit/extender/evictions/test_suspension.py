@@ -31,8 +31,10 @@ class Stored:
     def __init__(self, *objects: JSON) -> None:
         self.objects = {_at(each): each for each in objects}
         self.patched: list[tuple[str, str, JSON]] = []
+        self.gets = 0
 
     async def get(self, resource: Resource[Any], name: str, **_: object) -> Any:
+        self.gets += 1
         found = self.objects.get((resource.plural, name))
         if found is None:
             raise NotFound(404, Status())
@@ -127,3 +129,4 @@ async def test_objects_that_name_each_other_as_owners_are_looked_at_a_few_times(
     made["metadata"]["ownerReferences"][0] |= {"kind": "RayCluster", "name": "a-x"}
     client = Stored(made)
     assert await _suspended(client, made) is None
+    assert client.gets == 4
