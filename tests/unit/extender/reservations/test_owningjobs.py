@@ -113,6 +113,7 @@ async def test_after_a_restart_before_its_cluster_is_there_a_rayjob_keeps_its_ro
     api.create("a", 3, kind="RayJob")
     world = World(api, makes=False)
     await world.settled()
+    assert len(_places(world)) == 3
     world.see("z")
     await world.settled()
     assert len(_places(world)) == 3
