@@ -145,6 +145,8 @@ class _Facts:
         if cluster is None:
             raise ConfigError("suspendsJobs: needs an API server: give --kubeconfig")
         queues = SuspendingQueues(cluster.client)
+        if found.queues is not None and found.queues.show(queues.source):
+            return replace(found, suspending=queues)
         keepers = {**found.keepers, "suspending queues": queues.run}
         return replace(found, suspending=queues, keepers=keepers)
 

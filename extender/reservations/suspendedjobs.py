@@ -161,10 +161,16 @@ class SuspendedJobs:
         """Note the cluster of a RayJob: rows of a resumed one move into its gang."""
         asks = self._owned.cluster(owner, found)
         entry = self._entries.get(owner)
-        is_resumed = entry is not None and entry.step is not Step.WAITING
-        if asks is not None and entry is not None and is_resumed and entry.gang != asks.key:
-            self._parts.feed.gang_object(found.metadata.uid, asks)
+        if asks is None or entry is None or not entry.may_have_pods or entry.gang == asks.key:
+            return asks
+        self._parts.feed.gang_object(found.metadata.uid, asks)
+        if entry.is_whole:
             self._move(entry, asks)
+        else:  # after a restart its rows are being entered: they are anew, in the right gang
+            self._parts.feed.gang_object(entry.job.describer, None)
+            self._drop(entry)
+            self._due[owner] = None
+            self._wake.set()
         return asks
 
     def _read(self, resource: Resource[Any], found: KubeObject) -> SuspendedJob | None:

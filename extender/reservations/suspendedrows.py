@@ -70,6 +70,11 @@ class SuspendedRows(AwaitedMembers):
         """What a job asks for until the object is there in whose gang its pods come."""
         return (self.resumed_spec or self.job.spec) if self.job.is_renamed else None
 
+    @property
+    def may_have_pods(self) -> bool:
+        """Whether it is resumed, as far as is known, or the PATCH is on its way."""
+        return self.step is Step.RESUMED or (self.step is Step.RESUMING and self.until > 0.0)
+
     def got_room(self, _uid: PodUid) -> None:
         """Have the job looked at."""
         self.has_news = True

@@ -30,7 +30,8 @@ RAY_JOBS: Final = ("ray.io", "rayjobs")
 TRAIN_JOBS: Final = ("trainer.kubeflow.org", "trainjobs")
 ELSEWHERE: Final = "kueue.x-k8s.io/multikueue"
 """``managedBy`` of a job that Kueue runs in another cluster (pkg/controller/jobframework)."""
-_WAITING: Final = "Waiting"  # a RayJob whose user submits to it: KubeRay does not suspend it then
+_UNMOVED: Final = frozenset({"Waiting", "Complete", "Failed", "ValidationFailed"})
+"""States of a RayJob in which KubeRay does nothing about ``suspend``; Waiting: for its user."""
 _MANAGERS: Final = (("spec", "managedBy"), ("spec", "runPolicy", "managedBy"))
 
 
@@ -122,7 +123,7 @@ def _of_ray_job(document: Mapping[str, Any]) -> str:
         way = "write true to have the whole job wait suspended"
         return f'spec.shutdownAfterJobFinishes: "false": {none}: {way}'
     state = value_at(document, ("status", "jobDeploymentStatus"))
-    return f'status.jobDeploymentStatus: "{state}": {none}' if state == _WAITING else ""
+    return f'status.jobDeploymentStatus: "{state}": {none}' if state in _UNMOVED else ""
 
 
 def value_at(document: object, path: Path) -> object:

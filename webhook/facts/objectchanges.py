@@ -34,6 +34,26 @@ class FollowedKind(Generic[T]):
     others: tuple[Resource[T], ...] = ()
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def watches(self, other: "FollowedKind[Any]") -> bool:
+        """Return whether this shows the objects that another one wants, as it wants them."""
+        mine, theirs = self.resource, other.resource
+        is_same = (mine.group, mine.plural) == (theirs.group, theirs.plural)
+        return is_same and mine.type is theirs.type
+
+    def show(self, other: "FollowedKind[T]") -> None:
+        """Have another one shown what this is shown, so that nobody needs to follow it."""
+        upserted, gone = self.upserted, self.gone
+
+        def both_upserted(found: T) -> None:
+            upserted(found)
+            other.upserted(found)
+
+        def both_gone(meta: ObjectMeta) -> None:
+            gone(meta)
+            other.gone(meta)
+
+        self.upserted, self.gone, other.synced = both_upserted, both_gone, self.synced
+
     def take(self, changes: Sequence[Change[T]]) -> None:
         """Apply what a watch brings."""
         for change in changes:

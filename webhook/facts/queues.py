@@ -75,6 +75,16 @@ class QueueFacts:
         found = self._ranges.get(namespace)
         return default_requests(found.values()) if found else {}
 
+    def show(self, other: FollowedKind[Any]) -> bool:
+        """Have another part shown the queues of a kind; return whether they are watched here.
+
+        Before ``run``.
+        """
+        found = next((source for source in self._sources if source.watches(other)), None)
+        if found is not None:
+            found.show(other)
+        return found is not None
+
     async def run(self) -> NoReturn:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Which queues have whole jobs wait, kept up to date by a watch.
+"""Which queues have whole jobs wait, kept up to date by a watch, or by who watches queues anyhow.
 
 Until the queues have been listed once the replica is not ready. When the API server is away, what
 was known last stays. Where the kind is not installed there are none.
@@ -24,11 +24,12 @@ class SuspendingQueues:
 
     client: WatchClient
     _names: set[str] = field(default_factory=set)
-    _source: FollowedKind[OwnQueue] = field(init=False)
+    #: what it wants to be shown
+    source: FollowedKind[OwnQueue] = field(init=False)
 
     def __post_init__(self) -> None:
         """Follow nothing yet."""
-        self._source = FollowedKind(QUEUES, self.put, self.drop)
+        self.source = FollowedKind(QUEUES, self.put, self.drop)
 
     def suspends(self, queue: str) -> bool:
         """Return whether a queue has whole jobs wait; names are compared as gangs' names are."""
@@ -48,11 +49,11 @@ class SuspendingQueues:
 
     def problem(self) -> str | None:
         """Return what has not been listed yet, for the readiness check."""
-        return None if self._source.synced.is_set() else f"not listed yet: {QUEUES}"
+        return None if self.source.synced.is_set() else f"not listed yet: {QUEUES}"
 
     async def run(self) -> NoReturn:
         """Watch for ever."""
-        await follow(self.client, self._source, _problem)
+        await follow(self.client, self.source, _problem)
         raise AssertionError("watches do not end")
 
 

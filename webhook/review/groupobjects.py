@@ -14,7 +14,7 @@ from muster.workloads.dialect import Watched
 from muster.workloads.registry import DIALECTS
 from webhook.review.templates import Reader, ReviewedTemplate
 
-_GROUPS: Final = frozenset({"podgroups", "workloads"})
+GROUPS: Final = frozenset({"podgroups", "workloads"})
 
 
 class _Any(wire.Wire, frozen=True):
@@ -38,7 +38,7 @@ RESOURCES: Final[Mapping[tuple[str, str, str], Reader]] = {
     (each.group, version, each.plural): _reader(dialect.name)
     for dialect in DIALECTS
     for each in dialect.watched
-    if each.plural in _GROUPS
+    if each.plural in GROUPS
     for version in _versions(each)
 }
 """(group, version, resource): how its keys are read."""

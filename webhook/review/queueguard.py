@@ -11,7 +11,8 @@ is closed, or it can never hold so much. What is used now is the planner's to kn
 **Never too much.** Nothing is said before all queues were listed once, of what Muster does not
 plan, of system namespaces and system pods, and of whoever names no queue. A gang that its pods
 describe is known by one of them: its accelerators are counted for all of its minimum if it names no
-role, the rest of it once.
+role, the rest of it once. PodGroups and TrainJobs show no pods: of them only that is said which
+holds whatever their pods ask for.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,10 +30,15 @@ from muster.kube.translation.limitranges import with_default_requests
 from muster.kube.translation.requests import PODS, pod_requests
 from muster.kube.translation.serverdefaults import with_defaults
 from muster.queueing.admission.directory import QueueDirectory
+from muster.workloads.descriptions import read_object
+from muster.workloads.dialects.jobset import JobSets
+from muster.workloads.jobowners import train_queue
 from muster.workloads.keys.labels import read
 from muster.workloads.madegangs import MadeGang, gangs
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.registry import SINGLE, PodMembership, is_explicit, names_its_group
+from muster.workloads.suspendablekinds import TRAIN_JOBS
+from webhook.review.groupobjects import GROUPS
 from webhook.review.wire import UNREADABLE, AdmissionRequest
 
 _SYSTEM_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})
@@ -98,6 +104,7 @@ class QueueGuard:
                 return ()
             made = gangs([document], request.namespace)
             users = [each for gang in made for each in self._users(gang, request.namespace)]
+            users += _podless(request, document)
         except _BROKEN:
             return ()  # its templates' check says what is wrong
         found = (directory.problem(user, labels, asked) for user, asked in users)
@@ -145,6 +152,21 @@ class QueueGuard:
             with_defaults(template["spec"]), self.known.default_requests(namespace)
         )
         return msgspec.convert({"metadata": meta, "spec": spec}, wire.Pod, strict=False)
+
+
+def _podless(
+    request: AdmissionRequest, document: Mapping[str, Any]
+) -> Iterator[tuple[QueueUser, Mapping[str, int]]]:
+    """Yield the queue that an object names whose pods it does not show, and the least it takes."""
+    at = request.resource.group, request.resource.resource
+    if at == TRAIN_JOBS:
+        yield QueueUser(JobSets.name, request.namespace, train_queue(document)), {}
+    if at[1] not in GROUPS:
+        return
+    named = {**document, "metadata": {**document["metadata"], "namespace": request.namespace}}
+    found = read_object(f"{at[0]}/", request.kind.kind, named)
+    for spec in () if found is None else found.specs():
+        yield QueueUser(spec.dialect, request.namespace, spec.queue), {PODS: spec.min_count}
 
 
 def _user(pod: wire.Pod, placed: PodMembership | None) -> QueueUser:

@@ -37,7 +37,7 @@ def read(path: str, namespace: str) -> dict[str, Value]:
     except ValueError as error:
         raise Failure(f"{path}: {error}") from error
     if not made:
-        raise Failure(f"{path}: no object in it has a pod template, and none is a pod")
+        raise Failure(f"{path}: {_without_pods(objects)}")
     return {
         "name": str(meta.get("name") or meta.get("generateName") or "job").rstrip("-"),
         "namespace": namespace,
@@ -46,6 +46,19 @@ def read(path: str, namespace: str) -> dict[str, Value]:
         "pods": _merged(made),
         "objects": [*objects],
     }
+
+
+def _without_pods(objects: list[dict[str, Value]]) -> str:
+    """Return why objects make no pods, as far as they show."""
+    for each in objects:
+        if each.get("kind") == "TrainJob":
+            name = _mapping(each.get("metadata")).get("name")
+            return (
+                f"TrainJob {name}: its pods are in a runtime, and Trainer makes a JobSet of both: "
+                f"create it with spec.suspend: true, and ask with `kubectl get jobset {name} "
+                "-o yaml`"
+            )
+    return "no object in it has a pod template, and none is a pod"
 
 
 def _documents(path: str) -> list[Value]:

@@ -15,8 +15,9 @@ _WHILE_RUNNING: Final = frozenset({names.CHECKPOINTED_AT})  # a copy of a pod ma
 _OF_INJECTION: Final = frozenset(
     {names.FABRIC_OPTIONS, names.GPU_TIER, names.WORKLOAD, names.CAPACITY}
 )
+_OF_SUSPENSION: Final = frozenset({names.MIN_PARALLELISM})  # on templates of Ray's workers
 _OURS: Final = re.compile(rf"^{re.escape(names.PREFIX)}.*", re.MULTILINE)  # in lines of keys
-_KNOWN: Final = USER_KEYS | _OF_INJECTION | _MUSTERS_OWN | _WHILE_RUNNING
+_KNOWN: Final = USER_KEYS | _OF_INJECTION | _MUSTERS_OWN | _WHILE_RUNNING | _OF_SUSPENSION
 _SUGGESTED: Final = sorted(USER_KEYS | _OF_INJECTION)
 _LONGEST_SLIP: Final = 80  # characters of a key for which the nearest one is looked up
 _TOLD_AT_MOST: Final = 16  # unknown keys; the API server keeps 4096 characters of warnings

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from support.apiservers.apiproxy import Keeps, StoppingProxy
+from support.apiservers.apiproxy import Keeps, Stop, StoppingProxy
 from support.dialects.customkinds import install
+from support.extenders.owningkinds import made_of, pods_of, ray_job, train_job
 from support.extenders.queueplane import QUEUES, queue_plane, serves
 from support.extenders.realcluster import (
     EVENTS,
@@ -42,6 +43,8 @@ OTHERS = {
     "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs",
     "RayCluster": "/apis/ray.io/v1/namespaces/default/rayclusters",
 }
+RAYJOBS = "/apis/ray.io/v1/namespaces/default/rayjobs"
+TRAINJOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
 HOSTS = 3
 
 
@@ -131,14 +134,31 @@ def _other(kind: str) -> JSON:
     return made
 
 
+def _ray(name: str, pods: int) -> JSON:
+    """A RayJob whose pods end at once when they are deleted."""
+    meta = {"name": name, "namespace": "default", "labels": {names.QUEUE: "waiting"}}
+    spec = ray_job(pods, queue="waiting", terminationGracePeriodSeconds=0)
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta, "spec": spec}
+
+
+def _train(name: str, nodes: int) -> JSON:
+    """A TrainJob that names its queue itself."""
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name, "namespace": "default", "labels": {names.QUEUE: "waiting"}},
+        "spec": train_job(nodes, queue=""),
+    }
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with Muster's queues and JobSets."""
     async with queue_plane(minor) as it:
         async with it.api() as api:
-            objects = [_jobset("any", 1), *map(_other, OTHERS)]
+            objects = [_jobset("any", 1), *map(_other, OTHERS), _ray("any", 2), _train("any", 2)]
             await install(api, await asyncio.to_thread(crds.ensure), objects)
-            await until(lambda: serves(api, JOBSETS, *OTHERS.values()))
+            await until(lambda: serves(api, JOBSETS, RAYJOBS, TRAINJOBS, *OTHERS.values()))
         yield it
 
 
@@ -161,7 +181,7 @@ async def fleet(plane: ControlPlane, proxy: StoppingProxy) -> AsyncIterator[Clus
             await until(lambda: _suspends(it))
             yield it
         finally:
-            for path in (JOBS, JOBSETS, PODS, *OTHERS.values()):
+            for path in (JOBS, RAYJOBS, TRAINJOBS, JOBSETS, PODS, *OTHERS.values()):
                 await it.api.delete(path)
             await until(it.is_empty)
             await plane.stop(CONTROLLERS)
@@ -267,6 +287,77 @@ async def test_a_suspended_jobset_is_resumed_smaller_once_though_the_extender_is
     assert await _is_suspended(fleet, "late")
     await fleet.end(f"{JOBSETS}/train")
     await fleet.runs("late", 1)
+
+
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_a_rayjob_is_resumed_once_and_its_cluster_of_a_new_name_takes_its_room(
+    fleet: Cluster, proxy: StoppingProxy, keeps: Keeps
+) -> None:
+    # KubeRay does not run here: the test makes the RayCluster and its pods.
+    stop = proxy.stop_at("PATCH", "/rayjobs/tune", keeps=keeps)
+    made = await fleet.api.create(RAYJOBS, _ray("tune", 2))
+    assert made["spec"]["suspend"] is True
+    await _killed_at(fleet, proxy, stop)
+    assert await _is_suspended(fleet, "tune", RAYJOBS) == (keeps == "request")
+
+    await fleet.muster.start(fleet.muster.extender)
+
+    await until(lambda: _is_running(fleet, "tune", RAYJOBS))
+    cluster = made_of(await fleet.api.get(f"{RAYJOBS}/tune"), "tune-x7k2p")
+    made = await fleet.api.create(OTHERS["RayCluster"], cluster)
+    assert "suspend" not in made["spec"], "its RayJob decides for it"
+    await fleet.api.create(JOBS, _job("late", 1))
+    await _event(fleet, "late", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
+    for pod in pods_of(cluster):
+        await fleet.api.create(PODS, pod)
+    await fleet.runs("tune-x7k2p", 2)
+    assert await _is_suspended(fleet, "late")
+    await fleet.api.delete(f"{RAYJOBS}/tune")
+    await fleet.end(f"{OTHERS['RayCluster']}/tune-x7k2p")
+    await fleet.runs("late", 1)
+
+
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_a_trainjob_is_resumed_once_with_the_room_that_its_jobset_needs(
+    fleet: Cluster, proxy: StoppingProxy, keeps: Keeps
+) -> None:
+    # Trainer does not run here: the test makes the JobSet, suspended as its TrainJob, and pods.
+    stop = proxy.stop_at("PATCH", "/trainjobs/tune", keeps=keeps)
+    train = await fleet.api.create(TRAINJOBS, _train("tune", 2))
+    assert train["spec"]["suspend"] is True
+    assert train["spec"]["labels"] == {names.QUEUE: "waiting"}
+    jobset = made_of(train, "tune", terminationGracePeriodSeconds=0)
+    made = await fleet.api.create(JOBSETS, jobset)
+    assert names.SUSPENDED_BY not in made["metadata"].get("annotations", {})
+    await _killed_at(fleet, proxy, stop)
+    assert await _is_suspended(fleet, "tune", TRAINJOBS) == (keeps == "request")
+    assert await _is_suspended(fleet, "tune", JOBSETS), "Trainer resumes it"
+
+    await fleet.muster.start(fleet.muster.extender)
+
+    await until(lambda: _is_running(fleet, "tune", TRAINJOBS))
+    await fleet.api.patch(f"{JOBSETS}/tune", {"spec": {"suspend": False}})
+    await fleet.api.create(JOBS, _job("late", 1))
+    await _event(fleet, "late", "Waiting", "queue muster/waiting has 0 nvidia.com/gpu left")
+    for pod in pods_of(jobset):
+        await fleet.api.create(PODS, pod)
+    await fleet.runs("tune", 2)
+    assert await _is_suspended(fleet, "late")
+    await fleet.api.delete(f"{TRAINJOBS}/tune")
+    await fleet.end(f"{JOBSETS}/tune")
+    await fleet.runs("late", 1)
+
+
+async def _killed_at(fleet: Cluster, proxy: StoppingProxy, stop: Stop) -> None:
+    """Kill the extender when its PATCH has come as far as ``stop``."""
+    async with asyncio.timeout(PATIENCE_S):
+        await stop.reached.wait()
+    fleet.muster.extender.kill()
+    proxy.open()
+
+
+async def _is_running(fleet: Cluster, name: str, path: str) -> bool:
+    return not await _is_suspended(fleet, name, path)
 
 
 async def test_kinds_of_other_projects_are_suspended_and_resumed_by_their_own_schemas(

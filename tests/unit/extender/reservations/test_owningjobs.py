@@ -12,6 +12,7 @@ import pytest
 from support.extenders.suspendedworld import Api, World
 
 from extender.reservations.suspendedjobs import ARRIVE_S, RESUMED
+from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
 from muster.kube import names, wire
 
@@ -110,17 +111,45 @@ async def test_after_a_restart_before_its_cluster_is_there_a_rayjob_keeps_its_ro
     api = Api()
     await _world("RayJob", ("z", 3), api=api)
     api.create("a", 3, kind="RayJob")
-    assert not api.made
-    fresh = await _world("RayJob", api=api)
-    api.made.clear()
-    late = World(api)
-    await late.settled()
-    late.see_made("z")
-    while late.pod("z"):
-        await late.settled()
+    world = World(api, makes=False)
+    await world.settled()
+    assert len(_places(world)) == 3
+    world.see("z")
+    await world.settled()
+    assert len(_places(world)) == 3
+    gang = world.state.gang(GangKey("rayjob/ns/z"))
+    assert gang is not None
+    assert gang.spec is not None
+    world.see_made("z")
+    while world.pod("z"):
+        await world.settled()
     assert api.running() == {"z": 3}
-    assert len(late.released) == 3
-    assert fresh is not late
+    assert len(world.released) == 3
+
+
+async def test_a_cluster_that_comes_while_rows_are_entered_has_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = Api()
+    await _world("RayJob", ("z", 3), api=api)
+    api.create("a", 1, kind="RayJob")
+    world = World(api, makes=False)
+
+    async def breathe(_: Pace) -> None:
+        if not api.made:
+            world.see_made("z")
+
+    monkeypatch.setattr(Pace, "breathe", breathe)
+    await world.settled()
+    assert {world.state.gang_of(uid) for uid in world.rows.reserved} == {
+        _gang(world, "z"),
+        "rayjob/ns/a",
+    }
+    assert len(_places(world)) == 3
+    while world.pod("z"):
+        await world.settled()
+    assert api.running() == {"z": 3}
+    assert len(world.released) == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,6 +200,7 @@ async def test_a_trainjob_whose_jobset_is_deleted_waits_for_the_next_one() -> No
     world = await _world("TrainJob", ("a", 3), ("b", 1))
     made = world.api.made.pop("b")
     world.kinds["jobsets"].gone(_meta(made))
+    assert {world.state.gang_of(uid) for uid in world.rows.reserved} == {"jobset/ns/a"}
     world.delete("a")
     await world.settled()
     assert world.api.running() == {}
@@ -212,10 +242,8 @@ async def test_the_deadline_of_a_rayjob_is_that_of_its_cluster_whichever_is_seen
         job = world.api.jobs["a"]
         job["spec"] |= {"suspend": False, "activeDeadlineSeconds": 90}
         job["metadata"]["annotations"] = {}
-        if cluster_first:
-            world.see_made("a")
-        world.see("a")
-        world.see_made("a")
+        for see in (world.see_made, world.see) if cluster_first else (world.see, world.see_made):
+            see("a")
         while world.pod("a"):
             pass
         gang = world.state.gang(_gang(world, "a"))

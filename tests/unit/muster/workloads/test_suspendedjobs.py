@@ -12,6 +12,7 @@ from support.pods.jobs import job, of_kind, train_job
 
 from muster.kube import names
 from muster.workloads.jobowners import OWNERS
+from muster.workloads.keys.unknownkeys import unknown
 from muster.workloads.registry import DIALECTS
 from muster.workloads.suspendablekinds import ELSEWHERE, KINDS, hindrance, value_at
 from muster.workloads.suspendedjobs import (
@@ -333,8 +334,9 @@ def test_a_rayjob_that_kuberay_does_not_suspend_is_not_suspended(spec: JSON, why
     assert is_suspendable(*at, _ray_job())
 
 
-def test_a_rayjob_that_waits_for_its_user_is_not_suspended_again() -> None:
-    for state, can_be in (("Waiting", False), ("Running", True), ("Initializing", True)):
+def test_a_rayjob_that_waits_for_its_user_or_is_over_is_not_suspended_again() -> None:
+    states = {"Waiting": False, "Complete": False, "Failed": False, "ValidationFailed": False}
+    for state, can_be in {**states, "Running": True, "Initializing": True, "": True}.items():
         document = {**_ray_job(), "status": {"jobDeploymentStatus": state}}
         typed = msgspec.convert(document, WATCHED["ray.io", "rayjobs"].type)
         assert bool(suspension_again("ray.io", "rayjobs", typed)) is can_be, state
@@ -345,6 +347,10 @@ def _with_least(document: JSON, least: str, *at: str) -> JSON:
     (group,) = value_at(document, (*at, "workerGroupSpecs"))  # type: ignore[misc]
     group["template"]["metadata"] = {"annotations": {names.MIN_PARALLELISM: least}}
     return document
+
+
+def test_the_key_is_known_on_the_templates_of_workers() -> None:
+    assert unknown({}, {names.MIN_PARALLELISM: "2"}) == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.pods.jobs import train_job
 
 from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import Spelling
@@ -275,19 +276,23 @@ def serving(kind: str, queue: str, gpus: int = 8, replicas: int = 3) -> JSON:
 
 
 def validated(
-    document: JSON, policy: QueuePolicy = QueuePolicy.REFUSE, operation: str = "CREATE"
+    document: JSON,
+    policy: QueuePolicy = QueuePolicy.REFUSE,
+    operation: str = "CREATE",
+    known: Known | None = None,
 ) -> Verdict:
     kind = document["kind"]
+    api, _, version = document.get("apiVersion", "apps/v1").rpartition("/")
     request = AdmissionRequest(
         uid="u",
-        kind=GroupVersionKind("apps", "v1", kind),
-        resource=GroupVersionResource("apps", "v1", f"{kind.lower()}s"),
+        kind=GroupVersionKind(api, version, kind),
+        resource=GroupVersionResource(api, version, f"{kind.lower()}s"),
         operation=operation,  # type: ignore[arg-type]
         namespace="team-a",
         object=msgspec.Raw(json.dumps(document).encode()),
         old_object=msgspec.Raw(json.dumps(document).encode()),
     )
-    return admit_validating(request, rules(Known(), policy))
+    return admit_validating(request, rules(known or Known(), policy))
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
@@ -337,3 +342,38 @@ def test_a_shared_answer_is_forgotten_when_the_queues_change() -> None:
     assert not allowed()  # as it was decided
     generation[0] += 1
     assert allowed()
+
+
+# --- objects that show no pods ------------------------------------------------------------------
+
+
+def group(api: str, queue: str, **spec: object) -> JSON:
+    """A PodGroup that names its queue in Muster's words."""
+    meta = {"name": "llama", "labels": {QUEUE: queue}}
+    return {"apiVersion": api, "kind": "PodGroup", "metadata": meta, "spec": spec}
+
+
+GROUPS = [
+    ("scheduling.x-k8s.io/v1alpha1", {"minMember": 2}),
+    ("scheduling.volcano.sh/v1beta1", {"minMember": 2}),
+    ("scheduling.run.ai/v2alpha2", {"minMember": 2}),
+]
+
+
+@pytest.mark.parametrize(("api", "body"), GROUPS)
+def test_a_pod_group_s_queue_is_asked_about(api: str, body: JSON) -> None:
+    assert refused(validated(group(api, "no", **body))) == MISSING
+    assert validated(group(api, "vision", **body)).allowed
+    closed = Known()
+    closed.queues.take(vision(is_open=False))  # type: ignore[union-attr]
+    assert "is closed" in refused(validated(group(api, "vision", **body), known=closed))
+
+
+def test_a_trainjob_s_queue_is_asked_about_wherever_it_is_named() -> None:
+    job = train_job()
+    for place in ("metadata", "spec"):
+        job["metadata"]["labels"], job["spec"]["labels"] = {}, {}
+        job[place]["labels"] = {QUEUE: "no"}
+        assert refused(reviewed(job)) == MISSING
+        job[place]["labels"] = {QUEUE: "vision"}
+        assert reviewed(job).allowed

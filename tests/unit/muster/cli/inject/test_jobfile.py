@@ -90,3 +90,9 @@ def test_lines_are_wrapped_to_a_terminal_and_whole_into_a_pipe() -> None:
         "      (priority 0)",
         "",
     ]
+
+
+def test_a_trainjob_alone_is_told_how_its_pods_are_known(tmp_path: Path) -> None:
+    job = {"kind": "TrainJob", "metadata": {"name": "tune"}, "spec": {"runtimeRef": {"name": "t"}}}
+    with pytest.raises(Failure, match=r"in a runtime.*spec\.suspend: true.*jobset tune -o yaml"):
+        jobfile.read(written(tmp_path, job), "")
