@@ -60,7 +60,7 @@ class VictimDraft:
 
     def clear(self) -> None:
         """Take all units out again."""
-        for unit in list(self.units.chosen):
+        for unit in reversed(self.units.chosen.copy()):
             self.drop(unit)
 
     def is_useful(self, unit: GivingUnit) -> bool:
@@ -69,12 +69,15 @@ class VictimDraft:
             return True
         return not self.consent.suffices() and self.consent.helps(unit)
 
-    def spare(self) -> None:
+    def spare(self) -> Steps[None]:
         """Take out whoever can be spared, the dearest first."""
-        for unit in sorted(self.units.chosen, key=self._dearness, reverse=True):
+        ordered = sorted(self.units.chosen, key=self._dearness, reverse=True)
+        for number, unit in enumerate(ordered):
             self.drop(unit)
             if not self.enough():
                 self.try_add(unit)
+            if number % _UNITS_PER_STEP == _UNITS_PER_STEP - 1:
+                yield
 
     def _dearness(self, unit: GivingUnit) -> tuple[object, ...]:
         return (*self.order.key(unit.cost), unit.name)
@@ -153,9 +156,10 @@ class BoundedSet:
             ordered = sorted(part, key=lambda unit: keys[unit][0])
             found.append((yield from self._by_unit(ordered)))
         ordered = self.draft.by_worth(self.units)
-        shared = self._share_nodes(ordered)
         yield
-        if shared and self.draft.trial.high - self.draft.trial.low <= MOST_BY_NODE:
+        trial = self.draft.trial
+        if trial.has_shared and trial.high - trial.low <= MOST_BY_NODE:
+            self._read_nodes(ordered)
             found.append((yield from self._by_node(ordered)))
         sets = [each for each in found if each is not None]
         return min(sets, key=self._cost) if sets else None
@@ -172,7 +176,7 @@ class BoundedSet:
                 self.draft.try_add(unit)
             if number % _UNITS_PER_STEP == _UNITS_PER_STEP - 1:
                 yield
-        return self._result()
+        return (yield from self._result())
 
     def _by_node(self, ordered: Sequence[GivingUnit]) -> Steps[tuple[GivingUnit, ...] | None]:
         """Add the units of a node until it takes one member more, the cheapest node first."""
@@ -192,15 +196,13 @@ class BoundedSet:
                 break
             if self.draft.is_useful(unit):
                 self.draft.try_add(unit)
-        return self._result()
+        return (yield from self._result())
 
-    def _share_nodes(self, ordered: Sequence[GivingUnit]) -> bool:
-        """Sort units by the nodes that they stand on; returns whether some share one."""
-        trial = self.draft.trial
+    def _read_nodes(self, ordered: Sequence[GivingUnit]) -> None:
+        """Sort units by the nodes that they stand on."""
         for unit in ordered:
-            for at, _ in trial.freed(unit):
+            for at, _ in self.draft.trial.freed(unit):
                 self._at.setdefault(at, []).append(unit)
-        return any(len(here) > 1 for here in self._at.values())
 
     def _bundle_cost(self, at: int, here: Sequence[GivingUnit]) -> tuple[int, ...] | None:
         """Return what it costs to have a node take one member more; ``None``: it never does."""
@@ -224,10 +226,10 @@ class BoundedSet:
         for unit in added:
             self.draft.drop(unit)
 
-    def _result(self) -> tuple[GivingUnit, ...] | None:
+    def _result(self) -> Steps[tuple[GivingUnit, ...] | None]:
         found = None
         if self.draft.enough():
-            self.draft.spare()
+            yield from self.draft.spare()
             found = tuple(sorted(self.draft.units.chosen, key=lambda unit: unit.name))
         self.draft.clear()
         return found

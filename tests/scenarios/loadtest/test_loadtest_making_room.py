@@ -35,10 +35,14 @@ phases:
 """
 
 
-def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(
+    tmp_path: Path, gated: bool
+) -> None:
     file, out = tmp_path / "phases.yaml", tmp_path / "out"
     file.write_text(PHASES, encoding="utf-8")
     words = ["--nodes", "60", "--phases", str(file), "--out", str(out), "--making-room", "--json"]
+    words += ["--gated"] * gated
     done = subprocess.run(
         [sys.executable, "-m", "muster.cli.main", "loadtest", *words],
         capture_output=True,
@@ -56,3 +60,6 @@ def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(tmp_pat
     assert 30 <= two["gave_way"]["pods"] <= 45, "what the high class needs, in whole gangs"
     assert two["returned"]["pods"] == two["gave_way"]["pods"]
     assert "--making-room" in report["command"]
+    assert ("--gated" in report["command"]) == report["gated"] == gated
+    pods = report["total"]["pods_created"]["count"] if gated else 0
+    assert report["pods_gated"] == pods, "without reservations every pod waits at its gate"
