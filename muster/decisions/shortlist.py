@@ -18,7 +18,7 @@ from muster.decisions.tenancy import GangTerms
 from muster.placement.request import GangRequest
 from muster.placement.tree import ROOT
 
-FEW_GANGS: Final = 64
+FEW_GANGS: Final = 128
 """Gangs up to which all are looked at."""
 
 DOMAINS_LISTED: Final = 3

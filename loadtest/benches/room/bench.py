@@ -102,7 +102,7 @@ class _Tally:
             other = choose(case)
             if other is None or not may_go(case, other.gone):
                 continue  # it finds nobody, or takes a queue below what it is entitled to
-            cost = _cost(case, other)
+            cost = cost_of(case, other)
             if made.cost is None or cost < made.cost:
                 worse.append(rule)
             if made.cost is not None:
@@ -190,7 +190,7 @@ def _figures(tally: _Tally) -> dict[str, Figure]:
     }
 
 
-def _cost(case: RoomCase, choice: RuleChoice) -> tuple[int, ...]:
+def cost_of(case: RoomCase, choice: RuleChoice) -> tuple[int, ...]:
     """Return what a rule's choice costs by the solver's order."""
     hit = [job for job in case.jobs if choice.gone.get(job.name)]
     ended = sum(choice.gone[job.name] == len(job.hosts) for job in hit)

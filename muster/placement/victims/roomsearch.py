@@ -145,7 +145,9 @@ class RoomSearch:
                 found.append((self._key(units), number, units))
         for _, number, units in sorted(found, key=lambda one: one[:2]):
             if best.plan is None:
-                yield from self._verified(drafts[number], units, best)
+                each = drafts[number]
+                better = yield from BoundedSet(each.draft, each.units).exchanged(units)
+                yield from self._verified(each, better, best)
 
     def _verified(
         self, each: DomainDraft, found: tuple[GivingUnit, ...] | None, best: BestSet

@@ -37,7 +37,7 @@ phases:
 
 @pytest.mark.parametrize("gated", [False, True])
 def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(
-    tmp_path: Path, gated: bool
+    tmp_path: Path, *, gated: bool
 ) -> None:
     file, out = tmp_path / "phases.yaml", tmp_path / "out"
     file.write_text(PHASES, encoding="utf-8")
