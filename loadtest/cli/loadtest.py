@@ -61,6 +61,11 @@ def register(commands: Subparsers) -> None:
         help="Muster has lower priorities give way; otherwise the load generator withdraws them",
     )
     command.add_argument(
+        "--beside-withdrawal",
+        action="store_true",
+        help="with --making-room: the same load once more, withdrawn by the load generator",
+    )
+    command.add_argument(
         "--gated",
         action="store_true",
         help="every pod waits at its gate for its place; otherwise places are reserved beforehand",
@@ -108,6 +113,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         kubelets=arguments.kubelets,
         making_room=arguments.making_room,
         gated=arguments.gated,
+        beside_withdrawal=arguments.beside_withdrawal,
     )
 
 
@@ -127,6 +133,8 @@ def _command(arguments: argparse.Namespace) -> str:
         words += ["--chaos", ",".join(arguments.chaos)]
     if arguments.making_room:
         words.append("--making-room")
+    if arguments.beside_withdrawal:
+        words.append("--beside-withdrawal")
     if arguments.gated:
         words.append("--gated")
     words += loadfleet.words(arguments)

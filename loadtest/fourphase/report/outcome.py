@@ -64,6 +64,8 @@ class Settings:
     making_room: bool = False
     #: Whether the webhook asks for no reservations (docs/adr/0033), so that every pod is gated.
     gated: bool = False
+    #: Whether the load is run once more, with the load generator's withdrawals.
+    beside_withdrawal: bool = False
 
     def pods_run_by(self) -> Kubelets:
         """Return who runs the pods. Raises ``SpecError`` for one that cannot."""
