@@ -4,6 +4,7 @@
 ``suspension``  the PATCH that suspends a running job: its pods end, and it counts no failure
 ``budgets``     whether disruption budgets allow that all members of a gang end
 ``rates``       how many gangs of a queue give way within a minute
+``memberpods``  reads the pods of a gang, and not those of its whole namespace
 ``hangingpods`` pods that do not go, with what keeps them
 ``reports``     Events, metrics and log lines
 ``evictor``     the worker: from an order until the room is free

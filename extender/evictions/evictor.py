@@ -30,6 +30,7 @@ from extender.engine import Engine
 from extender.evictions import marks
 from extender.evictions.budgets import why_kept
 from extender.evictions.hangingpods import hanging
+from extender.evictions.memberpods import MemberPods
 from extender.evictions.rates import EvictionRates
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
@@ -113,8 +114,8 @@ class Evictor:
         self._knows_all = False
         #: gangs for which orders came before that
         self._turned_away: set[GangKey] = set()
-        #: the pods of namespaces that were read in this look, by UID
-        self._read_now: dict[str, dict[PodUid, Pod]] = {}
+        #: what was read in this look
+        self._pods = MemberPods(parts.client, parts.engine)
         #: whether changes of gangs are heard: not before the first one leaves
         self._hears = False
 
@@ -261,7 +262,7 @@ class Evictor:
 
     async def look(self) -> None:
         """Take the next step with each gang; what fails is tried again at the next look."""
-        self._read_now.clear()
+        self._pods.forget()
         for one in list(self._leaving.values()):
             if one.stage is Stage.ORDERED and not self._is_wanted(one.preemptor):
                 self._end(one)
@@ -436,11 +437,7 @@ class Evictor:
 
     async def _read(self, one: Departure, view: GangView) -> list[Pod]:
         namespace = "" if view.spec is None else view.spec.namespace
-        there = self._read_now.get(namespace)
-        if there is None:
-            pods = await self._parts.client.list(PODS, namespace=namespace)
-            there = self._read_now[namespace] = {pod_uid(pod.metadata.uid): pod for pod in pods}
-        return [there[uid] for uid in self._members(one, view) if uid in there]
+        return await self._pods.read(namespace, self._members(one, view))
 
     # -- leaving ---------------------------------------------------------------------------------
 

@@ -60,6 +60,16 @@ def register(commands: Subparsers) -> None:
         action="store_true",
         help="Muster has lower priorities give way; otherwise the load generator withdraws them",
     )
+    command.add_argument(
+        "--beside-withdrawal",
+        action="store_true",
+        help="with --making-room: the same load once more, withdrawn by the load generator",
+    )
+    command.add_argument(
+        "--gated",
+        action="store_true",
+        help="every pod waits at its gate for its place; otherwise places are reserved beforehand",
+    )
     command.add_argument("--seed", type=int, default=0, help="the same seed gives the same load")
     command.add_argument(
         "--out",
@@ -102,6 +112,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         chaos=tuple(arguments.chaos),
         kubelets=arguments.kubelets,
         making_room=arguments.making_room,
+        gated=arguments.gated,
+        beside_withdrawal=arguments.beside_withdrawal,
     )
 
 
@@ -121,5 +133,9 @@ def _command(arguments: argparse.Namespace) -> str:
         words += ["--chaos", ",".join(arguments.chaos)]
     if arguments.making_room:
         words.append("--making-room")
+    if arguments.beside_withdrawal:
+        words.append("--beside-withdrawal")
+    if arguments.gated:
+        words.append("--gated")
     words += loadfleet.words(arguments)
     return shlex.join([*words, "--seed", str(arguments.seed), *besidebare.words(arguments)])

@@ -5,6 +5,7 @@ schedule.py decides it, pools.py for which hosts, book.py keeps who is on the cl
 jobs.py and driver.py carry it out, watching.py looks on,
 lacking.py asks why somebody waits; columns.py and figures.py count,
 verdict.py judges; outcome.py is the report, summary.py and page.py show it.
+withdrawal.py shows the same load with and without Muster's evictions.
 curve.py measures Muster beside a bare kube-scheduler, curvepage.py shows that; whole.py is both.
 chaos.py and chaosargs.py say what goes wrong, armed.py has the means, faults.py makes it happen,
 aftermath.py tells what followed.

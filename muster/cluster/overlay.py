@@ -13,10 +13,12 @@ from muster.cluster.events import GangUpserted, NodeGone, NodeUpserted, PodUpser
 from muster.cluster.handlers import gangevents, nodeevents, podevents
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
+from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Fact, Snapshot
 from muster.cluster.tables.pods import PodState
 
 _MOVABLE: Final = frozenset({PodState.WAITING.value, PodState.BOUND.value})
+_PODS_PER_STEP: Final = 64  # some 20 µs each
 
 
 def overlay(
@@ -26,12 +28,14 @@ def overlay(
     moved: Sequence[tuple[int, int]],
     ranks: Mapping[int, int],
     /,
-) -> Snapshot:
+) -> Steps[Snapshot]:
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
     model = Model(snapshot.cluster, snapshot.levels, snapshot)
     model.share_topology(snapshot.topology_cell)
     ignored = EventOutcome()
-    for row in without_pods:
+    for number, row in enumerate(without_pods):
+        if number % _PODS_PER_STEP == _PODS_PER_STEP - 1:
+            yield
         if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
         if model.pods.state[row] != PodState.FREE:  # a hot spare ends with its gang's last member

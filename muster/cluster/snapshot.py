@@ -24,7 +24,7 @@ from muster.cluster.events import (
 )
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import Steps, run
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.matching import NamespaceLabels, term_matches
@@ -58,7 +58,7 @@ Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
 
 
 class Overlaid(Protocol):
-    """The function that ``Snapshot.overlay`` calls."""
+    """The function that ``Snapshot.overlay`` runs, in slices."""
 
     def __call__(
         self,
@@ -68,7 +68,7 @@ class Overlaid(Protocol):
         moved: Sequence[tuple[int, int]],
         ranks: Mapping[int, int],
         /,
-    ) -> "Snapshot":
+    ) -> Steps["Snapshot"]:
         """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
 
 
@@ -255,7 +255,11 @@ class Snapshot(Tables):
         """  # noqa: D205  # one sentence
         specs = map(GangUpserted, with_specs)
         added = (*with_nodes, *specs, *with_pods, *facts)
-        return self.overlaid(self, without_pods, added, moved, with_ranks or {})
+        return run(self.overlaid(self, without_pods, added, moved, with_ranks or {}))
+
+    def without(self, pods: Sequence[int]) -> Steps["Snapshot"]:
+        """Return ``overlay(without_pods=pods)`` in slices: thousands of pods take long."""
+        return self.overlaid(self, pods, (), (), {})
 
     def _count(self, query: PodQuery) -> CountView:
         found = self.counted.get(query)

@@ -259,6 +259,18 @@ class ClusterState:
         """Return the uid of a pod row in use."""
         return self._model.pods.uids[row]
 
+    def shared_labels(self, uids: Iterable[PodUid]) -> tuple[tuple[str, str], ...]:
+        """Return the labels that all of some pods have, sorted; none of those that are unknown.
+
+        Without keys that differ for every pod (``LabelSet``).
+        """
+        rows = [row for row in map(self.pod_row, uids) if row is not None]
+        numbers = {self._model.pods.labels[row] for row in rows}
+        found = [self._model.label_sets[number].labels for number in numbers]
+        return (
+            tuple(item for item in found[0] if all(item in of for of in found[1:])) if found else ()
+        )
+
     def pod_state(self, uid: PodUid) -> PodState | None:
         """Return a pod's state."""
         row = self.pod_row(uid)

@@ -161,7 +161,7 @@ def room_for(
     ``charges``: the queues with what they use now, ``None``: there are none.
     """
     gang = asked.question.gang
-    later = _without_leaving(snapshot)
+    later = yield from _without_leaving(snapshot)
     yield
     question = replace(asked.question, spare_count=0, quota="")
     request = read(later, question)
@@ -184,10 +184,10 @@ def _leaving(snapshot: Snapshot) -> list[int]:
     return [int(row) for row in np.flatnonzero(leaves & (pods.node.array() != NO_ROW))]
 
 
-def _without_leaving(snapshot: Snapshot) -> Snapshot:
+def _without_leaving(snapshot: Snapshot) -> Steps[Snapshot]:
     """Return the cluster as it is once all pods that are being deleted have gone."""
     rows = _leaving(snapshot)
-    return snapshot.overlay(without_pods=rows) if rows else snapshot
+    return (yield from snapshot.without(rows)) if rows else snapshot
 
 
 @dataclass(slots=True)
@@ -222,8 +222,10 @@ class _Case:
         if self.asked.question.now - wants.submitted_at < delay:
             return self._no(WhyNoRoom.DELAYED, f"{delay:g} s")
         contested = self._contested(wants, short, fits=fits)
+        yield
         holding = holding_gangs(self.later)
-        first = self._first(contested, holding)
+        yield
+        first = yield from self._first(contested, holding)
         yield
         answer = yield from self._among(first, tenancy, usage, wants, contested)
         if isinstance(answer, NoRoom) and len(first) < len(holding):
@@ -232,12 +234,14 @@ class _Case:
             answer = replace(answer, proven=False)
         return answer
 
-    def _first(self, contested: frozenset[Cell], holding: list[int]) -> list[int]:
+    def _first(self, contested: frozenset[Cell], holding: list[int]) -> Steps[list[int]]:
         """Return the gangs that are looked at first."""
         devices = sorted(c.resource for c in contested if c.resource not in _NO_DEVICES)
         names = devices or sorted(cell.resource for cell in contested)
         terms = self.asked.terms
-        return shortlist(self.later, self.request, names[0], terms, holding) if names else holding
+        if not names:
+            return holding
+        return (yield from shortlist(self.later, self.request, names[0], terms, holding))
 
     def _among(
         self,
@@ -415,8 +419,10 @@ class _Case:
             if found.plan is None:
                 reason = WhyNoRoom.NOT_ENOUGH if is_first else WhyNoRoom.UNSTABLE
                 return self._no(reason, certain=found.certain)
+            yield
             gone = [(self._tenants[unit.gang], consent.amounts(unit)) for unit in found.units]
             back = {tenant.gang for tenant in returning(rules, gone)}
+            yield
             if not back and is_evener(rules, gone):
                 return self._plan(rules, found, found.plan, is_first=is_first)
             back = back or {tenant.gang for tenant, _ in gone if not rules.is_own(tenant)}

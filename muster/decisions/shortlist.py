@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.ids import GangKey
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.decisions.tenancy import GangTerms
 from muster.placement.request import GangRequest
 from muster.placement.tree import ROOT
 
-FEW_GANGS: Final = 64
+FEW_GANGS: Final = 128
 """Gangs up to which all are looked at."""
 
 DOMAINS_LISTED: Final = 3
@@ -32,7 +33,7 @@ def shortlist(
     resource: str,
     terms: Mapping[GangKey, GangTerms],
     holding: list[int],
-) -> list[int]:
+) -> Steps[list[int]]:
     """Return the gangs of ``holding`` (rows) that are looked at first, ascending.
 
     ``resource``: of which the gang lacks most.
@@ -43,25 +44,42 @@ def shortlist(
     pods, gangs = snapshot.pods, np.array(holding, dtype=np.int64)
     nodes, of = pods.node.array(), pods.gang.array()
     rows = np.flatnonzero((nodes >= 0) & (of >= 0))
-    owner = np.searchsorted(gangs, of[rows])
-    classes, kind = np.unique(pods.pod_class[rows], return_inverse=True)
-    asks = [snapshot.classes[number].request(resource) for number in classes.tolist()]
-    amounts: Numbers = np.array(asks, dtype=np.int64)[kind.ravel()]
+    numbers = np.zeros(int(gangs[-1]) + 1, dtype=np.int64)
+    numbers[gangs] = np.arange(len(gangs))
+    owner = numbers[of[rows]]
+    yield
+    amounts = _amounts(snapshot, resource, rows)
+    yield
     domain = _domains(snapshot, request.wish.required)
     here = domain[nodes[rows]]
-    place = _places(snapshot, gangs, owner, rows, terms)[owner]
+    place = (yield from _places(snapshot, gangs, owner, rows, terms))[owner]
+    yield
     free = np.maximum(snapshot.nodes.free(resource), 0) * snapshot.nodes.alive
     known = domain >= 0
     spare = np.bincount(domain[known], free[known], minlength=int(domain.max(initial=0)) + 1)
+    yield
     order = np.lexsort((place, here))
+    yield
     order = order[here[order] >= 0]
     before = _before(here[order], amounts[order])
     lack = demand - spare[here[order]]
     near = before < _TIMES * lack
     best = _best(here[order], place[order], before + amounts[order] >= lack)
-    chosen = near & np.isin(here[order], best)
+    yield
+    listed = np.zeros(len(spare), dtype=np.bool_)
+    listed[best] = True
+    chosen = near & listed[here[order]]
     found: list[int] = gangs[np.unique(owner[order[chosen]])].tolist()
     return found
+
+
+def _amounts(snapshot: Snapshot, resource: str, rows: Numbers) -> Numbers:
+    """Return int64[rows]: what each of some pods has of a resource."""
+    classes = snapshot.pods.pod_class[rows]
+    known = np.flatnonzero(np.bincount(classes))
+    table = np.zeros(int(known[-1]) + 1, dtype=np.int64)
+    table[known] = [snapshot.classes[number].request(resource) for number in known.tolist()]
+    return table[classes]
 
 
 def _domains(snapshot: Snapshot, level: int) -> Numbers:
@@ -79,7 +97,7 @@ def _places(
     owner: Numbers,
     rows: Numbers,
     terms: Mapping[GangKey, GangTerms],
-) -> Numbers:
+) -> Steps[Numbers]:
     """Return int64[gangs]: the place of each in the order of priority, then of work at risk."""
     priority = np.full(len(gangs), np.iinfo(np.int32).min, dtype=np.int64)
     np.maximum.at(priority, owner, snapshot.pods.priority[rows])
@@ -88,6 +106,8 @@ def _places(
         known = terms.get(snapshot.gang_at(row))
         if known is not None and known.checkpointed_at is not None:
             since[at] = np.fmax(since[at], known.checkpointed_at)
+        if at % FEW == FEW - 1:
+            yield
     place = np.empty(len(gangs), dtype=np.int64)
     place[np.lexsort((-since, priority))] = np.arange(len(gangs))
     return place

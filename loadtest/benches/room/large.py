@@ -5,6 +5,8 @@
     8,192 hosts, 16 a rack, 8 GPUs each ── gangs of 8 to 64 members fill them, of eight queues
     a gang of 256 waits: everywhere, or inside one block of 512 hosts
 
+    130,000 hosts likewise; a gang of 8,192 waits: everywhere, or inside one block of 16,384
+
 Each answer is about a snapshot that was never asked about: a gang changed before it. Times are CPU
 time.
 """
@@ -37,7 +39,6 @@ _NOW: Final = 1_000_000.0
 _KIND: Final = PodClass((("cpu", 8000), (_GPU, 8), ("pods", 1)))
 _SIZES: Final = (8, 16, 24, 32, 48, 64)
 _HOSTS_PER_RACK: Final = 16
-_HOSTS_PER_BLOCK: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,13 @@ class LargeSettings:
 
     nodes: int = 8192
     members: int = 256
+    hosts_per_block: int = 512
     rounds: int = 100
     seed: int = 0
+
+
+LARGEST: Final = LargeSettings(130_000, 8_192, 16_384, rounds=20)
+"""The largest cluster, and a gang as large as some clusters are."""
 
 
 def run(settings: LargeSettings) -> dict[str, float]:
@@ -180,7 +186,7 @@ class _FullFleet:
 
     def _node(self, number: int) -> None:
         labels = {
-            _BLOCK: f"block-{number // _HOSTS_PER_BLOCK:03d}",
+            _BLOCK: f"block-{number // self._settings.hosts_per_block:03d}",
             RACK: f"rack-{number // _HOSTS_PER_RACK:05d}",
             HOST: f"host-{number:06d}",
         }

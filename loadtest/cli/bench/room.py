@@ -20,7 +20,9 @@ def register(kinds: Subparsers) -> None:
     command.add_argument("--cases", type=int, default=400, help="clusters of each seed")
     command.add_argument("--seeds", type=int, default=1)
     command.add_argument(
-        "--large", action="store_true", help="also a gang of 256 on 8,192 full nodes"
+        "--large",
+        action="store_true",
+        help="also a gang of 256 on 8,192 full nodes, and one of 8,192 on 130,000",
     )
     command.add_argument("--misses", action="store_true", help="tell what was not optimal")
     add_json_flag(command)

@@ -10,4 +10,5 @@
 ``summary``    the report as Markdown
 ``topology``   where gangs went: how full each rack was at chosen moments, and how far gangs spread
 ``verdict``    the independent judgement at the end
+``withdrawal`` the same load with and without Muster's evictions, phase by phase
 """

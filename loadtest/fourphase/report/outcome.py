@@ -62,6 +62,10 @@ class Settings:
     kubelets: str | None = None
     #: Whether Muster has gangs give way; otherwise the load generator withdraws them.
     making_room: bool = False
+    #: Whether the webhook asks for no reservations (docs/adr/0033), so that every pod is gated.
+    gated: bool = False
+    #: Whether the load is run once more, with the load generator's withdrawals.
+    beside_withdrawal: bool = False
 
     def pods_run_by(self) -> Kubelets:
         """Return who runs the pods. Raises ``SpecError`` for one that cannot."""
@@ -97,6 +101,8 @@ class Outcome:
             "resident_pods": self.residents,
             "seed": settings.seed,
             "making_room": settings.making_room,
+            "gated": settings.gated,
+            "pods_gated": self.watching.gated,
             "scale": self.plan.scale,
             "machine": machine(),
             "seconds": round(self.seconds, 2),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loadtest.fourphase.faults import aftermath
-from loadtest.fourphase.report import curvepage, setting, summary
+from loadtest.fourphase.report import curvepage, setting, summary, withdrawal
 from loadtest.fourphase.report.charts import Axis, Band, Cell, Line, Mark, heat_map, plot, upto
 from loadtest.fourphase.report.summary import Report
 from loadtest.fourphase.site import processes
@@ -35,6 +35,9 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield f"<pre>{escape(report['command'])}</pre>"
     if "phases" in report:
         yield from _phases(report)
+    if "beside_withdrawal" in report:
+        yield f"<h2>{escape(withdrawal.TITLE)}</h2>"
+        yield _table(withdrawal.HEAD, list(withdrawal.rows(report["beside_withdrawal"])))
     if "beside_bare" in report:
         yield from _beside_bare(report["beside_bare"]["sizes"])
     yield "<h2>How to read this</h2>"

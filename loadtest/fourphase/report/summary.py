@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from loadtest.fourphase.faults import aftermath
-from loadtest.fourphase.report import curvepage, setting
+from loadtest.fourphase.report import curvepage, setting, withdrawal
 from loadtest.fourphase.report.figures import SHARES
 
 Report = dict[str, Any]
@@ -23,6 +23,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     if "phases" in report:
         yield from _phases(report)
+    if "beside_withdrawal" in report:
+        yield f"## {withdrawal.TITLE}"
+        yield ""
+        yield from table(withdrawal.HEAD, list(withdrawal.rows(report["beside_withdrawal"])))
+        yield ""
     if "beside_bare" in report:
         yield from _beside_bare(report["beside_bare"]["sizes"])
     yield from (f"- {note}" for note in [*report["notes"], machine(report)])

@@ -65,6 +65,7 @@ async def run(
             faults=kinds,
             who=who,
             making_room=settings.making_room,
+            gated=settings.gated,
         )
         kubelet = kubelets.writing(who, place.driver)
         logs = stack.enter_context(keeping(place.plane.directory, out))

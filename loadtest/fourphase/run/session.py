@@ -9,14 +9,14 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from loadtest.fourphase.load.schedule import LoadPlan
 from loadtest.fourphase.load.spec import SpecError
-from loadtest.fourphase.report import curve, curvepage
+from loadtest.fourphase.report import curve, curvepage, withdrawal
 from loadtest.fourphase.report.outcome import SHARED, Settings, machine
 from loadtest.fourphase.report.summary import Report
 from loadtest.fourphase.run.run import prepare, run
@@ -40,6 +40,10 @@ class Work:
 def prepared(settings: Settings) -> Work:
     """Decide everything; raises ``SpecError`` before anything starts."""
     beside = settings.beside
+    if settings.beside_withdrawal and not settings.making_room:
+        raise SpecError(
+            "--beside-withdrawal: compares with --making-room: give that, too, or leave it out"
+        )
     if beside is None:
         return Work(settings, prepare(settings), ())
     sizes = curve.loads(beside, settings.nodes, settings.real)
@@ -73,6 +77,13 @@ async def perform(
     keep(report)
     if report.get("ended_early"):
         return report
+    if work.plan is not None and settings.beside_withdrawal:
+        show = Show(console, work.plan, quiet=quiet)
+        again = replace(settings, making_room=False)
+        other = (await run(again, work.plan, show, command, out)).figures()
+        report["notes"].append(withdrawal.HOW)
+        report["beside_withdrawal"] = withdrawal.figures(report, other)
+        keep(report)
     if beside is not None and settings.real is not None:
         report["notes"].insert(0, curvepage.HOW)
         report["beside_bare"] = {"rounds": beside.rounds, "limit_s": curve.LIMIT_S, "sizes": []}
@@ -122,7 +133,8 @@ def failures(report: Report) -> list[str]:
 def exit_code(report: Report) -> int:
     """Return 1 when something was found wrong, 2 when a size could not be measured, else 0."""
     verdict = report.get("verdict", {"good": True})
-    if not verdict["good"] or any(size["findings"] for size in _sizes(report)):
+    other = report.get("beside_withdrawal", {"verdict": {"good": True}})["verdict"]
+    if not verdict["good"] or not other["good"] or any(size["findings"] for size in _sizes(report)):
         return 1
     return 2 if failures(report) else 0
 

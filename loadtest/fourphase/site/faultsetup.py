@@ -98,11 +98,13 @@ async def arm(
     *,
     common: Mapping[str, Any],
     extender: Mapping[str, Any] | None = None,
+    reserves: bool = True,
     ready_s: float = READY_TIMEOUT_S,
 ) -> Armed:
     """Start Muster with what these faults need; the stack ends it. Raises ``ProgramFailed``.
 
     ``common``: settings of all programs, ``extender``: those of the extender beside them.
+    ``reserves``: pods are made with their place in them where the extender has one.
     ``ready_s``: the patience until an extender is ready, at the beginning and after a fault.
     """
     settings = {**common, **(extender or {})}
@@ -115,11 +117,12 @@ async def arm(
         await proxy.wait_ready()
     clock = WallClock(plane.directory / "clock") if Kind.CLOCK_STEP in kinds else None
     muster = Muster(
-        plane, extender=settings, webhook=common, server=server, reserves=True, ready_s=ready_s
-    )
+        plane, extender=settings, webhook=common, server=server, reserves=reserves,
+        ready_s=ready_s,
+    )  # fmt: skip
     armed = Armed(muster, muster.extender_url, ready_s, proxy, server or "", clock)
     if Kind.LEADER_CHANGE in kinds:
-        await _with_standby(stack, plane, driver, armed, settings)
+        await _with_standby(stack, plane, driver, armed, settings, reserves=reserves)
     elif clock is not None:
         muster.extender.command = clock.command(muster.extender.command)
     await stack.enter_async_context(muster)
@@ -131,7 +134,13 @@ async def arm(
 
 
 async def _with_standby(
-    stack: AsyncExitStack, plane: Plane, driver: Api, armed: Armed, common: Mapping[str, Any]
+    stack: AsyncExitStack,
+    plane: Plane,
+    driver: Api,
+    armed: Armed,
+    common: Mapping[str, Any],
+    *,
+    reserves: bool,
 ) -> None:
     """Put two extenders in place of the one, a Lease between and a Service before them."""
     # RBAC's file may have brought the namespace and the Lease.
@@ -150,7 +159,8 @@ async def _with_standby(
     service = Service(eyes, {replica.name: replica.port for replica in made})
     armed.service = await stack.enter_async_context(service)
     armed.url = f"http://127.0.0.1:{armed.service.port}"
-    armed.muster.reserve_at(armed.url)
+    if reserves:
+        armed.muster.reserve_at(armed.url)
 
 
 def _proxy(plane: Plane) -> tuple[Program, str]:

@@ -96,11 +96,13 @@ async def bring_up(
     faults: Collection[Kind] = (),
     who: Kubelets = Kubelets.WRITER,
     making_room: bool = False,
+    gated: bool = False,
 ) -> Site:
     """Start everything; the stack ends it. Raises ``ProgramFailed``.
 
     ``faults``: the kinds that are going to be made, and need something to be made with.
     ``who`` runs the pods. ``making_room``: Muster has gangs give way.
+    ``gated``: no pod is made with its place in it.
     """
     there = population(hosts, residents)
     plane = await _plane(stack, real, plan.seed, step, there)
@@ -117,7 +119,7 @@ async def bring_up(
     settings = {"levels": list(hosts.levels)}
     armed = await arm(
         stack, plane, driver, faults, common=settings, extender=MAKING_ROOM if making_room else {},
-        ready_s=ready_s,
+        reserves=not gated, ready_s=ready_s,
     )  # fmt: skip
     program = await kubelets.start(stack, plane, who, ready_s=ready_s)
     step("kube-scheduler")

@@ -14,7 +14,7 @@ import numpy as np
 from loadtest.fourphase.load.pools import WHOLE_HOST, Ask
 from loadtest.fourphase.site.columns import PodColumns
 from loadtest.fourphase.site.gangowner import Entry
-from loadtest.testbed.client.wirejson import JsonObject, name_of, text_at
+from loadtest.testbed.client.wirejson import JsonObject, dig, name_of, text_at
 from loadtest.testbed.oracles.checker import Checker
 from loadtest.testbed.standins.reflector import Change
 from loadtest.traces.fleet import Fleet
@@ -64,6 +64,7 @@ class Watching:
         self.newly_leaving: list[tuple[Seen, str]] = []
         self._leaving: set[int] = set()
         self.created = self.bound = self.used = self.used_gpus = 0
+        self.gated = 0  # pods that were made with a gate
         self.bound_twice: list[str] = []  # a sentence for each
         self.moved_at = 0.0  # when something was last created, bound or gone
         self._node_ids = {host.name: index for index, host in enumerate(fleet.hosts)}
@@ -174,6 +175,7 @@ class Watching:
     def _present(self, seen: Seen, row: int, name: str, pod: JsonObject, now: float) -> None:
         if self.pods.note("created", row, now):
             self.created += 1
+            self.gated += bool(dig(pod, "spec", "schedulingGates"))
             seen.present += 1
             self.moved_at = now
         if node := text_at(pod, "spec", "nodeName"):

@@ -7,6 +7,7 @@ and comes in as units and a consent.
 ``units``        what can end: a whole gang, or one member above its gang's minimum
 ``consent``      what others say about a set: whether it may go, and whether their side suffices
 ``ground``       nodes and domains with what is free, and what each unit would free
+``freedtable``   the same node by node in columns, and which nodes several units share
 ``domaintrial``  one domain while units are added and dropped: does the gang fit by amounts?
 ``boundedset``   a small set, quickly: cheapest first, then whoever can be spared stays
 ``exactset``     the cheapest set: branch and bound

@@ -1,7 +1,7 @@
 """One domain while units are added and dropped, to see whether the gang fits by amounts.
 
-Only the nodes that a unit stands on are counted anew, so that a step costs its pods and not the
-domain.
+Only shared nodes are counted anew: a step costs the pods of a unit that stand beside other units,
+and not the domain.
 """
 
 from collections.abc import Sequence
@@ -9,30 +9,63 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from muster.placement.tree import Ints
+from muster.placement.victims.freedtable import FreedTable
 from muster.placement.victims.ground import Freed, Ground, RoomKind
 from muster.placement.victims.units import GivingUnit
 
 
 @dataclass(slots=True, eq=False)
 class DomainTrial:
-    """A domain with what is free there without the units that were added."""
+    """A domain with what is free there without the units that were added.
+
+    Units are those of the table; others cannot be added.
+    """
 
     ground: Ground
     low: int
     high: int
     #: Members that fit, by kind.
     fits: list[int]
+    #: Whether a node has several units.
+    has_shared: bool
+    _gains: dict[GivingUnit, int]
+    #: Members that fit more once a unit has gone, by kind, on nodes where it is the only one.
+    _alone: dict[GivingUnit, tuple[int, ...]]
+    #: Who stands on nodes beside others.
+    _sharing: frozenset[GivingUnit]
     _free: dict[int, list[int]] = field(default_factory=dict)
     _freed: dict[GivingUnit, Freed] = field(default_factory=dict)
+    _shared: dict[GivingUnit, Freed] = field(default_factory=dict)
     _took: dict[int, list[int]] = field(default_factory=dict)
-    _gains: dict[GivingUnit, int] = field(default_factory=dict)
+    _beside: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, ground: Ground, domain: int) -> "DomainTrial":
+    def of(cls, table: FreedTable, domain: int) -> "DomainTrial":
         """Return a domain as it is now."""
+        ground, size = table.ground, len(table.units)
         low, high = ground.tree.span(ground.level, domain)
-        fits = [int(takes[low:high].sum()) for takes in ground.takes(ground.free)]
-        return cls(ground, low, high, fits)
+        here = table.within(low, high)
+        owner, at, shared = table.owner[here], table.at[here], table.shared[here]
+        able = ground.able[at]
+        shared = shared & able
+        gains = np.bincount(owner[able], table.amounts[ground.scarce, here][able], size)
+        alone = able & ~shared
+        more = [np.bincount(owner[alone], kind[here][alone], size) for kind in table.more]
+        known = np.unique(owner)
+        units = [table.units[number] for number in known.tolist()]
+        by_kind: Ints = np.array([each[known] for each in more]).astype(np.int64)
+        return cls(
+            ground,
+            low,
+            high,
+            [int(takes[low:high].sum()) for takes in ground.takes_now()],
+            bool(shared.any()),
+            dict(zip(units, gains[known].astype(np.int64).tolist(), strict=True)),
+            dict(zip(units, map(tuple, by_kind.T.tolist()), strict=True)),
+            frozenset(table.units[number] for number in np.unique(owner[shared]).tolist()),
+            _beside=frozenset(at[shared].tolist()),
+        )
 
     @property
     def is_enough(self) -> bool:
@@ -63,11 +96,7 @@ class DomainTrial:
 
     def gain(self, unit: GivingUnit) -> int:
         """Return what a unit frees of the scarce resource where members could go."""
-        found = self._gains.get(unit)
-        if found is None:
-            scarce = self.ground.scarce
-            found = self._gains[unit] = sum(amounts[scarce] for _, amounts in self.freed(unit))
-        return found
+        return self._gains.get(unit, 0)
 
     def bundle(self, at: int, here: Sequence[GivingUnit]) -> list[GivingUnit]:
         """Return the first units on a node after which it takes one member more; none: it never."""
@@ -99,8 +128,22 @@ class DomainTrial:
         return found
 
     def _change(self, unit: GivingUnit, sign: int) -> None:
+        fits = self.fits
+        for number, more in enumerate(self._alone.get(unit, ())):
+            fits[number] += sign * more
+        if unit in self._sharing:
+            self._change_shared(unit, sign)
+
+    def _beside_others(self, unit: GivingUnit) -> Freed:
+        found = self._shared.get(unit)
+        if found is None:
+            found = tuple(one for one in self.freed(unit) if one[0] in self._beside)
+            self._shared[unit] = found
+        return found
+
+    def _change_shared(self, unit: GivingUnit, sign: int) -> None:
         kinds, fits, all_free, all_took = self.ground.kinds, self.fits, self._free, self._took
-        for at, amounts in self.freed(unit):
+        for at, amounts in self._beside_others(unit):
             free = all_free.get(at) or self._free_at(at)
             took = all_took[at]
             for resource, amount in enumerate(amounts):

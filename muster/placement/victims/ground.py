@@ -61,6 +61,7 @@ class Ground:
     demand: int
     _vectors: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _freed: dict[GivingUnit, Freed] = field(default_factory=dict)
+    _takes_now: list[Ints] | None = None
 
     def vector(self, pod_class: int) -> tuple[int, ...]:
         """Return what a pod of a class has of each resource."""
@@ -88,13 +89,32 @@ class Ground:
 
     def takes(self, free: Ints) -> list[Ints]:
         """Return int64[positions] for each kind: how many members a node takes."""
+        return self._takes(free, [kind.able for kind in self.kinds])
+
+    def takes_at(self, positions: Ints, free: Ints) -> list[Ints]:
+        """Return the same for some positions; ``free``: int64[resources, those]."""
+        return self._takes(free, [kind.able[positions] for kind in self.kinds])
+
+    def _takes(self, free: Ints, able: Sequence[NDArray[np.bool_]]) -> list[Ints]:
         found = []
-        for kind in self.kinds:
+        for kind, may in zip(self.kinds, able, strict=True):
             room = np.full(free.shape[1], kind.need, dtype=np.int64)
             for resource, amount in kind.asks:
                 np.minimum(room, free[resource] // amount, out=room)
-            found.append(np.where(kind.able, np.maximum(room, 0), 0))
+            found.append(np.where(may, np.maximum(room, 0), 0))
         return found
+
+    def takes_now(self) -> list[Ints]:
+        """Return what nodes take as it is."""
+        if self._takes_now is None:
+            self._takes_now = self.takes(self.free)
+        return self._takes_now
+
+    def vectors(self, classes: NDArray[np.int32]) -> Ints:
+        """Return int64[resources, pods]: what pods of some classes have of each resource."""
+        known, of = np.unique(classes, return_inverse=True)
+        table = np.array([self.vector(number) for number in known.tolist()], dtype=np.int64)
+        return table.reshape(len(known), len(self.resources)).T[:, of.ravel()]
 
     def freed_by(self, units: Iterable[GivingUnit]) -> Ints:
         """Return int64[resources, positions]: what units free in all.
@@ -106,13 +126,10 @@ class Ground:
         if not len(rows):
             return total
         pods = self.snapshot.pods
-        at, classes = self.position[pods.node[rows]], pods.pod_class[rows]
-        known, of = np.unique(classes, return_inverse=True)
-        table = np.array([self.vector(number) for number in known.tolist()], dtype=np.int64)
+        at, amounts = self.position[pods.node[rows]], self.vectors(pods.pod_class[rows])
         there = at >= 0
         for resource in range(len(self.resources)):
-            amounts = table[of.ravel(), resource]
-            np.add.at(total[resource], at[there], amounts[there])
+            np.add.at(total[resource], at[there], amounts[resource, there])
         return total
 
     def suiting(self, free: Ints) -> NDArray[np.bool_]:

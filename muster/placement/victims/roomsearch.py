@@ -30,6 +30,7 @@ from muster.placement.victims.consent import Consent
 from muster.placement.victims.costs import CostOrder
 from muster.placement.victims.domaintrial import DomainTrial
 from muster.placement.victims.exactset import BestSet, ExactSet
+from muster.placement.victims.freedtable import freed_table
 from muster.placement.victims.ground import Ground, ground_of
 from muster.placement.victims.units import GivingUnit, UnitSet, rows_of
 
@@ -96,6 +97,7 @@ class RoomSearch:
         arenas = yield from question_arenas(self.snapshot, self.question, self.request)
         self._is_plain = is_plain(self.snapshot, self.request, arenas)
         ground = ground_of(self.snapshot, self.request, arenas)
+        yield
         suiting = np.flatnonzero(ground.suiting(ground.free + ground.freed_by(units)))
         yield
         if not len(suiting):
@@ -117,21 +119,17 @@ class RoomSearch:
         self, ground: Ground, domains: Sequence[int], units: Sequence[GivingUnit]
     ) -> Steps[list[DomainDraft]]:
         """Return the domains with the units of use there, those of the least bound first."""
-        at: dict[int, list[GivingUnit]] = {domain: [] for domain in domains}
-        for number, unit in enumerate(units):
-            places = np.array([place for place, _ in ground.freed(unit)], dtype=np.int64)
-            if self.consent.helps(unit):
-                here = set(domains)
-            else:
-                here = set(ground.tree.at(ground.level, places).tolist())
-            for domain in sorted(here & at.keys()):
-                at[domain].append(unit)
-            if number % 64 == 0:
-                yield
+        table = freed_table(ground, units)
+        yield
+        helping = {number for number, unit in enumerate(units) if self.consent.helps(unit)}
+        yield
         drafts = list[DomainDraft]()
-        for domain, mine in at.items():
+        for domain in domains:
+            low, high = ground.tree.span(ground.level, domain)
+            there = np.unique(table.owner[table.within(low, high)]).tolist()
+            mine = [units[number] for number in sorted(helping.union(there))]
             chosen = UnitSet(self.prices)
-            draft = VictimDraft(DomainTrial.of(ground, domain), self.consent, chosen, self.order)
+            draft = VictimDraft(DomainTrial.of(table, domain), self.consent, chosen, self.order)
             drafts.append(DomainDraft(draft, mine, draft.least(mine)))
             yield
         return sorted(drafts, key=lambda each: (each.least, each.draft.trial.low))
@@ -147,7 +145,9 @@ class RoomSearch:
                 found.append((self._key(units), number, units))
         for _, number, units in sorted(found, key=lambda one: one[:2]):
             if best.plan is None:
-                yield from self._verified(drafts[number], units, best)
+                each = drafts[number]
+                better = yield from BoundedSet(each.draft, each.units).exchanged(units)
+                yield from self._verified(each, better, best)
 
     def _verified(
         self, each: DomainDraft, found: tuple[GivingUnit, ...] | None, best: BestSet
@@ -218,7 +218,7 @@ class RoomSearch:
             if self.plans <= 0:
                 return None
             self.plans -= 1
-            later = self.snapshot.overlay(without_pods=rows)
+            later = yield from self.snapshot.without(rows)
             yield
             found = yield from decided(later, replace(self.question, quota=""))
             self._known[rows] = found if isinstance(found, Plan) else None

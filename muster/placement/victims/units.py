@@ -149,4 +149,6 @@ def rows_of(units: "list[GivingUnit] | tuple[GivingUnit, ...]") -> list[int]:
 def holding_gangs(snapshot: Snapshot) -> list[int]:
     """Return the rows of the gangs that hold room, ascending."""
     node, gang = snapshot.pods.node.array(), snapshot.pods.gang.array()
-    return [int(row) for row in np.unique(gang[(node >= 0) & (gang >= 0)])]
+    holds = np.bincount(gang[(node >= 0) & (gang >= 0)])
+    found: list[int] = np.flatnonzero(holds).tolist()
+    return found

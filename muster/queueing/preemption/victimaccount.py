@@ -22,8 +22,8 @@ class VictimAccount:
     rules: RoomRules
     #: What queues use without the set.
     usage: UsageTrial = field(init=False)
-    #: Who of the set is charged to other queues of the tree, with what each gives back.
-    _reclaimed: list[tuple[Tenant, Amounts]] = field(default_factory=list)
+    #: Who of the set is charged to other queues, by queue, with what each gives back.
+    _reclaimed: dict[QueueName | None, list[tuple[Tenant, Amounts]]] = field(default_factory=dict)
     #: By queue, its name and those of the queues above it.
     _paths: dict[QueueName | None, frozenset[QueueName]] = field(default_factory=dict)
 
@@ -39,14 +39,23 @@ class VictimAccount:
         self.usage.give_back(other.queue, amounts)
         if self.rules.is_own(other):
             return True
-        self._reclaimed.append((other, amounts))
+        self._reclaimed.setdefault(other.queue, []).append((other, amounts))
         return not self._falls(other)
 
     def drop(self, other: Tenant, amounts: Amounts) -> None:
         """Take back an addition."""
         self.usage.charge(other.queue, amounts)
         if not self.rules.is_own(other):
-            self._reclaimed.remove((other, amounts))
+            self._forget(other, amounts)
+
+    def _forget(self, other: Tenant, amounts: Amounts) -> None:
+        there = self._reclaimed[other.queue]
+        if there[-1] == (other, amounts):  # who came last, most often
+            there.pop()
+        else:
+            there.remove((other, amounts))
+        if not there:
+            del self._reclaimed[other.queue]
 
     def suffices(self) -> bool:
         """Return whether the queue admits the gang now, with the right that the set was taken."""
@@ -78,8 +87,9 @@ class VictimAccount:
         Each gang gives way while the queue is above it. That is so in some order just if it is so
         where the one that gives most is the last.
         """
+        queues = [queue for queue in self._reclaimed if node.spec.name in self._path(queue)]
         last = max(
-            (one for one in self._reclaimed if node.spec.name in self._path(one[0].queue)),
+            (one for queue in queues for one in self._reclaimed[queue]),
             key=lambda one: one[1].get(cell, 0),
         )
         self.usage.charge(last[0].queue, last[1])
@@ -99,6 +109,6 @@ class VictimAccount:
         here = self.usage.find(rules.wants.queue)
         if here is None or rules.policies.of(here).borrows:
             return True
-        nodes = [self.usage.find(other.queue) for other, _ in self._reclaimed]
+        nodes = map(self.usage.find, self._reclaimed)
         there = {node.spec.name: node for node in nodes if node and node.root is here.root}
         return all(rules.stays_entitled(self.usage, here, node) for node in there.values())

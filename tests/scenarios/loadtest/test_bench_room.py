@@ -2,7 +2,10 @@
 
 import pytest
 
-from loadtest.benches.room.bench import RoomSettings, run
+from loadtest.benches.room.bench import LARGER, RoomSettings, cost_of, run
+from loadtest.benches.room.cases import generate
+from loadtest.benches.room.rules import RULES, may_go
+from loadtest.benches.room.score import answered
 from muster.placement.victims.costs import CostKind, CostOrder
 
 
@@ -24,3 +27,15 @@ def test_an_order_of_costs_names_each_once() -> None:
     """Twice the same, and nothing."""
     with pytest.raises(ValueError, match="order of costs: gangs, gangs is not allowed"):
         CostOrder((CostKind.GANGS, CostKind.GANGS))
+
+
+@pytest.mark.parametrize("number", [135, 263, 403, 407, 507, 575, 603])
+def test_no_rule_of_others_finds_a_cheaper_set_where_one_did(number: int) -> None:
+    """Larger clusters in which the first sets of the bounded search were not good enough."""
+    case = generate(number, *LARGER)
+    made = answered(case)
+    assert made.cost is not None
+    for rule, choose in RULES.items():
+        other = choose(case)
+        if other is not None and may_go(case, other.gone):
+            assert made.cost <= cost_of(case, other), rule

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
 
 PHASES = """
 nodes: 60
@@ -35,10 +35,14 @@ phases:
 """
 
 
-def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(
+    tmp_path: Path, *, gated: bool
+) -> None:
     file, out = tmp_path / "phases.yaml", tmp_path / "out"
     file.write_text(PHASES, encoding="utf-8")
     words = ["--nodes", "60", "--phases", str(file), "--out", str(out), "--making-room", "--json"]
+    words += ["--gated", "--beside-withdrawal"] if gated else []
     done = subprocess.run(
         [sys.executable, "-m", "muster.cli.main", "loadtest", *words],
         capture_output=True,
@@ -56,3 +60,14 @@ def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(tmp_pat
     assert 30 <= two["gave_way"]["pods"] <= 45, "what the high class needs, in whole gangs"
     assert two["returned"]["pods"] == two["gave_way"]["pods"]
     assert "--making-room" in report["command"]
+    assert ("--gated" in report["command"]) == report["gated"] == gated
+    if gated:
+        beside = report["beside_withdrawal"]
+        assert beside["verdict"]["good"]
+        assert [phase["name"] for phase in beside["phases"]] == ["one", "two", "three"]
+        there = beside["phases"][1]
+        assert there["placed_after_s"] == two["placed_after_s"]
+        assert 30 <= there["withdrawn"]["pods"] <= 45, "the generator withdraws as much"
+        assert "## Beside withdrawal" in (out / "report.md").read_text(encoding="utf-8")
+    every = report["pods_gated"] == report["total"]["pods_created"]["count"]
+    assert every == gated, "without reservations every pod waits at its gate"

@@ -1,0 +1,77 @@
+"""What the evictor reads of the pods of a namespace: those of the gangs that give way."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.clusters.clocked import two_racks
+from support.extenders.evictionsite import GANG, KEY, EvictionSite
+from support.extenders.extenders import PODS
+
+from extender.evictions.memberpods import MemberPods
+from loadtest.testbed.client.pods import Gang
+from muster.cluster.ids import PodUid
+from muster.kube.client import KubeClient
+
+OTHER = Gang("other", 2)
+
+
+@dataclass
+class Counting:
+    """A client that notes how many pods each list brought."""
+
+    client: KubeClient
+    read: list[int] = field(default_factory=list)
+
+    async def list(self, *args: Any, **options: Any) -> Sequence[Any]:
+        found = await self.client.list(*args, **options)
+        self.read.append(len(found))
+        return found
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[EvictionSite]:
+    async with two_racks(EvictionSite()) as made:
+        yield made
+
+
+def _reader(site: EvictionSite) -> tuple[MemberPods, Counting, list[PodUid]]:
+    it = site.cluster.extender
+    view, client = it.engine.state.gang(KEY), Counting(it.client)
+    assert view is not None
+    uids = [it.engine.state.pod_uid(int(row)) for row in view.bound]
+    return MemberPods(client, it.engine), client, uids  # type: ignore[arg-type]
+
+
+async def test_members_are_read_without_the_other_pods_of_the_namespace(
+    site: EvictionSite,
+) -> None:
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+
+    for _ in range(2):
+        pods = await reader.read("default", uids)
+        assert [pod.metadata.name for pod in pods] == ["g-0", "g-1", "g-2"]
+    assert client.read == [GANG.size], "once in a look"
+
+    reader.forget()
+    await reader.read("default", uids)
+    assert client.read == [GANG.size] * 2
+
+
+async def test_a_member_whose_labels_have_changed_meanwhile_is_found_all_the_same(
+    site: EvictionSite,
+) -> None:
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+    labels = (await site.cluster.api.get(f"{PODS}/g-1"))["metadata"]["labels"]
+    gone = {"metadata": {"labels": dict.fromkeys(labels)}}
+    await site.cluster.api.patch(f"{PODS}/g-1", gone)
+
+    pods = await reader.read("default", uids)
+
+    assert [pod.metadata.name for pod in pods] == ["g-0", "g-1", "g-2"]
+    assert client.read == [2, GANG.size + OTHER.size]
