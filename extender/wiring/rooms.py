@@ -438,7 +438,8 @@ def room_maker_of(
     it: Common, evictor: Evictor, checkpoints: Checkpoints, reservations: Reservations
 ) -> RoomMaker:
     """Build the part that has others give way."""
-    policies = PreemptionPolicies(it.config.making_room.named())
+    making_room = it.config.making_room
+    policies = PreemptionPolicies(making_room.named(), services=making_room.services)
     return RoomMaker(
         it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies, reservations
     )

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.cluster.devices.dedicated import is_dedicated
 from muster.cluster.handlers.quotaevents import SYSTEM_NAMESPACE, SYSTEM_PRIORITY
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import QueueUser
@@ -84,6 +85,8 @@ class Tenancy:
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
             is_marked=is_marked,
+            serves=view.spec is not None and view.spec.serves,
+            is_dedicated=self._is_dedicated(view, rows),
             preempts=self.preempts(view),
         )
 
@@ -128,6 +131,14 @@ class Tenancy:
             }
             self._flavors[node] = flavors_of(known, labels)
         return self._flavors[node]
+
+    def _is_dedicated(self, view: GangView, rows: Sequence[int]) -> bool:
+        """Return whether a gang that serves has a device for itself; of others nobody asks it."""
+        if view.spec is None or not view.spec.serves:
+            return False
+        pods, devices = self.snapshot.pods, self.snapshot.devices
+        kinds = {(int(pods.pod_class[row]), int(pods.node[row])) for row in rows}
+        return any(is_dedicated(self.snapshot.classes[c], devices.slots(n)) for c, n in kinds)
 
     @staticmethod
     def _is_system(view: GangView) -> bool:

@@ -129,6 +129,9 @@ class GangSpec:
     ends_whole: bool = False
     #: Whether it makes others give way.
     preempts: bool = True
+    #: Whether its pods serve requests, and do no work that has an end (pods of a Deployment, a
+    #: StatefulSet, a LeaderWorkerSet).
+    serves: bool = False
     #: (field, where the user wrote it), so that messages name what the user wrote
     #: (``muster.cluster.specs.contradictions``).
     written: tuple[tuple[str, str], ...] = ()

@@ -2,7 +2,8 @@
 
 ::
 
-    itself ─► of the system ─► protected ─► not preemptable ─► the same queue?
+    itself ─► of the system ─► protected ─► serves, on devices of its own ─► not preemptable
+              ─► the same queue?
                                                                  │
         yes: young ─► by priority (withinClusterQueue)           │
         no, one tree: not reclaimable ─► young ─► outside a fence
@@ -31,7 +32,7 @@ from muster.cluster.quota.preemptionpolicy import (
 )
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
-from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.queueing.preemption.policies import GivingServices, PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
 
@@ -42,6 +43,8 @@ class Keeps(StrEnum):
     ITSELF = "it is the gang that wants room"
     SYSTEM = "it belongs to the system"
     PROTECTED = "a disruption budget protects it"
+    SERVES = "it serves requests (makingRoom.services)"
+    DEDICATED = "it serves requests on devices of its own (makingRoom.services)"
     NOT_PREEMPTABLE = "it is marked as not preemptable"
     YOUNG = "it has not run for the least time that its queue grants"
     WITHIN_NEVER = "no gang of the queue gives way to another of it (policy)"
@@ -91,6 +94,9 @@ class RoomRules:
             return Keeps.SYSTEM
         if other.is_protected:
             return Keeps.PROTECTED
+        serves = keeps_serving(other, self.policies.services)
+        if serves is not None:
+            return serves
         here, there = self.usage.find(self.wants.queue), self.usage.find(other.queue)
         theirs = self.policies.of(there)
         if is_firm(other, theirs):
@@ -219,6 +225,19 @@ class RoomRules:
         if not least or not self.spares_young:
             return False
         return other.started_at is None or self.now - other.started_at < least
+
+
+def keeps_serving(tenant: Tenant, services: GivingServices) -> Keeps | None:
+    """Return whether a gang stays because it serves requests.
+
+    A pod that shares its device is one of several replicas that its controller makes again
+    elsewhere; one with devices of its own holds a model that others wait for.
+    """
+    if not tenant.serves or services is GivingServices.ALL:
+        return None
+    if services is GivingServices.NONE:
+        return Keeps.SERVES
+    return Keeps.DEDICATED if tenant.is_dedicated else None
 
 
 def is_firm(tenant: Tenant, policy: PreemptionPolicy) -> bool:

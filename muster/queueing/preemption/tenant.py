@@ -31,5 +31,9 @@ class Tenant:
     is_preemptable: bool = True
     #: Whether one of its pods is marked as never giving way; only some queues obey that.
     is_marked: bool = False
+    #: Whether its pods serve requests, and do no work that has an end.
+    serves: bool = False
+    #: Whether one of its pods has a device for itself.
+    is_dedicated: bool = False
     #: Whether it makes others give way (``preemptionPolicy`` is not Never).
     preempts: bool = True

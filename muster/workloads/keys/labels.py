@@ -119,6 +119,7 @@ def _overlaid(spec: GangSpec, reading: Reading, context: Context) -> GangSpec:
         standby_level=keys.spare_level or spec.standby_level,
         restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
+        serves=spec.serves if keys.serves is None else keys.serves,
         problems=(*spec.problems, *dict.fromkeys(map(str, (*errors, *problems)))),
         written=(*written(reading), *spec.written),
     )
