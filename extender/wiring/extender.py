@@ -213,7 +213,9 @@ class Extender:
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker
         )
-        self.drains = rooms.drains_of(it, self.notices, self.evictor, self.planner)
+        self.drains = rooms.drains_of(
+            it, self.notices, self.evictor, self.planner, self.checkpoints
+        )
         self.bind_times = self.planner.bind_times
         return holding
 

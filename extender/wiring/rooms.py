@@ -410,7 +410,13 @@ def notices_of(it: Common) -> NodeNotices:
     return NodeNotices(it.config.draining.known)
 
 
-def drains_of(it: Common, notices: NodeNotices, evictor: Evictor, planner: Planner) -> NodeDrains:
+def drains_of(
+    it: Common,
+    notices: NodeNotices,
+    evictor: Evictor,
+    planner: Planner,
+    checkpoints: Checkpoints,
+) -> NodeDrains:
     """Build the part that has gangs leave nodes."""
     parts = DrainParts(
         engine=it.engine,
@@ -420,6 +426,7 @@ def drains_of(it: Common, notices: NodeNotices, evictor: Evictor, planner: Plann
         asks=planner.question,
         reports=DrainReports(it.recorder, it.metrics, it.due),
         pace=it.pace,
+        checkpoints=checkpoints,
     )
     return NodeDrains(parts, it.config.draining)
 
