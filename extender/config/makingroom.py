@@ -36,6 +36,9 @@ class MakingRoomConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     #: which gangs that serve requests give way: "none", "shared" (those that share their devices
     #: with others), "all"
     services: GivingServices = GivingServices.SHARED
+    #: whether pods that wait are nominated to the nodes that others leave for them, so that
+    #: kube-scheduler keeps pods off that are not Muster's, of an equal or lower priority
+    nominate: bool = False
     #: gangs of one queue that give way within a minute
     gangs_per_minute: int = 10
     #: time until a gang that a disruption budget protects is let alone

@@ -19,6 +19,7 @@ from extender.engine import Clock, Engine, SteadyClock
 from extender.evictions.drains import NodeDrains
 from extender.evictions.evictor import Evictor
 from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.nominations import RoomNominations
 from extender.intake.checkpoints import Checkpoints
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -107,6 +108,7 @@ class Extender:
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
+    nominations: RoomNominations | None = field(init=False)
     room_maker: RoomMaker = field(init=False)
     notices: NodeNotices = field(init=False)
     drains: NodeDrains = field(init=False)
@@ -189,7 +191,8 @@ class Extender:
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
-        lost.leaving = self.evictor = rooms.evictor_of(it, self.suspended)
+        self.nominations = rooms.nominations_of(it)
+        lost.leaving = self.evictor = rooms.evictor_of(it, self.suspended, self.nominations)
         self.claims = rooms.claims_of(it, namespaces)
         self.sync = rooms.sync_of(
             it,
@@ -208,7 +211,9 @@ class Extender:
         """Build the start of the chain planner → reservations → networks → releaser."""
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
-        self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints, self.reservations)
+        self.room_maker = rooms.room_maker_of(
+            it, self.evictor, self.checkpoints, self.reservations, self.nominations
+        )
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker

@@ -18,6 +18,7 @@ from extender.evictions.drainreports import DrainReports
 from extender.evictions.drains import DrainParts, NodeDrains
 from extender.evictions.evictor import Evictor, EvictorParts
 from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.nominations import RoomNominations
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.intake.checkpoints import Checkpoints
@@ -393,7 +394,17 @@ def partial_gangs_of(it: Common) -> PartialGangs:
     return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
 
 
-def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
+def nominations_of(it: Common) -> RoomNominations | None:
+    """Build the part that nominates pods for which others give way, ``None``: it is off."""
+    making_room = it.config.making_room
+    if not (making_room.enabled and making_room.nominate):
+        return None
+    return RoomNominations(it.engine, it.client, it.pods)
+
+
+def evictor_of(
+    it: Common, suspended: SuspendedJobs, nominations: RoomNominations | None
+) -> Evictor:
     """Build the part that ends gangs that give way to others."""
     parts = EvictorParts(
         engine=it.engine,
@@ -401,6 +412,7 @@ def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
         worklist=it.worklist,
         suspender=JobSuspender(it.client, suspended.served),
         reports=EvictionReports(it.reporter, it.recorder, it.metrics),
+        nominations=nominations,
     )
     return Evictor(parts, it.config.making_room)
 
@@ -442,13 +454,25 @@ def restrictions_of(
 
 
 def room_maker_of(
-    it: Common, evictor: Evictor, checkpoints: Checkpoints, reservations: Reservations
+    it: Common,
+    evictor: Evictor,
+    checkpoints: Checkpoints,
+    reservations: Reservations,
+    nominations: RoomNominations | None,
 ) -> RoomMaker:
     """Build the part that has others give way."""
     making_room = it.config.making_room
     policies = PreemptionPolicies(making_room.named(), services=making_room.services)
     return RoomMaker(
-        it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies, reservations
+        it.engine,
+        it.pods,
+        evictor,
+        it.reporter,
+        it.pace,
+        checkpoints,
+        policies,
+        reservations,
+        nominations,
     )
 
 

@@ -10,7 +10,7 @@ from extender.planning.evictionorders import EvictionOrder
 from extender.planning.roommaker import RoomMaker
 from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import NodeGone, PodGone
-from muster.cluster.ids import GangKey
+from muster.cluster.ids import GangKey, PodUid
 from muster.decisions.roomplan import RoomAnswer
 from muster.queueing.backfill.expectedends import Going
 from muster.queueing.preemption.policies import PreemptionPolicies
@@ -66,6 +66,8 @@ class RoomSite(Site):
         self.saved: dict[GangKey, float] = {}
         #: gangs whose pods may never come
         self.expected: set[GangKey] = set()
+        #: by gang, the nodes of members for whom others are to give way
+        self.named: dict[GangKey, Mapping[PodUid, str]] = {}
         self._connect()
 
     def _connect(self) -> None:
@@ -79,6 +81,7 @@ class RoomSite(Site):
             self,
             PreemptionPolicies(),
             self.expected,
+            self,
         )
         self.planner.promises.make_room(self.orders, self.expected)
 
@@ -93,6 +96,10 @@ class RoomSite(Site):
     def latest(self) -> Mapping[GangKey, float]:
         """Return the last checkpoint of each gang that wrote one."""
         return self.saved
+
+    def note(self, gang: GangKey, places: Mapping[PodUid, str]) -> None:
+        """Take nominations, as the evictor's part does."""
+        self.named[gang] = places
 
     async def begin(self, old_ends: float | None = None) -> tuple[GangKey, GangKey]:
         """``old_ends``: after how many seconds the old one says that it ends."""
