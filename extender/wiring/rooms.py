@@ -14,14 +14,8 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
-from extender.evictions.drainreports import DrainReports
-from extender.evictions.drains import DrainParts, NodeDrains
-from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.drains import NodeDrains
 from extender.evictions.nodenotices import NodeNotices
-from extender.evictions.nominations import RoomNominations
-from extender.evictions.reports import EvictionReports
-from extender.evictions.suspension import JobSuspender
-from extender.intake.checkpoints import Checkpoints
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -84,7 +78,6 @@ from muster.kube.wire import Pod
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
-from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.queues.describedqueues import DescribedQueues
 
@@ -394,55 +387,6 @@ def partial_gangs_of(it: Common) -> PartialGangs:
     return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
 
 
-def nominations_of(it: Common) -> RoomNominations | None:
-    """Build the part that nominates pods for which others give way, ``None``: it is off."""
-    making_room = it.config.making_room
-    if not (making_room.enabled and making_room.nominate):
-        return None
-    return RoomNominations(it.engine, it.client, it.pods)
-
-
-def evictor_of(
-    it: Common, suspended: SuspendedJobs, nominations: RoomNominations | None
-) -> Evictor:
-    """Build the part that ends gangs that give way to others."""
-    parts = EvictorParts(
-        engine=it.engine,
-        client=it.client,
-        worklist=it.worklist,
-        suspender=JobSuspender(it.client, suspended.served),
-        reports=EvictionReports(it.reporter, it.recorder, it.metrics),
-        nominations=nominations,
-    )
-    return Evictor(parts, it.config.making_room)
-
-
-def notices_of(it: Common) -> NodeNotices:
-    """Build the part that notes which nodes leave."""
-    return NodeNotices(it.config.draining.known)
-
-
-def drains_of(
-    it: Common,
-    notices: NodeNotices,
-    evictor: Evictor,
-    planner: Planner,
-    checkpoints: Checkpoints,
-) -> NodeDrains:
-    """Build the part that has gangs leave nodes."""
-    parts = DrainParts(
-        engine=it.engine,
-        client=it.client,
-        evictor=evictor,
-        notices=notices,
-        asks=planner.question,
-        reports=DrainReports(it.recorder, it.metrics, it.due),
-        pace=it.pace,
-        checkpoints=checkpoints,
-    )
-    return NodeDrains(parts, it.config.draining)
-
-
 # -- planning ------------------------------------------------------------------------------------
 
 
@@ -451,29 +395,6 @@ def restrictions_of(
 ) -> Restrictions:
     """Return the functions that restrict a gang's plans."""
     return Restrictions(repairer.refused, lost.kept_from, networks.lack, notices.closed)
-
-
-def room_maker_of(
-    it: Common,
-    evictor: Evictor,
-    checkpoints: Checkpoints,
-    reservations: Reservations,
-    nominations: RoomNominations | None,
-) -> RoomMaker:
-    """Build the part that has others give way."""
-    making_room = it.config.making_room
-    policies = PreemptionPolicies(making_room.named(), services=making_room.services)
-    return RoomMaker(
-        it.engine,
-        it.pods,
-        evictor,
-        it.reporter,
-        it.pace,
-        checkpoints,
-        policies,
-        reservations,
-        nominations,
-    )
 
 
 def planner_of(
