@@ -21,6 +21,7 @@ from muster.cluster.quota.charges import QueueCharges, Use
 from muster.cluster.quota.flavors import flavors_of
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.queueing.preemption.tenant import Tenant
@@ -74,6 +75,7 @@ class Tenancy:
         flags = pods.flags[np.array(rows, dtype=np.int64)]
         may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
         is_marked = bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
+        spec = view.spec
         return Tenant(
             gang=view.key,
             queue=queue,
@@ -85,7 +87,9 @@ class Tenancy:
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
             is_marked=is_marked,
-            serves=view.spec is not None and view.spec.serves,
+            preemptibility=Preemptibility.UNSAID if spec is None else spec.preemptibility,
+            cooldown=0.0 if spec is None else spec.cooldown,
+            serves=spec is not None and spec.serves,
             is_dedicated=self._is_dedicated(view, rows),
             preempts=self.preempts(view),
         )

@@ -50,6 +50,8 @@ class SinglePod:
             submitted_at=created(meta),
             lives_with_pods=True,
             max_run_time=reading.keys.max_run_time or reading.wishes.max_run_time,
+            preemptibility=reading.wishes.preemptibility,
+            cooldown=reading.wishes.cooldown,
             serves=is_service(meta) if serves is None else serves,
         )
         return within_deadline(spec, pod.spec.active_deadline_seconds, _DEADLINE)

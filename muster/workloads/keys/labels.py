@@ -158,6 +158,8 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
         max_run_time=spec.max_run_time or wished.max_run_time,
+        preemptibility=spec.preemptibility or wished.preemptibility,
+        cooldown=spec.cooldown or wished.cooldown,
         problems=(*spec.problems, *wished.problems, *problems),
         written=(*spec.written, *wished.written),
     )
