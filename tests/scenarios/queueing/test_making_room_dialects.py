@@ -7,6 +7,7 @@ with the source in its reader (``muster.workloads.queues.preemption``).
 import pytest
 from support.clusters.queuescene import QueueScene
 from support.clusters.roomscene import NOW, keeps_of, names_of
+from support.clusters.scene import pod_class
 from support.dialects.clusterqueues import cluster_queue
 from support.dialects.clusterqueues import scene as kueue_scene
 
@@ -296,6 +297,14 @@ def test_the_minimum_of_a_semi_preemptible_gang_never_borrows() -> None:
     assert made.refused(waits).reason is WhyNoRoom.FIRM
     one = made.wants("v", 1, queue="a", preemptibility=semi)
     assert made.refused(one).reason is WhyNoRoom.FITS_NOW
+
+
+def test_members_above_the_minimum_of_a_semi_preemptible_gang_are_borrowed() -> None:
+    """a is entitled to one node, where the gang has its minimum; its second member waits."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 8)])
+    key = made.runs("x", ["n1"], queue="a", minimum=1, preemptibility=Preemptibility.SEMI)
+    made.members(key, [1], pod_class(8))
+    assert made.refused(key).reason is WhyNoRoom.FITS_NOW
 
 
 @pytest.mark.parametrize(("queues", "obeyed"), [("kai", True), ("kueue", False)])
