@@ -34,7 +34,6 @@ from muster.placement.victims.units import GivingUnit
 MOST_NODES: Final = 512
 """Nodes of a domain that are looked at, in their order: each costs some 0.2 ms."""
 
-_NODES_PER_STEP: Final = 4
 _MILLI: Final = 1000
 
 MemberKind = tuple[RoomKind, PodClass]
@@ -80,6 +79,8 @@ class DeviceSets:
     nodes: Sequence[int]
     #: By row of a pod, the units that it ends with, the cheapest first.
     _ending: dict[int, list[GivingUnit]] = field(default_factory=dict)
+    #: By position, the units that free amounts there.
+    _here: dict[int, list[tuple[GivingUnit, tuple[int, ...]]]] = field(default_factory=dict)
     #: By position, the claims on the devices of a node.
     _claims: dict[int, list[PackedClaim]] = field(default_factory=dict)
 
@@ -88,6 +89,8 @@ class DeviceSets:
         for unit in sorted(self.units, key=lambda one: (self._key([one]), one.name)):
             for row in unit.rows:
                 self._ending.setdefault(row, []).append(unit)
+            for at, amounts in self.draft.trial.ground.freed(unit):
+                self._here.setdefault(at, []).append((unit, amounts))
         yield
         enough = True
         for number, (kind, pod_class) in enumerate(kinds):
@@ -114,12 +117,11 @@ class DeviceSets:
     def _freed(self, kind: RoomKind, pod_class: PodClass, lacks: int) -> Steps[bool]:
         """Add units, the cheapest step first; returns whether so many members fit then."""
         heap: list[tuple[tuple[int, ...], int]] = []
-        for number, at in enumerate(self._places() if lacks > 0 else ()):
+        for at in self._places() if lacks > 0 else ():
             step = self._step(at, kind, pod_class)
             if step is not None:
                 heap.append((self._key(step[1]), at))
-            if number % _NODES_PER_STEP == _NODES_PER_STEP - 1:
-                yield
+            yield
         heapq.heapify(heap)
         while lacks > 0 and heap:
             _, at = heapq.heappop(heap)
@@ -140,8 +142,7 @@ class DeviceSets:
     def _places(self) -> list[int]:
         """Return the positions in the domain where a unit has part in a device."""
         trial, devices = self.draft.trial, self.snapshot.devices
-        places = {at for unit in self.units for at, _ in trial.ground.freed(unit)}
-        here = sorted(at for at in places if trial.low <= at < trial.high)
+        here = sorted(at for at in self._here if trial.low <= at < trial.high)
         return [at for at in here if devices.slots(self.nodes[at])][:MOST_NODES]
 
     def _step(
@@ -170,9 +171,9 @@ class DeviceSets:
 
     def _adding(self, rows: Collection[int]) -> list[GivingUnit]:
         """Add the units with which some pods end, all or none; return them."""
-        added = list[GivingUnit]()
+        added, gone = list[GivingUnit](), self._gone()
         for row in rows:
-            if row in self._gone():
+            if row in gone or any(row in one.rows for one in added):
                 continue
             unit = next((one for one in self._ending[row] if self.draft.try_add(one)), None)
             if unit is None:
@@ -191,11 +192,11 @@ class DeviceSets:
         for claim in self._claims_at(at):
             found.setdefault(claim.device, []).append(claim.pod)
         able = [rows for rows in found.values() if all(row in self._ending for row in rows)]
-        return sorted(able, key=lambda rows: (self._key(self._cheapest(rows)), rows))
-
-    def _cheapest(self, rows: Sequence[int]) -> list[GivingUnit]:
-        """Return the units that would go so that some pods end."""
         gone = self._gone()
+        return sorted(able, key=lambda rows: (self._key(self._cheapest(rows, gone)), rows))
+
+    def _cheapest(self, rows: Sequence[int], gone: set[int]) -> list[GivingUnit]:
+        """Return the units that would go so that some pods end."""
         return list(dict.fromkeys(self._ending[row][0] for row in rows if row not in gone))
 
     def _claims_at(self, at: int) -> list[PackedClaim]:
@@ -214,10 +215,10 @@ class DeviceSets:
                 put(uses, claim.share)
         state = np.array(uses, dtype=np.int32).reshape(1, -1, WIDTH)
         free = self.draft.trial.ground.free[:, at].tolist()
-        for unit in self.draft.units.chosen:
-            for place, amounts in self.draft.trial.ground.freed(unit):
-                if place == at:
-                    free = [left + more for left, more in zip(free, amounts, strict=True)]
+        chosen = set(self.draft.units.chosen)
+        for unit, amounts in self._here.get(at, ()):
+            if unit in chosen:
+                free = [left + more for left, more in zip(free, amounts, strict=True)]
         room = min(int(by_state(layout, state, pod_class)[0]), kind.need)
         for number, amount in kind.asks:
             room = min(room, int(free[number]) // amount)
