@@ -7,7 +7,7 @@ import msgspec
 
 from muster.cluster.quota.aliases import ORDER, OWN
 from muster.observability.configfile import out_of_range
-from muster.queueing.preemption.policies import RoomPermission
+from muster.queueing.preemption.policies import GivingServices, RoomPermission
 
 _VOLCANO: Final = "volcano"
 
@@ -33,6 +33,12 @@ class MakingRoomConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     queues: tuple[str, ...] = (OWN,)
     #: with ``volcano`` in ``queues``: what its queue objects do not say
     volcano: VolcanoActions = VolcanoActions()
+    #: which gangs that serve requests give way: "none", "shared" (those that share their devices
+    #: with others), "all"
+    services: GivingServices = GivingServices.SHARED
+    #: whether pods that wait are nominated to the nodes that others leave for them, so that
+    #: kube-scheduler keeps pods off that are not Muster's, of an equal or lower priority
+    nominate: bool = False
     #: gangs of one queue that give way within a minute
     gangs_per_minute: int = 10
     #: time until a gang that a disruption budget protects is let alone

@@ -8,6 +8,7 @@
 ``hangingpods`` pods that do not go, with what keeps them
 ``reports``     Events, metrics and log lines
 ``evictor``     the worker: from an order until the room is free
+``nominations`` says on pods that wait for which node others give way
 ``nodenotices`` the nodes that leave now, and since when it is known
 ``drains``      has gangs leave nodes, wave by wave
 ``unsettledgangs`` gangs of the last wave that have no place again yet

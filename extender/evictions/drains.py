@@ -26,6 +26,7 @@ from extender.evictions.evictor import Evictor
 from extender.evictions.nodenotices import NodeNotices
 from extender.evictions.unsettledgangs import UnsettledGangs
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
+from extender.planning.roommaker import CheckpointTimes
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
@@ -55,6 +56,7 @@ class DrainParts:
     asks: Callable[[GangKey], Question]
     reports: DrainReports
     pace: Pace
+    checkpoints: CheckpointTimes
 
 
 class NodeDrains:
@@ -109,7 +111,9 @@ class NodeDrains:
         self, snapshot: Snapshot, leaving: Sequence[LeavingNode]
     ) -> tuple[DrainedGang, ...]:
         """Return the gangs on nodes that leave, the cheapest first, with or without a place."""
-        return await self._parts.pace.drive(drain_plan(snapshot, leaving, self._parts.asks))
+        parts = self._parts
+        plan = drain_plan(snapshot, leaving, parts.asks, parts.checkpoints.latest())
+        return await parts.pace.drive(plan)
 
     # -- waves -----------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from extender.evictions import marks
 from extender.evictions.budgets import why_kept
 from extender.evictions.hangingpods import hanging
 from extender.evictions.memberpods import MemberPods
+from extender.evictions.nominations import RoomNominations
 from extender.evictions.rates import EvictionRates
 from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
@@ -98,6 +99,8 @@ class EvictorParts:
     suspender: JobSuspender
     reports: EvictionReports
     ages: GangAges
+    #: ``None``: nobody is nominated
+    nominations: RoomNominations | None = None
 
 
 class Evictor:
@@ -204,7 +207,7 @@ class Evictor:
         await self.take_over()
         while True:
             try:
-                async with asyncio.timeout(PERIOD_S if self._leaving else None):
+                async with asyncio.timeout(PERIOD_S if self._is_busy() else None):
                     await self._wake.wait()
             except TimeoutError:
                 pass
@@ -263,6 +266,8 @@ class Evictor:
     async def look(self) -> None:
         """Take the next step with each gang; what fails is tried again at the next look."""
         self._pods.forget()
+        if self._parts.nominations is not None:  # before anybody ends
+            await self._parts.nominations.look(self.coming())
         for one in list(self._leaving.values()):
             if one.stage is Stage.ORDERED and not self._is_wanted(one.preemptor):
                 self._end(one)
@@ -278,6 +283,9 @@ class Evictor:
             except KubeError as error:
                 one.refusal = str(error)
                 log.warning("eviction failed", extra={"gang": gang, "error": str(error)})
+
+    def _is_busy(self) -> bool:
+        return bool(self._leaving or self._parts.nominations)
 
     def _is_wanted(self, preemptor: GangKey) -> bool:
         """Return whether a gang still waits for room; where it does not, nobody begins to end."""

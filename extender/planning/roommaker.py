@@ -21,7 +21,7 @@ from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from extender.planning.promises.departures import Departures
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
-from muster.cluster.ids import GangKey
+from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions import roomtext
@@ -61,6 +61,13 @@ class Evictions(Departures, Protocol):
         """Yield gangs whose eviction was refused lately."""
 
 
+class Nominating(Protocol):
+    """Says on pods that wait for which node others give way."""
+
+    def note(self, gang: GangKey, places: Mapping[PodUid, str]) -> None:
+        """Have the members of a gang nominated to the nodes that others leave for it."""
+
+
 class MovablePromises(Protocol):
     """The promises that a plan must not break."""
 
@@ -90,6 +97,8 @@ class RoomMaker:
     policies: PreemptionPolicies
     #: Gangs for which room is reserved, and whose pods may never come: they are not asked about.
     expected: Container[GangKey] = ()
+    #: ``None``: nobody is nominated.
+    nominations: Nominating | None = None
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -112,6 +121,8 @@ class RoomMaker:
         order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
         if self.evictions.order(order):
             promises.move(moved)
+            if self.nominations is not None:
+                self.nominations.note(view.key, _places(answer.plan, snapshot))
             self._note(answer)
             self.reporter.makes_room(view, roomtext.makes_room(answer))
 
@@ -172,6 +183,12 @@ class RoomMaker:
 
 def _differ(answer: NoRoom, before: RoomAnswer | None) -> bool:
     return not isinstance(before, NoRoom) or before.reason is not answer.reason
+
+
+def _places(plan: Plan, snapshot: Snapshot) -> dict[PodUid, str]:
+    """Return the node of each member."""
+    pairs = zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True)
+    return {snapshot.pods.uid(pod): snapshot.nodes.name(node) for pod, node in pairs}
 
 
 def _evicted(victim: RoomVictim, snapshot: Snapshot) -> EvictedGang:

@@ -37,5 +37,6 @@ When each job runs (``extender.wiring.jobs``)::
 
 ``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built
 ``rooms``     builders for the parts of each room
+``departures`` builders of what has gangs give way to others, or leave nodes
 ``jobs``      the background jobs, and what each waits for
 """

@@ -19,6 +19,7 @@ from extender.engine import Clock, Engine, SteadyClock
 from extender.evictions.drains import NodeDrains
 from extender.evictions.evictor import Evictor
 from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.nominations import RoomNominations
 from extender.intake.checkpoints import Checkpoints
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -57,7 +58,7 @@ from extender.watchover.census import Census
 from extender.watchover.conditions import Conditions
 from extender.watchover.devicetroubles import DeviceWatch
 from extender.watchover.groupstatuses import GroupStatusWriter
-from extender.wiring import rooms
+from extender.wiring import departures, rooms
 from extender.wiring.jobs import Gates, JobGroups, Plans, Ticker
 from extender.wiring.rooms import Common, KueueClaims, Shown, Surface
 from muster.kube.client import KubeClient
@@ -109,6 +110,7 @@ class Extender:
     queues: QueueStatusWriter = field(init=False)
     suspended: SuspendedJobs = field(init=False)
     evictor: Evictor = field(init=False)
+    nominations: RoomNominations | None = field(init=False)
     room_maker: RoomMaker = field(init=False)
     notices: NodeNotices = field(init=False)
     drains: NodeDrains = field(init=False)
@@ -168,7 +170,7 @@ class Extender:
         self.forged = ForgedPlans(self.client)
         self.plan_checks = rooms.plan_checks_of(it, self.forged)
         self.checkpoints = Checkpoints(it.engine, it.reporter)
-        self.notices = rooms.notices_of(it)
+        self.notices = departures.notices_of(it)
 
         def node_changed(node: str) -> None:
             self.repairer.node_changed(node)
@@ -192,7 +194,8 @@ class Extender:
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
         self.suspended = rooms.suspended_jobs_of(it, self.feed, expected, self.networks)
-        lost.leaving = self.evictor = rooms.evictor_of(it, self.suspended)
+        self.nominations = departures.nominations_of(it)
+        lost.leaving = self.evictor = departures.evictor_of(it, self.suspended, self.nominations)
         self.claims = rooms.claims_of(it, namespaces)
         self.sync = rooms.sync_of(
             it,
@@ -211,12 +214,16 @@ class Extender:
         """Build the start of the chain planner → reservations → networks → releaser."""
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
-        self.room_maker = rooms.room_maker_of(it, self.evictor, self.checkpoints, self.reservations)
+        self.room_maker = departures.room_maker_of(
+            it, self.evictor, self.checkpoints, self.reservations, self.nominations
+        )
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
             it, holding, restrictions, self.reservations.planned, self.room_maker
         )
-        self.drains = rooms.drains_of(it, self.notices, self.evictor, self.planner)
+        self.drains = departures.drains_of(
+            it, self.notices, self.evictor, self.planner, self.checkpoints
+        )
         self.bind_times = self.planner.bind_times
         return holding
 

@@ -14,13 +14,8 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine
-from extender.evictions.drainreports import DrainReports
-from extender.evictions.drains import DrainParts, NodeDrains
-from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.drains import NodeDrains
 from extender.evictions.nodenotices import NodeNotices
-from extender.evictions.reports import EvictionReports
-from extender.evictions.suspension import JobSuspender
-from extender.intake.checkpoints import Checkpoints
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
@@ -85,7 +80,6 @@ from muster.kube.wire import Pod
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
-from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.queues.describedqueues import DescribedQueues
 
@@ -410,38 +404,6 @@ def partial_gangs_of(it: Common) -> PartialGangs:
     return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
 
 
-def evictor_of(it: Common, suspended: SuspendedJobs) -> Evictor:
-    """Build the part that ends gangs that give way to others."""
-    parts = EvictorParts(
-        engine=it.engine,
-        client=it.client,
-        worklist=it.worklist,
-        suspender=JobSuspender(it.client, suspended.served),
-        reports=EvictionReports(it.reporter, it.recorder, it.metrics),
-        ages=it.ages,
-    )
-    return Evictor(parts, it.config.making_room)
-
-
-def notices_of(it: Common) -> NodeNotices:
-    """Build the part that notes which nodes leave."""
-    return NodeNotices(it.config.draining.known)
-
-
-def drains_of(it: Common, notices: NodeNotices, evictor: Evictor, planner: Planner) -> NodeDrains:
-    """Build the part that has gangs leave nodes."""
-    parts = DrainParts(
-        engine=it.engine,
-        client=it.client,
-        evictor=evictor,
-        notices=notices,
-        asks=planner.question,
-        reports=DrainReports(it.recorder, it.metrics, it.due),
-        pace=it.pace,
-    )
-    return NodeDrains(parts, it.config.draining)
-
-
 # -- planning ------------------------------------------------------------------------------------
 
 
@@ -450,16 +412,6 @@ def restrictions_of(
 ) -> Restrictions:
     """Return the functions that restrict a gang's plans."""
     return Restrictions(repairer.refused, lost.kept_from, networks.lack, notices.closed)
-
-
-def room_maker_of(
-    it: Common, evictor: Evictor, checkpoints: Checkpoints, reservations: Reservations
-) -> RoomMaker:
-    """Build the part that has others give way."""
-    policies = PreemptionPolicies(it.config.making_room.named())
-    return RoomMaker(
-        it.engine, it.pods, evictor, it.reporter, it.pace, checkpoints, policies, reservations
-    )
 
 
 def planner_of(

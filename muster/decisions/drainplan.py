@@ -39,6 +39,7 @@ ON_THE_WAY: Final = "members of it are on their way to nodes"
 LEAVES: Final = "it is leaving"
 UNOWNED: Final = "no controller would make its pods again: end it yourself"
 LATER: Final = "others go first"
+NO_CHECKPOINTS: Final[Mapping[GangKey, float]] = {}
 _MILLI: Final = 1000
 
 
@@ -68,17 +69,22 @@ class DrainedGang:
 
 
 def drain_plan(
-    snapshot: Snapshot, leaving: Sequence[LeavingNode], asks: Callable[[GangKey], Question]
+    snapshot: Snapshot,
+    leaving: Sequence[LeavingNode],
+    asks: Callable[[GangKey], Question],
+    checkpoints: Mapping[GangKey, float] = NO_CHECKPOINTS,
 ) -> Steps[tuple[DrainedGang, ...]]:
     """Return the gangs that have to leave nodes, the cheapest first.
 
     ``asks``: returns the question about a gang. Its time says how much work is lost.
+    ``checkpoints``: when gangs last wrote one, seconds since the epoch; others lose what they did
+    since their start.
     """
     found = []
     for key, nodes in _gangs(snapshot, leaving).items():
         view = snapshot.gang(key)
         if view is not None:
-            found.append(_drained(snapshot, view, nodes, asks(key)))
+            found.append(_drained(snapshot, view, nodes, asks(key), checkpoints.get(key)))
         yield
     order = CostOrder()
     found.sort(key=lambda one: (bool(one.fixed), order.key(one.cost), one.gang))
@@ -100,10 +106,14 @@ def _gangs(
 
 
 def _drained(
-    snapshot: Snapshot, view: GangView, nodes: tuple[LeavingNode, ...], asked: Question
+    snapshot: Snapshot,
+    view: GangView,
+    nodes: tuple[LeavingNode, ...],
+    asked: Question,
+    saved_at: float | None,
 ) -> DrainedGang:
     here = _on(snapshot, view.bound, nodes)
-    prices, seconds = MovePrices(snapshot), at_risk(view, asked.now)
+    prices, seconds = MovePrices(snapshot), at_risk(view, asked.now, saved_at)
     units = units_of(prices, view, seconds)
     cost = units[0].cost if units else VictimCost()
     fixed = _fixed(snapshot, view)

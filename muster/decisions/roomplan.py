@@ -28,6 +28,7 @@ from muster.cluster.quota.flavors import Choice
 from muster.cluster.quota.tree import QuotaTree
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.decisions.quotaconsent import QuotaConsent
@@ -311,6 +312,7 @@ class _Case:
             submitted_at=view.submitted_at,
             is_preemptable=terms.is_preemptable,
             is_marked=self._is_marked(view),
+            preemptibility=Preemptibility.UNSAID if view.spec is None else view.spec.preemptibility,
             preempts=tenancy.preempts(view),
         )
 

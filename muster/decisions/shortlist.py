@@ -108,6 +108,10 @@ def _places(
             since[at] = np.fmax(since[at], known.checkpointed_at)
         if at % FEW == FEW - 1:
             yield
+    shapes = snapshot.gang_columns.shapes
+    serves = [shape is not None and shape.serves for shape in shapes]
+    nothing_to_lose = np.array([*serves, False])[snapshot.gang_columns.shape[gangs]]
+    since[nothing_to_lose] = np.inf
     place = np.empty(len(gangs), dtype=np.int64)
     place[np.lexsort((-since, priority))] = np.arange(len(gangs))
     return place

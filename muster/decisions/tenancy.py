@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.cluster.devices.dedicated import is_dedicated
 from muster.cluster.handlers.quotaevents import SYSTEM_NAMESPACE, SYSTEM_PRIORITY
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import QueueUser
@@ -20,6 +21,7 @@ from muster.cluster.quota.charges import QueueCharges, Use
 from muster.cluster.quota.flavors import flavors_of
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.queueing.preemption.tenant import Tenant
@@ -73,6 +75,7 @@ class Tenancy:
         flags = pods.flags[np.array(rows, dtype=np.int64)]
         may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
         is_marked = bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
+        spec = view.spec
         return Tenant(
             gang=view.key,
             queue=queue,
@@ -84,6 +87,10 @@ class Tenancy:
             is_protected=terms.is_protected,
             is_preemptable=terms.is_preemptable and may_go,
             is_marked=is_marked,
+            preemptibility=Preemptibility.UNSAID if spec is None else spec.preemptibility,
+            cooldown=0.0 if spec is None else spec.cooldown,
+            serves=spec is not None and spec.serves,
+            is_dedicated=self._is_dedicated(view, rows),
             preempts=self.preempts(view),
         )
 
@@ -128,6 +135,14 @@ class Tenancy:
             }
             self._flavors[node] = flavors_of(known, labels)
         return self._flavors[node]
+
+    def _is_dedicated(self, view: GangView, rows: Sequence[int]) -> bool:
+        """Return whether a gang that serves has a device for itself; of others nobody asks it."""
+        if view.spec is None or not view.spec.serves:
+            return False
+        pods, devices = self.snapshot.pods, self.snapshot.devices
+        kinds = {(int(pods.pod_class[row]), int(pods.node[row])) for row in rows}
+        return any(is_dedicated(self.snapshot.classes[c], devices.slots(n)) for c, n in kinds)
 
     @staticmethod
     def _is_system(view: GangView) -> bool:

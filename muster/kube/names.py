@@ -25,6 +25,7 @@ ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"
 INJECT: Final = PREFIX + "inject"  # "false": nothing is injected; gate and profile stay
 MOVABLE: Final = PREFIX + "movable"  # "false": no proposal ever moves the pod
+SERVES: Final = PREFIX + "serves"  # "true": the pods serve requests; "false": they do not
 FABRIC_OPTIONS: Final = PREFIX + "fabric-options"  # extras of the fabric, commas between them
 GPU_TIER: Final = PREFIX + "gpu-tier"  # tier of accelerators by name
 WORKLOAD: Final = PREFIX + "workload"  # kind of work, which stands for a tier

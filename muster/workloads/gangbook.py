@@ -182,6 +182,7 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
         max_run_time=_longest(parts),
         ends_whole=any(part.ends_whole for part in parts),
         preempts=all(part.preempts for part in parts),
+        serves=all(part.serves for part in parts),
         queue=next((part.queue for part in parts if part.queue), ""),
         submitted_at=min((p.submitted_at for p in parts if p.submitted_at), default=0.0),
         problems=tuple(_problems(parts)),

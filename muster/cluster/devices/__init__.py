@@ -7,6 +7,7 @@
 ``phasedsearch``  which devices such a pod gets
 ``choice``        which devices of a node a pod gets
 ``sharenames``    what shares are called in plans
+``dedicated``     whether a pod has a device for itself
 ``claims``        claims as they are stored, and published devices in their order
 ``kubeletgiven``  what the kubelets gave to pods
 ``settlement``    the claims of one node settled anew, strongest first

@@ -86,6 +86,8 @@ class PreemptionPolicy:
     firm_from: int | None = None
     #: Whether gangs never give way that say so of themselves, by a label or an annotation.
     obeys_marks: bool = False
+    #: Whether gangs run for the time that they ask for before they give way (Volcano).
+    obeys_cooldown: bool = False
     #: Whether gangs that never give way run only within what the queue is entitled to (KAI,
     #: Koordinator).
     keeps_firm_within: bool = False

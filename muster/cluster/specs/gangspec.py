@@ -41,6 +41,26 @@ class GangPhase(StrEnum):
     FINISHED = "Finished"
 
 
+class Preemptibility(StrEnum):
+    """What a gang says of giving way to others, in KAI's words."""
+
+    UNSAID = ""
+    #: Whatever its priority.
+    PREEMPTIBLE = "preemptible"
+    #: Members above its minimum alone.
+    SEMI = "semi-preemptible"
+    #: Nobody.
+    NONE = "non-preemptible"
+
+    @property
+    def is_firm(self) -> bool | None:
+        """Whether the minimum never gives way, ``None``: nothing is said.
+
+        It comes before the priority (KAI, pkg/common/podgroup, ``CalculatePreemptibility``).
+        """
+        return None if self is Preemptibility.UNSAID else self is not Preemptibility.PREEMPTIBLE
+
+
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
     """A role of a gang (launcher, worker …) with its own minimum."""
@@ -129,6 +149,13 @@ class GangSpec:
     ends_whole: bool = False
     #: Whether it makes others give way.
     preempts: bool = True
+    #: What it says of giving way; only some queues obey it.
+    preemptibility: Preemptibility = Preemptibility.UNSAID
+    #: Seconds for which it runs before it gives way, as it says itself (Volcano's cooldown time).
+    cooldown: float = 0.0
+    #: Whether its pods serve requests, and do no work that has an end (pods of a Deployment, a
+    #: StatefulSet, a LeaderWorkerSet).
+    serves: bool = False
     #: (field, where the user wrote it), so that messages name what the user wrote
     #: (``muster.cluster.specs.contradictions``).
     written: tuple[tuple[str, str], ...] = ()

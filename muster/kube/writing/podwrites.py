@@ -154,13 +154,20 @@ async def release_pod(
     """
     if pin is PinKind.AFFINITY:
         return await _patch(client, pod, podbodies.affinity_body(pod.uid, note, seen, extra))
-    nominate = podbodies.nominate_body(pod.uid, note.node, extra.version)
-    first = await _patch(client, pod, nominate, content_type=_MERGE, subresource="status")
+    first = await nominate_pod(client, pod, note.node, extra.version)
     if not isinstance(first, Released):
         return first
     if extra.version:
         extra = replace(extra, version=first.resource_version)
     return await _patch(client, pod, podbodies.ungate_body(pod.uid, note, extra))
+
+
+async def nominate_pod(
+    client: PodClient, pod: PodRef, node: str, version: str = ""
+) -> ReleaseOutcome:
+    """Write ``status.nominatedNodeName``, "" takes it back; ``version``: only on that one."""
+    body = podbodies.nominate_body(pod.uid, node, version)
+    return await _patch(client, pod, body, content_type=_MERGE, subresource="status")
 
 
 async def bind_pod(

@@ -10,6 +10,7 @@ and comes in as units and a consent.
 ``freedtable``   the same node by node in columns, and which nodes several units share
 ``domaintrial``  one domain while units are added and dropped: does the gang fit by amounts?
 ``boundedset``   a small set, quickly: cheapest first, then whoever can be spared stays
+``devicesets``   a small set that leaves devices behind, where pods share them
 ``exactset``     the cheapest set: branch and bound
 ``roomsearch``   the entry: the cheapest set over all domains, each verified by a plan
 """

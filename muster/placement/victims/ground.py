@@ -143,10 +143,15 @@ class Ground:
         return found
 
 
+def musts(arenas: Sequence[Arena]) -> list[Arena]:
+    """Return those whose members must be placed, in the order of ``Ground.kinds``."""
+    return [arena for arena in arenas if arena.group.mandatory] or list(arenas[:1])
+
+
 def ground_of(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> Ground:
     """Return the domains where a gang could go, with what is free now."""
     tree, order = arenas[0].board.tree, arenas[0].board.topology.order
-    must = [arena for arena in arenas if arena.group.mandatory] or list(arenas[:1])
+    must = musts(arenas)
     names = {name for a in must for name, amount in a.group.pod_class.requests if amount}
     resources = tuple(sorted(names))
     kinds = tuple(_kind(arena, resources) for arena in must)

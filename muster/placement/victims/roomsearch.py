@@ -28,10 +28,11 @@ from muster.placement.request import GangRequest
 from muster.placement.victims.boundedset import BoundedSet, VictimDraft
 from muster.placement.victims.consent import Consent
 from muster.placement.victims.costs import CostOrder
+from muster.placement.victims.devicesets import DeviceSets, MemberKind, are_shared
 from muster.placement.victims.domaintrial import DomainTrial
 from muster.placement.victims.exactset import BestSet, ExactSet
 from muster.placement.victims.freedtable import freed_table
-from muster.placement.victims.ground import Ground, ground_of
+from muster.placement.victims.ground import Ground, ground_of, musts
 from muster.placement.victims.units import GivingUnit, UnitSet, rows_of
 
 MOST_EXACT: Final = 20
@@ -95,16 +96,23 @@ class RoomSearch:
     def run(self, units: Sequence[GivingUnit]) -> Steps[FoundVictims]:
         """Return the cheapest set of units that was found."""
         arenas = yield from question_arenas(self.snapshot, self.question, self.request)
-        self._is_plain = is_plain(self.snapshot, self.request, arenas)
         ground = ground_of(self.snapshot, self.request, arenas)
         yield
+        classes = [arena.group.pod_class for arena in musts(arenas)]
+        kinds = list(zip(ground.kinds, classes, strict=True))
+        is_shared = are_shared(self.snapshot, kinds)
+        self._is_plain = not is_shared and is_plain(self.snapshot, self.request, arenas)
         suiting = np.flatnonzero(ground.suiting(ground.free + ground.freed_by(units)))
         yield
         if not len(suiting):
             return FoundVictims(certain=True)
         drafts = yield from self._drafts(ground, suiting.tolist(), units)
         best = BestSet()
-        yield from self._bounded(drafts[:MOST_DOMAINS], best)
+        if is_shared:
+            nodes = arenas[0].board.topology.order.tolist()
+            yield from self._by_devices(drafts[:MOST_DOMAINS], best, kinds, nodes)
+        if best.plan is None:
+            yield from self._bounded(drafts[:MOST_DOMAINS], best)
         proven = len(drafts) <= MOST_DOMAINS
         if not _is_small(units):
             best.visits = VISITS_OF_MANY
@@ -134,13 +142,38 @@ class RoomSearch:
             yield
         return sorted(drafts, key=lambda each: (each.least, each.draft.trial.low))
 
+    def _by_devices(
+        self,
+        drafts: Sequence[DomainDraft],
+        best: BestSet,
+        kinds: Sequence[MemberKind],
+        nodes: Sequence[int],
+    ) -> Steps[None]:
+        """Look in each domain for a set that frees devices, beside one by amounts alone."""
+        for each in drafts:
+            if not best.is_beaten_by(each.least):
+                continue
+            search = DeviceSets(self.snapshot, each.draft, each.units, nodes)
+            found = [(yield from search.run(kinds)), (yield from self._by_amounts(each))]
+            sets = sorted(
+                ((self._key(units), units) for units in found if units is not None),
+                key=lambda one: one[0],
+            )
+            for key, units in sets:
+                plan = (yield from self.verify(units)) if best.is_beaten_by(key) else None
+                if plan is not None:
+                    best.key, best.units, best.plan = key, units, plan
+
+    def _by_amounts(self, each: DomainDraft) -> Steps[tuple[GivingUnit, ...] | None]:
+        return (yield from BoundedSet(each.draft, each.units).run())
+
     def _bounded(self, drafts: Sequence[DomainDraft], best: BestSet) -> Steps[None]:
         """Look for a bounded set in each domain; the cheapest that has a plan is the best."""
         found: list[tuple[tuple[int, ...], int, tuple[GivingUnit, ...]]] = []
         for number, each in enumerate(drafts):
             if found and each.least >= min(found)[0]:
                 continue
-            units = yield from BoundedSet(each.draft, each.units).run()
+            units = yield from self._by_amounts(each)
             if units is not None:
                 found.append((self._key(units), number, units))
         for _, number, units in sorted(found, key=lambda one: one[:2]):

@@ -63,8 +63,11 @@ def units_of(prices: MovePrices, view: GangView, at_risk_s: float) -> list[Givin
 def at_risk(view: GangView, now: float, saved_at: float | None = None) -> float:
     """Return seconds of work that end with a gang: since its last checkpoint, else its start.
 
-    ``now``, ``saved_at``: seconds since the epoch. One before the start counts for nothing.
+    ``now``, ``saved_at``: seconds since the epoch. One before the start counts for nothing. What
+    serves requests has no work to lose.
     """
+    if view.spec is not None and view.spec.serves:
+        return 0.0
     began = view.first_bound_at
     if began is None or not math.isfinite(now):
         return 0.0

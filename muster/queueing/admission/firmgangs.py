@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Amounts, Cell
@@ -20,6 +21,7 @@ from muster.cluster.quota.preemptionpolicy import PreemptionPolicy
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import OCCUPYING, PodFlag
 
@@ -43,12 +45,23 @@ class FirmExcess:
 
 
 def is_firm(view: GangView, snapshot: Snapshot, policy: PreemptionPolicy) -> bool:
-    """Return whether a gang of a queue never gives way, by its priority or by its pods' marks."""
-    if policy.firm_from is not None and view.priority >= policy.firm_from:
-        return True
-    if not policy.obeys_marks:
-        return False
+    """Return whether a gang of a queue never gives way, by its pods' marks, its word or priority.
+
+    Of a semi-preemptible one its minimum does not; once it has that, what comes is surplus.
+    """
     rows = np.concatenate([view.waiting, view.in_room])
+    if policy.obeys_marks and _has_mark(snapshot, rows):
+        return True
+    spec = view.spec
+    by_word = spec.preemptibility.is_firm if spec is not None and policy.obeys_marks else None
+    if spec is not None and by_word and spec.preemptibility is Preemptibility.SEMI:
+        return len(view.in_room) + view.succeeded < spec.min_count
+    if by_word is not None:
+        return by_word
+    return policy.firm_from is not None and view.priority >= policy.firm_from
+
+
+def _has_mark(snapshot: Snapshot, rows: NDArray[np.int32]) -> bool:
     return bool(((snapshot.pods.flags[rows] & np.uint8(PodFlag.FIRM)) != 0).any())
 
 
@@ -76,11 +89,12 @@ def _firm_use(
     """Return what gangs that never give way use of each queue, with those below it."""
     found: dict[QueueName, Counter[Cell]] = {}
     for view in _standing(snapshot, firm_from):
+        rows = _firm_rows(view, snapshot)
         queue = _queue_of(view, charges)
         node = None if queue is None else charges.tree.find(queue)
         if node is None:
             continue
-        cells = charges.cells(queue, _uses(view, snapshot))
+        cells = charges.cells(queue, _uses(rows, snapshot))
         at: QueueNode | None = node
         while at is not None:
             found.setdefault(at.spec.name, Counter()).update(cells)
@@ -99,18 +113,40 @@ def _standing(snapshot: Snapshot, firm_from: int | None) -> Iterator[GangView]:
     holds = np.isin(pods.state.array(), [int(state) for state in OCCUPYING])
     marked = (pods.flags.array() & np.uint8(PodFlag.FIRM)) != 0
     high = np.zeros_like(marked) if firm_from is None else pods.priority.array() >= firm_from
-    rows = holds & (marked | high)
-    gangs = np.unique(pods.gang.array()[rows])
+    gang = pods.gang.array()
+    rows = holds & (marked | high | _says_so(snapshot)[gang])
+    gangs = np.unique(gang[rows])
     for row in gangs[gangs >= 0].tolist():
         view = snapshot.gang(snapshot.gang_at(row))
         if view is not None:
             yield view
 
 
-def _uses(view: GangView, snapshot: Snapshot) -> dict[Use, int]:
+def _says_so(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return bool[gangs + 1] by row: which say that their minimum never gives way."""
+    columns = snapshot.gang_columns
+    words = (Preemptibility.NONE, Preemptibility.SEMI)
+    firm = [shape is not None and shape.preemptibility in words for shape in columns.shapes]
+    shapes = columns.shape[np.arange(len(columns.keys))]
+    return np.append(np.array([*firm, False])[shapes], False)
+
+
+def _firm_rows(view: GangView, snapshot: Snapshot) -> NDArray[np.int32]:
+    """Return the members that never give way, of a gang that has a mark, a priority or a word."""
+    rows, said = view.in_room, Preemptibility.UNSAID
+    if view.spec is not None and not _has_mark(snapshot, rows):
+        said = view.spec.preemptibility
+    if said is Preemptibility.PREEMPTIBLE:
+        return rows[:0]
+    if view.spec is not None and said is Preemptibility.SEMI:
+        return rows[: max(view.spec.min_count - view.succeeded, 0)]
+    return rows
+
+
+def _uses(rows: NDArray[np.int32], snapshot: Snapshot) -> dict[Use, int]:
     """Return what the standing members take; queues with such gangs have no flavors."""
     found: Counter[Use] = Counter()
-    numbers, counts = np.unique(snapshot.pods.pod_class[view.in_room], return_counts=True)
+    numbers, counts = np.unique(snapshot.pods.pod_class[rows], return_counts=True)
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         for name, amount in snapshot.classes[number].requests:
             found[Use((), name)] += amount * count

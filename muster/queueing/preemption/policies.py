@@ -8,6 +8,7 @@ gangs.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
 
 from muster.cluster.quota.aliases import OWN
@@ -20,6 +21,17 @@ from muster.cluster.quota.preemptionpolicy import (
 )
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+
+
+class GivingServices(StrEnum):
+    """Which gangs that serve requests give way (``makingRoom.services``)."""
+
+    #: None of them.
+    NONE = "none"
+    #: Those that share their devices with others.
+    SHARED = "shared"
+    #: All, like any other gang.
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,8 @@ class PreemptionPolicies:
     permitted: Mapping[str, RoomPermission] = field(default_factory=lambda: {OWN: RoomPermission()})
     #: Queues whose gangs another controller admits: they take nothing and give nothing.
     elsewhere: frozenset[QueueName] = frozenset()
+    #: Which gangs that serve requests give way, whatever their queue.
+    services: GivingServices = GivingServices.SHARED
 
     def of(self, node: QueueNode | None) -> PreemptionPolicy:
         """Return the settings of a queue; ``None``: of gangs without one."""

@@ -2,7 +2,8 @@
 
 ::
 
-    itself ─► of the system ─► protected ─► not preemptable ─► the same queue?
+    itself ─► of the system ─► protected ─► serves, on devices of its own ─► not preemptable
+              ─► the same queue?
                                                                  │
         yes: young ─► by priority (withinClusterQueue)           │
         no, one tree: not reclaimable ─► young ─► outside a fence
@@ -31,7 +32,8 @@ from muster.cluster.quota.preemptionpolicy import (
 )
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
-from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.cluster.specs.gangspec import Preemptibility
+from muster.queueing.preemption.policies import GivingServices, PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
 
@@ -42,8 +44,11 @@ class Keeps(StrEnum):
     ITSELF = "it is the gang that wants room"
     SYSTEM = "it belongs to the system"
     PROTECTED = "a disruption budget protects it"
+    SERVES = "it serves requests (makingRoom.services)"
+    DEDICATED = "it serves requests on devices of its own (makingRoom.services)"
     NOT_PREEMPTABLE = "it is marked as not preemptable"
     YOUNG = "it has not run for the least time that its queue grants"
+    COOLING = "it has not run for the time that it asks for (cooldown)"
     WITHIN_NEVER = "no gang of the queue gives way to another of it (policy)"
     NOT_LOWER = "its priority is not lower"
     HIGHER = "its priority is higher"
@@ -85,16 +90,11 @@ class RoomRules:
 
     def keeps(self, other: Tenant) -> Keeps | None:
         """Return why a gang does not give way, ``None``: it does."""
-        if other.gang == self.wants.gang:
-            return Keeps.ITSELF
-        if other.is_system:
-            return Keeps.SYSTEM
-        if other.is_protected:
-            return Keeps.PROTECTED
         here, there = self.usage.find(self.wants.queue), self.usage.find(other.queue)
         theirs = self.policies.of(there)
-        if is_firm(other, theirs):
-            return Keeps.NOT_PREEMPTABLE
+        never = self._never(other, theirs)
+        if never is not None:
+            return never
         if self.is_own(other):
             return self._within(other)
         if not theirs.is_reclaimable:
@@ -106,15 +106,37 @@ class RoomRules:
             return foreign or (None if there is None else self._above(other, there, here))
         return self._between(other, there, here) or self._above(other, there, here)
 
+    def _never(self, other: Tenant, theirs: PreemptionPolicy) -> Keeps | None:
+        """Return why a gang gives way to nobody now."""
+        if other.gang == self.wants.gang:
+            return Keeps.ITSELF
+        if other.is_system:
+            return Keeps.SYSTEM
+        if other.is_protected:
+            return Keeps.PROTECTED
+        serves = keeps_serving(other, self.policies.services)
+        if serves is not None:
+            return serves
+        if is_firm(other, theirs):
+            return Keeps.NOT_PREEMPTABLE
+        cools = theirs.obeys_cooldown and self._is_young(other, other.cooldown)
+        return Keeps.COOLING if cools else None
+
     def goes_in_part(self, other: Tenant, keeps: Keeps) -> bool:
         """Return whether members above its minimum give way though a gang does not.
 
+        Of a semi-preemptible one only these do (KAI, api/podgroup_info, ``GetTasksToEvict``).
         In KAI the least run time protects a gang's minimum alone (plugins/minruntime,
         ``reclaimScenarioValidatorFn``).
         """
         if keeps is Keeps.WOULD_FALL:
             return True
         policy = self.policies.of(self.usage.find(other.queue))
+        if keeps is Keeps.NOT_PREEMPTABLE and policy.obeys_marks:
+            if other.preemptibility is not Preemptibility.SEMI:
+                return False
+            surplus = replace(other, preemptibility=Preemptibility.PREEMPTIBLE)
+            return self.keeps(surplus) in (None, Keeps.WOULD_FALL)
         if keeps is not Keeps.YOUNG or not policy.runs_by_department:
             return False
         return replace(self, spares_young=False).keeps(other) in (None, Keeps.WOULD_FALL)
@@ -221,10 +243,27 @@ class RoomRules:
         return other.started_at is None or self.now - other.started_at < least
 
 
+def keeps_serving(tenant: Tenant, services: GivingServices) -> Keeps | None:
+    """Return whether a gang stays because it serves requests.
+
+    A pod that shares its device is one of several replicas that its controller makes again
+    elsewhere; one with devices of its own holds a model that others wait for.
+    """
+    if not tenant.serves or services is GivingServices.ALL:
+        return None
+    if services is GivingServices.NONE:
+        return Keeps.SERVES
+    return Keeps.DEDICATED if tenant.is_dedicated else None
+
+
 def is_firm(tenant: Tenant, policy: PreemptionPolicy) -> bool:
     """Return whether a gang never gives way, as it says itself or by its priority."""
-    by_priority = policy.firm_from is not None and tenant.priority >= policy.firm_from
-    return by_priority or not tenant.is_preemptable or (policy.obeys_marks and tenant.is_marked)
+    if not tenant.is_preemptable or (policy.obeys_marks and tenant.is_marked):
+        return True
+    by_word = tenant.preemptibility.is_firm if policy.obeys_marks else None
+    if by_word is not None:
+        return by_word
+    return policy.firm_from is not None and tenant.priority >= policy.firm_from
 
 
 def falls(

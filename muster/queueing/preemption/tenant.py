@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Amounts
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.specs.gangspec import Preemptibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +32,13 @@ class Tenant:
     is_preemptable: bool = True
     #: Whether one of its pods is marked as never giving way; only some queues obey that.
     is_marked: bool = False
+    #: Whether its pods serve requests, and do no work that has an end.
+    serves: bool = False
+    #: Whether one of its pods has a device for itself.
+    is_dedicated: bool = False
+    #: What it says of giving way; only some queues obey that.
+    preemptibility: Preemptibility = Preemptibility.UNSAID
+    #: Seconds for which it runs before it gives way, as it says itself; only some queues obey that.
+    cooldown: float = 0.0
     #: Whether it makes others give way (``preemptionPolicy`` is not Never).
     preempts: bool = True

@@ -27,6 +27,7 @@ from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, gang_key
 from muster.workloads.dialects.podgroups import count_problem, group, said
 from muster.workloads.groupconditions import Conditions, with_condition, without_condition
+from muster.workloads.keys.foreignwishes import preemptibility
 from muster.workloads.keys.gangparts import GangPart, as_slices
 from muster.workloads.keys.labels import overlay, read
 from muster.workloads.keys.levels import foreign
@@ -78,6 +79,7 @@ class PodGroupSpec(wire.Wire, frozen=True):
 
     min_member: int | None = None
     queue: str = ""
+    preemptibility: str = ""
     sub_groups: tuple[SubGroup, ...] = ()
     topology_constraint: TopologyConstraint = TopologyConstraint()
 
@@ -109,6 +111,7 @@ def spec(found: PodGroup) -> GangSpec | None:
     levels = wanted.topology_constraint
     laid = replace(
         plain,
+        preemptibility=preemptibility(wanted.preemptibility),
         required_level=_level(levels.required_topology_level),
         preferred_level=_level(levels.preferred_topology_level),
         problems=plain.problems + count_problem(stated or 1, "spec.minMember"),

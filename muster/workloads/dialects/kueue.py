@@ -53,14 +53,16 @@ class Kueue:
             return None
         field = f"metadata.annotations[{TOTAL_COUNT}]"
         size, problems = number(said(meta, TOTAL_COUNT), field)
+        serves = said(meta, SERVING) == "true"
         plain = GangSpec(
             key=gang_key(self.name, meta.namespace, group),
             namespace=meta.namespace,
             name=group,
             dialect=self.name,
-            min_count=1 if said(meta, SERVING) == "true" else size,
+            min_count=1 if serves else size,
             size=size,
             submitted_at=created(meta),
+            serves=serves,
             problems=problems,
             written=(("min_count", field), ("size", field)),
         )

@@ -89,6 +89,7 @@ def spec(found: LeaderWorkerSet) -> GangSpec | None:
         min_count=1 + at_start,
         size=template.size,
         submitted_at=created(meta),
+        serves=True,
     )
     return whole(
         plain,

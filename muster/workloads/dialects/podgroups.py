@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.kube import wire
 from muster.workloads.dialect import created, gang_key
+from muster.workloads.keys.owners import is_service
 from muster.workloads.keys.userkeys import COUNT_RULE, MAX_MEMBERS, shorten
 from muster.workloads.wholenumbers import whole
 
@@ -22,7 +23,10 @@ def group(
     roles: tuple[RoleSpec, ...] = (),
     queue: str = "",
 ) -> GangSpec:
-    """Return the gang of a group object; ``field`` is where its minimum stands."""
+    """Return the gang of a group object; ``field`` is where its minimum stands.
+
+    It serves where a controller of services made it for pods that come one by one.
+    """
     return GangSpec(
         key=gang_key(dialect, meta.namespace, meta.name),
         namespace=meta.namespace,
@@ -32,6 +36,7 @@ def group(
         roles=roles,
         queue=queue,
         submitted_at=created(meta),
+        serves=minimum <= 1 and is_service(meta),
         problems=count_problem(minimum, field),
         written=(("min_count", field),),
     )

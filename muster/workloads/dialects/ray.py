@@ -22,6 +22,7 @@ from typing import Final
 from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import MadePods, Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.keys.owners import is_service
 from muster.workloads.keys.templateparts import TemplatePart, minimum, whole
 from muster.workloads.keys.userkeys import MAX_MEMBERS
 
@@ -94,6 +95,7 @@ def spec(cluster: RayCluster) -> GangSpec | None:
         size=sum(part.size for part in parts),
         max_count=_most(cluster.spec) if elastic else None,
         submitted_at=created(meta),
+        serves=is_service(meta),
     )
     return whole(plain, meta, parts)
 

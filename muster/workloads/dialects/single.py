@@ -1,8 +1,9 @@
 """A managed pod that no dialect claims: a gang of one.
 
 It goes the same way as every gang, so nothing downstream knows a special case. Topology
-levels mean nothing for one pod; only the queue and the longest run time are read, the latter also
-from ``spec.activeDeadlineSeconds``, which the kubelet counts from the pod's start.
+levels mean nothing for one pod; only the queue, the longest run time and whether it serves are
+read. The run time is read from ``spec.activeDeadlineSeconds``, too, which the kubelet counts from
+the pod's start; whether it serves, from its owner's kind.
 """
 
 from typing import Final
@@ -11,6 +12,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.kube import wire
 from muster.workloads.dialect import Member, Watched, created, gang_key
 from muster.workloads.keys.labels import read
+from muster.workloads.keys.owners import is_service
 from muster.workloads.keys.queuenames import named_queue
 from muster.workloads.keys.runtimes import within_deadline
 
@@ -36,6 +38,7 @@ class SinglePod:
         """
         meta = pod.metadata
         reading = read(meta.labels, meta.annotations)
+        serves = reading.keys.serves
         spec = GangSpec(
             key=gang_key(self.name, meta.namespace, meta.name),
             namespace=meta.namespace,
@@ -47,5 +50,8 @@ class SinglePod:
             submitted_at=created(meta),
             lives_with_pods=True,
             max_run_time=reading.keys.max_run_time or reading.wishes.max_run_time,
+            preemptibility=reading.wishes.preemptibility,
+            cooldown=reading.wishes.cooldown,
+            serves=is_service(meta) if serves is None else serves,
         )
         return within_deadline(spec, pod.spec.active_deadline_seconds, _DEADLINE)

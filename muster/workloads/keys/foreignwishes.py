@@ -15,6 +15,9 @@ or a PodGroup of any kind may carry them. Muster's own keys win over them.
   ``segment-topology-required-placement``; ``batch-min-member``.
 - Volcano (apis, topology/v1alpha1/labels.go): ``network-topology-mode`` with
   ``network-topology-highest-tier``.
+- Who gives way: KAI's label ``preemptibility``: preemptible, non-preemptible or, for members above
+  the minimum alone, semi-preemptible (pkg/common/podgroup, docs/developer/designs). Volcano's
+  ``cooldown-time``: not before it has run so long (label, else annotation; plugins/cdp).
 - Koordinator (apis/extension/elastic_quota.go): ``quota.scheduling.koordinator.sh/name``.
 
 A wish that the model cannot say is a problem of the gang if it is a requirement, and is
@@ -28,7 +31,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.workloads.keys.levels import foreign, tier
+from muster.workloads.queues.preemption.durations import seconds
 from muster.workloads.wholenumbers import whole
 
 KUEUE: Final = "kueue.x-k8s.io/"
@@ -49,6 +54,9 @@ QUEUE_KEYS: Final = (
 """By which pods and objects name their queue, in the order in which they count."""
 _MINIMUM: Final = KAI + "batch-min-member"
 _RUN_TIME: Final = KUEUE + "max-exec-time-seconds"
+_PREEMPTIBILITY: Final = KAI + "preemptibility"
+_PREEMPTIBILITIES: Final = frozenset(Preemptibility)
+_COOLDOWN: Final = "volcano.sh/cooldown-time"
 _MODE: Final = "volcano.sh/network-topology-mode"
 _TIER: Final = "volcano.sh/network-topology-highest-tier"
 CHECKED_KEYS: Final = frozenset(
@@ -58,7 +66,7 @@ CHECKED_KEYS: Final = frozenset(
     )
 )
 """Those that can contradict each other or the gang, or that cannot be read."""
-_KEYS: Final = CHECKED_KEYS.union(QUEUE_KEYS)
+_KEYS: Final = CHECKED_KEYS.union(QUEUE_KEYS, (_PREEMPTIBILITY, _COOLDOWN))
 _FIELDS: Final = (
     ("required_level", (*_REQUIRED, _TIER, _MODE)),
     ("preferred_level", (*_PREFERRED, _MODE)),
@@ -87,6 +95,9 @@ class Wishes:
     minimum: int | None = None
     #: seconds
     max_run_time: float | None = None
+    preemptibility: Preemptibility = Preemptibility.UNSAID
+    #: seconds
+    cooldown: float = 0.0
     problems: tuple[str, ...] = ()
     written: tuple[tuple[str, str], ...] = ()
 
@@ -113,6 +124,8 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
             queue=queue,
             minimum=minimum,
             max_run_time=_run_time(said, problems),
+            preemptibility=preemptibility(labels.get(_PREEMPTIBILITY, "")),
+            cooldown=_cooldown(labels, annotations),
             problems=tuple(problems),
             written=(("min_count", _MINIMUM), ("max_run_time", _RUN_TIME)),
         )
@@ -127,9 +140,21 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
         queue=queue,
         minimum=minimum,
         max_run_time=_run_time(said, problems),
+        preemptibility=preemptibility(labels.get(_PREEMPTIBILITY, "")),
+        cooldown=_cooldown(labels, annotations),
         problems=tuple(problems),
         written=tuple(_written(said)),
     )
+
+
+def preemptibility(text: str) -> Preemptibility:
+    """Return what KAI's word says of giving way; nothing for one that it does not know."""
+    return Preemptibility(text) if text in _PREEMPTIBILITIES else Preemptibility.UNSAID
+
+
+def _cooldown(labels: Mapping[str, str], annotations: Mapping[str, str]) -> float:
+    """Return Volcano's cooldown time in seconds; 0 where none can be read."""
+    return seconds(labels.get(_COOLDOWN, annotations.get(_COOLDOWN, ""))) or 0.0
 
 
 def _written(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:

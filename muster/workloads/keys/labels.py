@@ -119,6 +119,7 @@ def _overlaid(spec: GangSpec, reading: Reading, context: Context) -> GangSpec:
         standby_level=keys.spare_level or spec.standby_level,
         restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
+        serves=spec.serves if keys.serves is None else keys.serves,
         problems=(*spec.problems, *dict.fromkeys(map(str, (*errors, *problems)))),
         written=(*written(reading), *spec.written),
     )
@@ -157,6 +158,8 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
         max_run_time=spec.max_run_time or wished.max_run_time,
+        preemptibility=spec.preemptibility or wished.preemptibility,
+        cooldown=spec.cooldown or wished.cooldown,
         problems=(*spec.problems, *wished.problems, *problems),
         written=(*spec.written, *wished.written),
     )

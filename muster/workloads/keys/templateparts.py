@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.kube import wire
+from muster.workloads.keys.foreignwishes import Wishes
 from muster.workloads.keys.labels import Reading, UserKeys, overlay, read, wider_slices, written
 
 
@@ -70,6 +71,7 @@ def lay_keys(
         keys = _asked(reading)
         sliced[part.role] = keys.sliced
         laid = _share(laid, keys)
+        laid = _marked(laid, reading.wishes)
         problems += (*map(str, reading.errors), *reading.wishes.problems)
         problems += _disagreements(laid, keys, part.role)
         places += (*written(reading), *reading.wishes.written)
@@ -127,6 +129,15 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         standby_level=laid.standby_level or keys.spare_level,
         restarts=laid.restarts or keys.restarts,
         queue=laid.queue or keys.queue,
+    )
+
+
+def _marked(laid: GangSpec, wished: Wishes) -> GangSpec:
+    """Return ``laid`` with what is still open of giving way taken from one template."""
+    return replace(
+        laid,
+        preemptibility=laid.preemptibility or wished.preemptibility,
+        cooldown=laid.cooldown or wished.cooldown,
     )
 
 

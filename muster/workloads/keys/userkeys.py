@@ -76,7 +76,7 @@ class UserKeys:
 
     ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``,
     ``max_run_time``: seconds. ``spares``: of the gang's size, or of a slice's where there are
-    slices. ``restarts``: ``repair: restart``.
+    slices. ``restarts``: ``repair: restart``. ``serves``: ``None``: as its owner's kind says.
     """
 
     gang: str = ""
@@ -96,6 +96,7 @@ class UserKeys:
     fabric: str = ""
     inject: bool = True
     movable: bool = True
+    serves: bool | None = None
 
     @property
     def sliced(self) -> bool:
@@ -291,6 +292,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.FABRIC: ("fabric", _name),
     names.INJECT: ("inject", _switch),
     names.MOVABLE: ("movable", _switch),
+    names.SERVES: ("serves", _switch),
 }
 USER_KEYS: Final = frozenset(_FIELDS)
 _NOTHING: Final = Reading()

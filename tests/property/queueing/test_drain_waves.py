@@ -6,9 +6,12 @@ within a minute than it allows; and whoever can go is gone in the end.
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.clusters import roomscene
+from support.clusters.roomscene import RoomScene
 from support.clusters.scene import GPU, Scene
 
 from muster.cluster.ids import GangKey
@@ -126,6 +129,24 @@ def test_no_half_gang_ends_and_all_that_have_a_place_fit_there_together(scene: S
     _fit_together(scene, found, rows)
     costs = [one.cost.lost for one in found if not one.fixed]
     assert costs == sorted(costs) or any(one.cost.gangs == 0 for one in found)
+
+
+def test_work_before_the_last_checkpoint_is_not_lost() -> None:
+    """old runs for 900 s, saved 10 s ago; new runs for 100 s; both on n0, so old goes first."""
+    scene, now = RoomScene("a/r1 n0\na/r2 n1 n2"), roomscene.NOW
+    old = scene.runs("old", ["n0"], 4, since=now - 900)
+    new = scene.runs("new", ["n0"], 4, since=now - 100)
+    scene.node("n0", block="a", rack="r1", taints=(TAINT,))
+    snapshot = scene.state.snapshot()
+    leaving = leaving_nodes(snapshot, [DRAIN], lambda _node, _key: 0.0)
+
+    def lost(checkpoints: dict[GangKey, float]) -> dict[GangKey, int]:
+        asks = partial(Question, now=now)
+        found = run(drain_plan(snapshot, leaving, asks, checkpoints))
+        return {one.gang: one.cost.lost for one in found}
+
+    assert list(lost({}).items()) == [(new, 400), (old, 3600)]
+    assert list(lost({old: now - 10}).items()) == [(old, 40), (new, 400)]
 
 
 def _fit_together(scene: Scene, found: tuple[DrainedGang, ...], leaving: set[int]) -> None:

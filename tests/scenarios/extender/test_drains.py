@@ -10,6 +10,7 @@ The test takes the steps of the two workers itself, and plays the kubelet.
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -124,6 +125,21 @@ A, B = Gang("a", 2), Gang("b", 2)
 
 
 # --- by request -------------------------------------------------------------------------
+
+
+async def test_a_gang_loses_what_it_did_since_its_last_checkpoint(site: Site) -> None:
+    """Two members of 8 GPUs have run for 1,000 s, and saved 10 s ago."""
+    await site.runs(A, "r1-0", "r1-1")
+    site.now += 1000.0
+    saved = datetime.fromtimestamp(site.now - 10.0, tz=UTC).isoformat()
+    notes = {"metadata": {"annotations": {names.CHECKPOINTED_AT: saved}}}
+    await site.cluster.api.patch(f"{PODS}/a-0", notes)
+    await site.taint("r1-0")
+
+    await site.look()
+
+    (found,) = site.cluster.extender.drains.gangs
+    assert found.cost.lost == 2 * 8 * 10
 
 
 async def test_a_gang_on_a_drained_node_ends_whole_and_starts_elsewhere(site: Site) -> None:

@@ -7,9 +7,11 @@ with the source in its reader (``muster.workloads.queues.preemption``).
 import pytest
 from support.clusters.queuescene import QueueScene
 from support.clusters.roomscene import NOW, keeps_of, names_of
+from support.clusters.scene import pod_class
 from support.dialects.clusterqueues import cluster_queue
 from support.dialects.clusterqueues import scene as kueue_scene
 
+from muster.cluster.specs.gangspec import Preemptibility
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.kube.wire import ObjectMeta
 from muster.queueing.preemption.policies import PreemptionPolicies, RoomPermission
@@ -86,6 +88,27 @@ def test_each_action_is_done_where_it_is_allowed(
     policies = PreemptionPolicies({"volcano": permission})
     answer = made.room(made.wants("w", 1, queue="a", priority=5), policies=policies)
     assert (set() if isinstance(answer, NoRoom) else set(names_of(answer))) == gives
+
+
+@pytest.mark.parametrize(("ran", "gives"), [(59, False), (61, True)])
+@pytest.mark.parametrize("queue", ["a", "b"])
+def test_a_gang_runs_for_its_cooldown_time_before_it_gives_way(
+    queue: str, ran: int, *, gives: bool
+) -> None:
+    """Plugin cdp, for both actions: to a of the same queue, and from b, which deserves nothing."""
+    made = QueueScene("a/r1 n1", [volcano("a", 8), volcano("b", 0)])
+    made.runs("x", ["n1"], queue=queue, since=NOW - ran, cooldown=60.0)
+    key = made.wants("w", 1, queue="a", priority=5)
+    if gives:
+        assert names_of(made.made(key)) == ["x"]
+    else:
+        assert keeps_of(made.refused(key)) == {Keeps.COOLING: 1}
+
+
+def test_a_cooldown_time_means_nothing_in_other_queues() -> None:
+    made = QueueScene("a/r1 n1", [kai("a", 8), kai("b", 0)])
+    made.runs("x", ["n1"], queue="b", since=NOW - 1, cooldown=60.0)
+    assert given(made, queue="a") == {"x"}
 
 
 # --- KAI ------------------------------------------------------------------------------------
@@ -196,6 +219,92 @@ def test_the_quota_of_the_department_counts_too() -> None:
     refused = made.refused(made.wants("w", 1, queue="b", priority=100))
     assert refused.reason is WhyNoRoom.FIRM
     assert "queue kai/d is entitled to" in refused.detail
+
+
+@pytest.mark.parametrize("priority", [50, 100])
+def test_a_semi_preemptible_gang_gives_members_above_its_minimum_and_no_more(
+    priority: int,
+) -> None:
+    """b (16) runs a gang of minimum 2 on three nodes, one more than its quota."""
+    made = QueueScene("a/r1 n1 n2 n3", [kai("a", 8), kai("b", 16)])
+    nodes, semi = ["n1", "n2", "n3"], Preemptibility.SEMI
+    made.runs("x", nodes, queue="b", minimum=2, priority=priority, preemptibility=semi)
+    (victim,) = made.made(made.wants("w", 1, queue="a")).victims
+    assert not victim.is_whole
+    assert len(victim.rows) == 1
+
+
+def test_a_semi_preemptible_gang_at_its_minimum_stays() -> None:
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 0)])
+    semi = Preemptibility.SEMI
+    made.runs("x", ["n1", "n2"], queue="b", minimum=2, preemptibility=semi)
+    refused = made.refused(made.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.NOT_PREEMPTABLE: 1}
+
+
+def test_the_surplus_of_a_semi_preemptible_gang_stays_where_no_rule_would_take_it() -> None:
+    """Of the same queue, and of no lower priority."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 16)])
+    semi = Preemptibility.SEMI
+    made.runs("x", ["n1", "n2"], queue="a", minimum=1, priority=5, preemptibility=semi)
+    refused = made.refused(made.wants("w", 1, queue="a", priority=5))
+    assert keeps_of(refused) == {Keeps.NOT_PREEMPTABLE: 1}
+
+
+@pytest.mark.parametrize(
+    ("word", "priority", "gives"),
+    [
+        (Preemptibility.PREEMPTIBLE, 125, True),
+        (Preemptibility.PREEMPTIBLE, 50, True),
+        (Preemptibility.NONE, 50, False),
+        (Preemptibility.UNSAID, 125, False),
+        (Preemptibility.UNSAID, 50, True),
+    ],
+)
+def test_what_a_gang_says_of_itself_comes_before_its_priority(
+    word: Preemptibility, priority: int, *, gives: bool
+) -> None:
+    made = QueueScene("a/r1 n1", [kai("a", 8), kai("b", 0)])
+    made.runs("x", ["n1"], queue="b", priority=priority, preemptibility=word)
+    assert given(made, queue="a") == ({"x"} if gives else set())
+
+
+@pytest.mark.parametrize(
+    ("word", "priority", "used"),
+    [
+        (Preemptibility.NONE, 50, 16),
+        (Preemptibility.SEMI, 50, 8),
+        (Preemptibility.SEMI, 125, 8),
+        (Preemptibility.PREEMPTIBLE, 125, 0),
+    ],
+)
+def test_only_what_never_gives_way_of_a_gang_counts_as_such_use_of_the_quota(
+    word: Preemptibility, priority: int, used: int
+) -> None:
+    """a (16) runs a gang of minimum 1 on two nodes; a gang that never gives way wants three."""
+    made = QueueScene("a/r1 n1 n2 n3 n4 n5", [kai("a", 16), kai("b", 24)])
+    made.runs("x", ["n1", "n2"], queue="a", minimum=1, priority=priority, preemptibility=word)
+    refused = made.refused(made.wants("w", 3, queue="a", priority=100))
+    assert refused.reason is WhyNoRoom.FIRM
+    assert f": {used} of 16 nvidia.com/gpu are used by such gangs" in refused.detail
+
+
+def test_the_minimum_of_a_semi_preemptible_gang_never_borrows() -> None:
+    """a is entitled to one node, and two are free."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 8)])
+    semi = Preemptibility.SEMI
+    waits = made.wants("w", 2, queue="a", preemptibility=semi)
+    assert made.refused(waits).reason is WhyNoRoom.FIRM
+    one = made.wants("v", 1, queue="a", preemptibility=semi)
+    assert made.refused(one).reason is WhyNoRoom.FITS_NOW
+
+
+def test_members_above_the_minimum_of_a_semi_preemptible_gang_are_borrowed() -> None:
+    """a is entitled to one node, where the gang has its minimum; its second member waits."""
+    made = QueueScene("a/r1 n1 n2", [kai("a", 8), kai("b", 8)])
+    key = made.runs("x", ["n1"], queue="a", minimum=1, preemptibility=Preemptibility.SEMI)
+    made.members(key, [1], pod_class(8))
+    assert made.refused(key).reason is WhyNoRoom.FITS_NOW
 
 
 @pytest.mark.parametrize(("queues", "obeyed"), [("kai", True), ("kueue", False)])

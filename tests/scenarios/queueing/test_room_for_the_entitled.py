@@ -43,6 +43,31 @@ async def test_the_entitled_gang_has_the_gang_with_the_least_work_lost_give_way(
     assert site.runs(old, new, owner) == [True, True, False]
 
 
+async def test_members_are_nominated_to_the_nodes_that_others_leave_for_them(
+    site: RoomSite,
+) -> None:
+    _, new = await site.begin()
+    owner = site.gang("owner", 2, queue="b")
+    snapshot = site.state.snapshot()
+    left = {snapshot.nodes.name(int(snapshot.pods.node[row])) for row in site.view(new).bound}
+
+    await site.settle(NOW + 200)
+
+    assert site.named.keys() == {owner}
+    assert set(site.named[owner].values()) == left
+    assert set(site.named[owner]) == set(site.state.members(owner))
+
+
+async def test_nobody_is_nominated_where_the_order_is_not_taken(site: RoomSite) -> None:
+    await site.begin()
+    site.orders.is_full = True
+    site.gang("owner", 2, queue="b")
+
+    await site.settle(NOW + 200)
+
+    assert site.named == {}
+
+
 async def test_work_before_a_checkpoint_is_not_lost_so_the_gang_that_wrote_one_gives_way(
     site: RoomSite,
 ) -> None:

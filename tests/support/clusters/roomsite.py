@@ -12,7 +12,7 @@ from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import NodeGone, PodGone
-from muster.cluster.ids import GangKey
+from muster.cluster.ids import GangKey, PodUid
 from muster.decisions.roomplan import RoomAnswer
 from muster.queueing.backfill.expectedends import Going
 from muster.queueing.preemption.policies import PreemptionPolicies
@@ -67,14 +67,15 @@ class RoomSite(Site):
         self.saved: dict[GangKey, float] = {}
         #: gangs whose pods may never come
         self.expected: set[GangKey] = set()
+        #: by gang, the nodes of members for whom others are to give way
+        self.named: dict[GangKey, Mapping[PodUid, str]] = {}
         super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
 
     def rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker:
         """Return what has gangs give way to others: their orders are noted."""
-        policies = PreemptionPolicies()
-        return RoomMaker(
-            self.engine, PendingPods(), self.orders, reporter, pace, self, policies, self.expected
-        )
+        pods, policies = PendingPods(), PreemptionPolicies()
+        orders, expected = self.orders, self.expected
+        return RoomMaker(self.engine, pods, orders, reporter, pace, self, policies, expected, self)
 
     def restart(self) -> None:
         """Have another leader plan: it knows the cluster, and the orders by their marks."""
@@ -86,6 +87,10 @@ class RoomSite(Site):
     def latest(self) -> Mapping[GangKey, float]:
         """Return the last checkpoint of each gang that wrote one."""
         return self.saved
+
+    def note(self, gang: GangKey, places: Mapping[PodUid, str]) -> None:
+        """Take nominations, as the evictor's part does."""
+        self.named[gang] = places
 
     async def begin(self, old_ends: float | None = None) -> tuple[GangKey, GangKey]:
         """``old_ends``: after how many seconds the old one says that it ends."""

@@ -5,7 +5,7 @@ import pytest
 from extender.config import settings
 from extender.config.makingroom import MakingRoomConfig, VolcanoActions
 from muster.observability.configfile import ConfigError
-from muster.queueing.preemption.policies import RoomPermission
+from muster.queueing.preemption.policies import GivingServices, RoomPermission
 
 HEAD = "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
 
@@ -45,3 +45,17 @@ def test_a_dialect_that_is_none_is_refused_with_those_there_are() -> None:
 def test_volcano_without_an_action_is_refused() -> None:
     with pytest.raises(ConfigError, match="set one of them to true, or leave volcano out"):
         _parsed("{queues: [volcano]}")
+
+
+def test_services_give_way_where_they_share_their_devices() -> None:
+    assert _parsed("{enabled: true}").services is GivingServices.SHARED
+
+
+@pytest.mark.parametrize("services", list(GivingServices))
+def test_which_services_give_way_is_a_setting(services: GivingServices) -> None:
+    assert _parsed(f"{{services: {services.value}}}").services is services
+
+
+def test_another_word_for_services_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"makingRoom\.services"):
+        _parsed("{services: dedicated}")

@@ -1,0 +1,89 @@
+"""Builders of what has gangs give way to others, or leave nodes."""
+
+from extender.evictions.drainreports import DrainReports
+from extender.evictions.drains import DrainParts, NodeDrains
+from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.nominations import RoomNominations
+from extender.evictions.reports import EvictionReports
+from extender.evictions.suspension import JobSuspender
+from extender.intake.checkpoints import Checkpoints
+from extender.planning.planner import Planner
+from extender.planning.roommaker import RoomMaker
+from extender.reservations.reservations import Reservations
+from extender.reservations.suspendedjobs import SuspendedJobs
+from extender.wiring.rooms import Common
+from muster.queueing.preemption.policies import PreemptionPolicies
+
+
+def nominations_of(it: Common) -> RoomNominations | None:
+    """Build the part that nominates pods for which others give way, ``None``: it is off."""
+    making_room = it.config.making_room
+    if not (making_room.enabled and making_room.nominate):
+        return None
+    return RoomNominations(it.engine, it.client, it.pods)
+
+
+def evictor_of(
+    it: Common, suspended: SuspendedJobs, nominations: RoomNominations | None
+) -> Evictor:
+    """Build the part that ends gangs that give way to others."""
+    parts = EvictorParts(
+        engine=it.engine,
+        client=it.client,
+        worklist=it.worklist,
+        suspender=JobSuspender(it.client, suspended.served),
+        reports=EvictionReports(it.reporter, it.recorder, it.metrics),
+        ages=it.ages,
+        nominations=nominations,
+    )
+    return Evictor(parts, it.config.making_room)
+
+
+def notices_of(it: Common) -> NodeNotices:
+    """Build the part that notes which nodes leave."""
+    return NodeNotices(it.config.draining.known)
+
+
+def drains_of(
+    it: Common,
+    notices: NodeNotices,
+    evictor: Evictor,
+    planner: Planner,
+    checkpoints: Checkpoints,
+) -> NodeDrains:
+    """Build the part that has gangs leave nodes."""
+    parts = DrainParts(
+        engine=it.engine,
+        client=it.client,
+        evictor=evictor,
+        notices=notices,
+        asks=planner.question,
+        reports=DrainReports(it.recorder, it.metrics, it.due),
+        pace=it.pace,
+        checkpoints=checkpoints,
+    )
+    return NodeDrains(parts, it.config.draining)
+
+
+def room_maker_of(
+    it: Common,
+    evictor: Evictor,
+    checkpoints: Checkpoints,
+    reservations: Reservations,
+    nominations: RoomNominations | None,
+) -> RoomMaker:
+    """Build the part that has others give way."""
+    making_room = it.config.making_room
+    policies = PreemptionPolicies(making_room.named(), services=making_room.services)
+    return RoomMaker(
+        it.engine,
+        it.pods,
+        evictor,
+        it.reporter,
+        it.pace,
+        checkpoints,
+        policies,
+        reservations,
+        nominations,
+    )
