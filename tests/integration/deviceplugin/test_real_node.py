@@ -8,6 +8,8 @@
 """
 
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -218,3 +220,17 @@ async def test_a_second_node_may_have_numa_nodes_that_the_machine_has_not(node: 
             assert (await second.seen(name)).env["GIVEN"] in {"n0,n2", "n1,n3"}
     names = [found["metadata"]["name"] for found in (await node.api.get("/api/v1/nodes"))["items"]]
     assert names == [node.name]
+
+
+async def test_a_wait_ends_at_once_when_the_kubelet_has_died_and_says_what_was_seen(
+    node: RealNode,
+) -> None:
+    async def never() -> bool:
+        return False
+
+    os.kill(node.kubelet.pid, signal.SIGKILL)
+    with pytest.raises(AssertionError, match=r"\['kubelet'\] ended before: a miracle") as failed:
+        await node.until(never, "a miracle")
+    assert "Starting: " in str(failed.value)  # an Event of the kubelet's
+    assert "── containerd" in str(failed.value)
+    await node.start_kubelet()
