@@ -2,11 +2,13 @@
 
 A deadline counts least: Muster's own key and Kueue's label go before it. A controller counts it
 from the start of its object, the kubelet from the pod's: both at about the moment, or before it,
-when the gang has its minimum. All of them count anew when a suspended object is resumed, so one that
-waits suspended has all of its time: kubernetes pkg/controller/job/job_controller.go, training-operator v1.9
-pkg/controller.v1/common/job.go (``ReconcileJobs``), mpi-operator v0.6 pkg/controller/
-mpi_job_controller.go (``updateMPIJobStatus``), ray-operator v1.5 controllers/ray/
-rayjob_controller.go (``initRayJobStatusIfNeed``).
+when the gang has its minimum.
+
+They count anew when a suspended object is resumed, so one that waits suspended has all of its time:
+kubernetes pkg/controller/job/job_controller.go; training-operator v1.9 pkg/controller.v1/common/
+job.go (``ReconcileJobs``); mpi-operator v0.6 pkg/controller/mpi_job_controller.go
+(``updateMPIJobStatus``); ray-operator v1.5 controllers/ray/rayjob_controller.go
+(``initRayJobStatusIfNeed``).
 """
 
 from dataclasses import replace
