@@ -121,10 +121,13 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
     ),
     "overcommit": VolcanoPlugin(_FACTOR.why, {"overcommit-factor": _FACTOR}),
     "sla": VolcanoPlugin(_PROMISED, {"sla-waiting-time": Argument(TEXT, _PROMISED)}),
+    "cdp": VolcanoPlugin(
+        "always done where gangs give way: they run for their volcano.sh/cooldown-time first"
+    ),
     "network-topology-aware": VolcanoPlugin(_LEVELS, takes_any=True),
 } | dict.fromkeys(
     (
-        *("cdp", "deviceshare", "extender", "nodegroup", "numaaware", "pdb", "rescheduling"),
+        *("deviceshare", "extender", "nodegroup", "numaaware", "pdb", "rescheduling"),
         *("resource-strategy-fit", "resourcequota", "task-topology", "tdm", "usage"),
     ),
     VolcanoPlugin(NOTHING_ALIKE, takes_any=True),

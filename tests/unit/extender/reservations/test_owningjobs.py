@@ -5,6 +5,7 @@
     RayJob ──► RayCluster of a new name ──► pods     TrainJob ──► JobSet, suspended with it ──► pods
 """
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 from support.extenders.suspendedworld import Api, World
 
 from extender.reservations.suspendedjobs import ARRIVE_S, RESUMED
+from extender.reservations.suspendedrows import members
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
 from muster.kube import names, wire
@@ -125,6 +127,27 @@ async def test_after_a_restart_before_its_cluster_is_there_a_rayjob_keeps_its_ro
         await world.settled()
     assert api.running() == {"z": 3}
     assert len(world.released) == 3
+
+
+async def test_the_room_of_a_row_goes_to_one_of_its_role_in_whatever_order_they_come() -> None:
+    world = await _world("RayJob", ("a", 3))
+    (entry,) = world.suspended._entries.values()
+
+    def nodes() -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for uid, (_, role) in entry.rows.items():
+            hold = world.state.hold(uid)
+            found.setdefault(role, []).append("" if hold is None else hold.node)
+        return {role: sorted(each) for role, each in found.items()}
+
+    before = nodes()
+    spec = replace(entry.job.spec, key=GangKey("raycluster/ns/a-x"), name="a-x")
+    parts = world.suspended._translator, world.suspended._priorities
+    rows = list(members(replace(entry.job, spec=spec), *parts))
+    world.feed.gang_object("x", spec)
+    world.suspended._room.move(entry, spec, rows[::-1])
+    assert {role: len(each) for role, each in before.items()} == {"headgroup": 1, "w": 2}
+    assert nodes() == before
 
 
 async def test_a_cluster_that_comes_while_rows_are_entered_has_all_of_them(
