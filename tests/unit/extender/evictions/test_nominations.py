@@ -4,6 +4,7 @@ The two racks are drawn in support/clusters/clocked.py; ``urgent`` has one pod m
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from support.clusters.clocked import two_racks
@@ -18,7 +19,7 @@ from support.extenders.evictionsite import (
 )
 from support.extenders.extenders import PODS
 
-from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.evictor import Evictor
 from extender.evictions.nominations import KEPT_S, RoomNominations
 from extender.planning.evictionorders import EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang
@@ -36,11 +37,8 @@ class Site(EvictionSite):
         return RoomNominations(it.engine, client or it.client, it.pods)  # type: ignore[arg-type]
 
     async def nominating(self, nominations: RoomNominations, client: object = None) -> Evictor:
-        parts = self.new_evictor(client)._parts
-        named = EvictorParts(
-            parts.engine, parts.client, parts.worklist, parts.suspender, parts.reports, nominations
-        )
-        found = Evictor(named, SETTINGS)
+        parts = replace(self.new_evictor(client)._parts, nominations=nominations)
+        found = Evictor(parts, SETTINGS)
         await found.take_over()
         return found
 
