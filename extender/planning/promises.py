@@ -367,7 +367,16 @@ class Promises:
         now = self._engine.clock()
         is_old = now - promise.computed_at >= self._settings.refresh_seconds
         is_over = is_old or now >= promise.start
-        return is_over or self._has_lost_nodes(promise) or self._stays(promise)
+        is_vain = self._stays(promise) or self._was_taken(promise)
+        return is_over or is_vain or self._has_lost_nodes(promise)
+
+    def _was_taken(self, promise: Promise) -> bool:
+        """Return whether all have given way for whom room was made, and the gang waits all the same.
+
+        Gangs that go before it have taken the room: it is asked about at once.
+        """
+        given = () if self._evictions is None else self._evictions.giving_to(promise.gang)
+        return promise.is_made and not given
 
     def _stays(self, promise: Promise) -> bool:
         """Return whether a gang stays that gave way when a promise was computed."""
