@@ -371,7 +371,7 @@ class Promises:
         return is_over or is_vain or self._has_lost_nodes(promise)
 
     def _was_taken(self, promise: Promise) -> bool:
-        """Return whether all have given way for whom room was made, and the gang waits all the same.
+        """Return whether all have given way who were to, and the gang waits all the same.
 
         Gangs that go before it have taken the room: it is asked about at once.
         """
