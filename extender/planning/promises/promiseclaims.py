@@ -4,7 +4,8 @@
 
     waits, enabled, not expected ──► short of quota that others use, or of room
         │
-        ├─ has one ──────────────► due? (old, over, a node lost, somebody stays who was to go)
+        ├─ has one ──────────────► due? (old, over, a node lost, somebody stays who was to go,
+        │                               or the room that was made is taken)
         ├─ outranks the first ───► yes
         ├─ there is none ────────► its turn among those that are tried
         └─ there is one ─────────► a further one, if others may give way to it and it is entitled
@@ -122,7 +123,15 @@ class PromiseClaims:
         now = self._engine.clock()
         is_old = now - promise.computed_at >= self._settings.refresh_seconds
         is_over = is_old or now >= promise.start
-        return is_over or has_lost_nodes(self._engine, promise) or self._stays(promise)
+        is_vain = self._stays(promise) or self._was_taken(promise)
+        return is_over or is_vain or has_lost_nodes(self._engine, promise)
+
+    def _was_taken(self, promise: Promise) -> bool:
+        """Return whether all have given way who were to, and the gang waits all the same.
+
+        Gangs that go before it have taken the room: it is asked about at once.
+        """
+        return promise.is_made and not self._ends.departures.giving_to(promise.gang)
 
     def _stays(self, promise: Promise) -> bool:
         """Return whether a gang stays that gave way when a promise was computed."""

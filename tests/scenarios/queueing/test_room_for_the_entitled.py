@@ -288,6 +288,25 @@ async def test_where_a_gang_that_should_leave_stays_another_one_is_asked(site: R
     assert [order.victims[0].gang for order in site.orders.taken] == [new, old]
 
 
+async def test_a_gang_whose_freed_room_another_one_has_taken_is_asked_about_at_once() -> None:
+    """One of its queue that came later, with a higher priority, goes before it."""
+    site = RoomSite(4, entitled=16)
+    for number in range(4):
+        site.gang(f"a{number}", 1, queue="a")
+        await site.settle(NOW + number)
+    owner = site.gang("owner", 1, queue="b")
+    await site.settle(NOW + 200)
+    urgent = site.gang("urgent", 1, queue="b", priority=10)
+
+    (first,) = site.orders.leaving
+    site.leave(first)
+    site.worklist.look_again(owner)  # as the evictor does
+    await site.settle(NOW + 201)
+
+    assert site.runs(owner, urgent) == [False, True]
+    assert [order.preemptor for order in site.orders.taken] == [owner, owner]
+
+
 async def test_an_order_that_is_refused_is_tried_again_after_a_while(site: RoomSite) -> None:
     await site.begin()
     site.orders.is_full = True
