@@ -152,6 +152,8 @@ class Planner:
         )
         self._keeper = PromiseKeeper(engine, parts, reports, worklist, pace, rooms)
         self._charges = engine.state.charges
+        #: whether starts are promised where there are no queues, too
+        self._always_promises = config.backfill.without_queues
         self._resting = False
         #: the last decision about each gang that waits or was refused, for ``explain``
         self.decisions = worklist.decisions
@@ -256,6 +258,8 @@ class Planner:
 
     async def _promise(self, key: GangKey) -> bool:
         """Promise a gang that waits for room a start; returns whether it had none before."""
+        if not (self._charges.is_used or self._always_promises):
+            return False
         return await self._keeper.give(self._view(key), self.decisions.get(key), self.questions)
 
     def _was_refused(self, key: GangKey) -> bool:
@@ -286,7 +290,8 @@ class Planner:
             elif view is not None and view.lacks_standby:
                 found.append(view)
             else:
-                self._keeper.void(key)
+                if self._charges.is_used or self._always_promises:
+                    self._keeper.void(key)
                 self._list.todo.discard(key)
                 self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
@@ -303,7 +308,8 @@ class Planner:
 
     def _unlist(self, key: GangKey) -> None:
         """Take a gang off the list until it changes; most have members on the way to a node."""
-        self._keeper.void(key)
+        if self._charges.is_used or self._always_promises:
+            self._keeper.void(key)
         self._list.todo.discard(key)
         self._list.views.pop(key, None)
         self._list.not_before.pop(key, None)
@@ -376,7 +382,9 @@ class Planner:
                 key, len(view.waiting), len(view.released) + len(view.bound), questions[0].now
             )
             question, decision = await self._decide_first(questions, snapshot)
-            beside = await self._keeper.beside(questions, decision, snapshot, self._decide)
+            beside = None
+            if questions[0].promised:
+                beside = await self._keeper.beside(questions, decision, snapshot, self._decide)
             if beside is not None:
                 question, decision = beside.question, beside.plan
             if not isinstance(decision, Plan):
@@ -397,7 +405,8 @@ class Planner:
 
         ``moved``: promises as they are beside its plan.
         """
-        self._keeper.held(view, moved)
+        if self._charges.is_used or self._always_promises:
+            self._keeper.held(view, moved)
         self._list.views.pop(key, None)
         await self._pace.breathe()
         if self._engine.state.is_idle(key):
@@ -438,7 +447,7 @@ class Planner:
             scoring=self._scoring,
             network=self._restrictions.network(key),
         )
-        if not self._keeper.is_on:
+        if not (self._charges.is_used or self._always_promises):
             return [plain]
         binding = self._keeper.binding(key, self._view(key))
         plain = replace(plain, promised=nodes_of(binding))

@@ -5,6 +5,8 @@
     gang does not fit ──► give: room is made for it, or a start is promised
     gang is planned   ──► binding: what it keeps off;  beside: where it delays nobody
     gang got its room ──► held;  its members are gone ──► void
+
+The planner asks only where there are queues, or where starts are promised without them, too.
 """
 
 import logging
@@ -106,11 +108,6 @@ class PromiseKeeper:
     #: has others give way to gangs that wait, ``None``: nobody may be made to
     rooms: RoomMaker | None = None
 
-    @property
-    def is_on(self) -> bool:
-        """Whether starts are promised: there are queues, or it is wanted without them."""
-        return self.engine.state.charges.is_used or self.parts.settings.without_queues
-
     def binding(self, key: GangKey, view: GangView | None) -> list[Promise]:
         """Return the promises that a gang must not delay; after an error, none."""
         with _Guarded(self.reports, key):
@@ -124,10 +121,11 @@ class PromiseKeeper:
         snapshot: Snapshot,
         decided: Decided,
     ) -> Beside | None:
-        """Return a plan on promised nodes, where the gang finds no others and delays nobody."""
-        if not isinstance(decision, Wait) or not questions[0].promised:
-            return None
-        if decision.reason not in ROOM:
+        """Return a plan on promised nodes, where the gang finds no others and delays nobody.
+
+        Asked only where nodes are promised.
+        """
+        if not isinstance(decision, Wait) or decision.reason not in ROOM:
             return None
         with _Guarded(self.reports, questions[0].gang):
             return await self.parts.guard.beside(questions, snapshot, decided, self.pace)
@@ -140,9 +138,7 @@ class PromiseKeeper:
 
         ``said``: the last decision about it.
         """
-        if view is None or not self.is_on:
-            return False
-        if not isinstance(said, Wait) or said.reason not in ENDS_HELP:
+        if view is None or not isinstance(said, Wait) or said.reason not in ENDS_HELP:
             return False
         with _Guarded(self.reports, view.key):
             return await self._give(view, said.reason, questions)
@@ -169,10 +165,8 @@ class PromiseKeeper:
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:
         """Take note that a gang got its room; ``moved``: promises as they are beside its plan."""
-        if self.is_on:
-            self.reports.held(view, moved)
+        self.reports.held(view, moved)
 
     def void(self, key: GangKey) -> None:
         """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
-        if self.is_on:
-            self.reports.void(key)
+        self.reports.void(key)
