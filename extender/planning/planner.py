@@ -29,6 +29,7 @@ from extender.planning.holding import PlanHolder
 from extender.planning.hotspares import SpareKeeper
 from extender.planning.orderguard import OrderGuard
 from extender.planning.promises.promisebook import PromiseBook, nodes_of
+from extender.planning.promises.promiseguard import Beside
 from extender.planning.promises.promisekeeper import PromiseKeeper, PromiseParts
 from extender.planning.promises.promisereports import PromiseReports
 from extender.planning.queueturns import Allowance, QueueTurns
@@ -382,9 +383,7 @@ class Planner:
                 key, len(view.waiting), len(view.released) + len(view.bound), questions[0].now
             )
             question, decision = await self._decide_first(questions, snapshot)
-            beside = None
-            if questions[0].promised:
-                beside = await self._keeper.beside(questions, decision, snapshot, self._decide)
+            beside = await self._beside(questions, decision, snapshot)
             if beside is not None:
                 question, decision = beside.question, beside.plan
             if not isinstance(decision, Plan):
@@ -399,6 +398,14 @@ class Planner:
                 return
             self._metrics.stale_plans.inc()
         self._list.not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _beside(
+        self, questions: Sequence[Question], decision: Decision, snapshot: Snapshot
+    ) -> Beside | None:
+        """Return a plan on promised nodes, where the gang finds no others and delays nobody."""
+        if not questions[0].promised:
+            return None
+        return await self._keeper.beside(questions, decision, snapshot, self._decide)
 
     async def _finish(self, key: GangKey, view: GangView, moved: Sequence[Promise]) -> None:
         """Finish a gang whose plan is held: take its hot spares before another gang is planned.
