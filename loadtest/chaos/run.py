@@ -310,6 +310,7 @@ def _of_teams(outcomes: list[Outcome]) -> dict[str, object]:
     return {
         "gangs_marked": sum(f.orders for f in giving),
         "gangs_served": sum(f.served for f in giving),
+        "gangs_overtaken": sum(f.overtaken for f in giving),
         "half_evicted_gangs": sum(len(f.half) for f in giving),
         "evict_and_return_cycles": sum(len(f.cycles) for f in giving),
         "queues_below_entitlement": sum(len(f.below) for f in giving),

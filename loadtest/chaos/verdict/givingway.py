@@ -5,6 +5,7 @@
     marked for P ─► evicted ─► gone ─► P runs                    as it should be
         │             │          └───► back, and P waits for just that room      CYCLE
         │             └─ P runs already, or is gone              for NOTHING
+        ├─ one of P's queue with a higher priority runs ► P's room is its
         ├─ its queue used no more than its part without it       BELOW
         └─ at rest: P never ran and waits                        for NOTHING
            at rest: marked and not gone                          partial
@@ -40,6 +41,8 @@ class GivingFindings:
     orders: int = 0
     #: of these, those whose gang ran afterwards
     served: int = 0
+    #: those whose room went to another gang of the same queue with a higher priority
+    overtaken: int = 0
 
 
 @dataclass(slots=True)
@@ -107,6 +110,8 @@ class GivingWay:
         self._orders: dict[str, Order] = {}
         self._waits_since: dict[str, float] = {}
         self._waited_at: dict[str, float] = {}
+        #: when gangs that had waited got their room
+        self._started_at: dict[str, float] = {}
         #: gangs that were let alone after all, until when they may be
         self.spared: dict[str, float] = {}
         records.pod_listeners.append(self._on_pod)
@@ -182,8 +187,8 @@ class GivingWay:
             if self.waits(job):
                 self._waits_since.setdefault(name, now)
                 self._waited_at[name] = now
-            else:
-                self._waits_since.pop(name, None)
+            elif self._waits_since.pop(name, None) is not None and self._is_placed(job):
+                self._started_at[name] = now
         for order in list(self._orders.values()):
             self._follow(order)
 
@@ -204,6 +209,10 @@ class GivingWay:
             if order.has_begun or self._now - order.since > LATE_S:
                 del self._orders[order.victim]
             return
+        if order.has_begun and self._is_overtaken(order, preemptor):
+            self.findings.overtaken += 1
+            del self._orders[order.victim]
+            return
         if victim is None or not order.is_whole:
             return
         holds = any(pod.holds for pod in self._records.gang(order.victim))
@@ -212,6 +221,16 @@ class GivingWay:
         elif order.is_gone:
             self._came_back(order, preemptor)
             del self._orders[order.victim]
+
+    def _is_overtaken(self, order: Order, preemptor: Job) -> bool:
+        """Return whether one of its queue with a higher priority got its room since the order."""
+        return any(
+            since >= order.since
+            and self._jobs[name].queue == preemptor.queue
+            and self._jobs[name].priority > preemptor.priority
+            for name, since in self._started_at.items()
+            if name in self._jobs
+        )
 
     def _came_back(self, order: Order, preemptor: Job) -> None:
         """Judge a gang that has room again: the one that it gave way to must not need just that."""

@@ -189,6 +189,33 @@ def test_a_gang_that_never_ran_though_another_gave_way_to_it_is_found_at_rest(ca
     assert case.judge.findings.for_nothing == ["gang v gave way to p, which never ran"]
 
 
+@pytest.mark.parametrize(
+    ("queue", "ranked", "is_right"),
+    [("own", "high", True), ("own", "", False), ("lent", "high", False)],
+)
+def test_the_room_may_go_to_a_gang_of_the_same_queue_with_a_higher_priority(
+    case: Case,
+    queue: str,
+    ranked: str,
+    is_right: bool,  # noqa: FBT001  # a parameter of the test
+) -> None:
+    case.jobs["h"] = replace(job("h", queue), ranked=ranked)
+    case.put(pod("h"))
+    case.look()
+    case.mark()
+    case.judge.evicted("v")
+    case.drop("v")
+    case.look(3)
+    case.put(pod("h", "n"))
+    case.placed.add("h")
+    case.look(LATE_S + 3)
+
+    case.judge.rest()
+
+    assert (case.judge.findings.for_nothing == []) == is_right
+    assert case.judge.findings.overtaken == is_right
+
+
 def test_a_marked_gang_that_is_still_there_at_rest_is_found(case: Case) -> None:
     case.mark()
 
