@@ -129,6 +129,14 @@ class Cluster:
     def leader(self, usage: UsageConfig = USAGE) -> Leader:
         return Leader(self.api, self.client, self.clock, usage)
 
+    async def busy_leader(self) -> Leader:
+        """Return one that knows of 8 GPUs in use, and has looked once."""
+        found = self.leader()
+        await found.lists()
+        found.runs(8)
+        await found.looks()
+        return found
+
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
@@ -146,10 +154,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 async def test_the_next_leader_goes_on_from_what_the_one_before_wrote(cluster: Cluster) -> None:
     """8 GPUs for an hour, a leader that is killed, and 100 s until the next one leads."""
-    first = cluster.leader()
-    await first.lists()
-    first.runs(8)
-    await first.looks()
+    first = await cluster.busy_leader()
     cluster.clock.now += HOUR
     await first.looks()
     assert first.average() == pytest.approx((4.0, 3.0))
@@ -165,11 +170,9 @@ async def test_the_next_leader_goes_on_from_what_the_one_before_wrote(cluster: C
 async def test_a_replica_that_does_not_lead_follows_what_the_leader_writes(
     cluster: Cluster,
 ) -> None:
-    first, standby = cluster.leader(), cluster.leader()
-    await first.lists()
+    standby = cluster.leader()
     await standby.lists()
-    first.runs(8)
-    await first.looks()
+    first = await cluster.busy_leader()
     for _ in range(6):
         cluster.clock.now += HOUR
         await first.looks()
@@ -193,10 +196,7 @@ async def test_an_average_is_written_once_per_interval_however_often_somebody_lo
 
 async def test_a_leader_that_has_not_looked_yet_writes_no_average(cluster: Cluster) -> None:
     """It does not know what was used since: it would write too little."""
-    first = cluster.leader()
-    await first.lists()
-    first.runs(8)
-    await first.looks()
+    first = await cluster.busy_leader()
     cluster.clock.now += HOUR
     await first.looks()
     before = (await first.status())["averageUse"]
@@ -212,10 +212,7 @@ async def test_a_leader_that_has_not_looked_yet_writes_no_average(cluster: Clust
 async def test_without_a_half_life_no_average_is_written_and_an_old_one_stays(
     cluster: Cluster,
 ) -> None:
-    first = cluster.leader()
-    await first.lists()
-    first.runs(8)
-    await first.looks()
+    first = await cluster.busy_leader()
     cluster.clock.now += HOUR
     await first.looks()
     before = (await first.status())["averageUse"]

@@ -8,6 +8,7 @@
 """
 
 import pytest
+from support.clusters.turns import admit_all
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Cell, Quota
@@ -55,13 +56,7 @@ class Bench:
 
     def admit(self) -> list[str]:
         run(self.turns.refresh())
-        admitted = []
-        while (found := self.turns.first()) is not None:
-            self.tree.charge(found.queue, found.request)
-            self.turns.waiting.drop(found.gang)
-            self.turns.changed({found.queue})
-            admitted.append(str(found.gang))
-        return admitted
+        return admit_all(self.tree, self.turns)
 
 
 def test_of_two_that_borrow_the_one_that_used_less_lately_goes_first() -> None:

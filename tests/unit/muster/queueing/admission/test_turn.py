@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from support.clusters.turns import admit_all
+
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec, ShareFunction
@@ -75,13 +77,7 @@ class Queues:
 
     def admit(self) -> list[str]:
         """Admit everybody whose turn comes; returns their names in order."""
-        admitted = []
-        while (found := self.turns.first()) is not None:
-            self.tree.charge(found.queue, found.request)
-            self.turns.waiting.drop(found.gang)
-            self.turns.changed({found.queue})
-            admitted.append(str(found.gang))
-        return admitted
+        return admit_all(self.tree, self.turns)
 
     def end(self, name: str) -> None:
         ended = self.requests[name]
