@@ -6,7 +6,7 @@
         │
         ├─ has one ──────────────► due? (old, over, a node lost, somebody stays who was to go,
         │                               or the room that was made is taken)
-        ├─ outranks the first ───► yes
+        ├─ outranks the first ───► yes, once in each look
         ├─ there is none ────────► its turn among those that are tried
         └─ there is one ─────────► a further one, if others may give way to it and it is entitled
 """
@@ -99,7 +99,7 @@ class PromiseClaims:
         if own is not None:
             return claim if self._is_due(own) else None
         if there is not None and there.yields(claim):
-            return claim
+            return claim if self.tries.may_outrank(claim.root, view.key) else None
         if there is not None and not self._may_be_further(claim):
             return None
         return claim if self.tries.may(claim.root, view.key) else None

@@ -58,13 +58,16 @@ class PromiseReports:
 
         Likewise those that are to be looked at for one.
         """
+        now = self._engine.clock()
         for gang, again in self._tries.listed():
-            self._list.not_before[gang] = min(again, self._list.not_before.get(gang, again))
+            self._list_at(gang, max(again, now + AGAIN_S))
         promise = self._book.of(key)
         if promise is not None:
-            now = self._engine.clock()
-            later = max(min(promise.start, now + CHECK_S), now + AGAIN_S)
-            self._list.not_before[key] = min(later, self._list.not_before.get(key, later))
+            self._list_at(key, max(min(promise.start, now + CHECK_S), now + AGAIN_S))
+
+    def _list_at(self, gang: GangKey, at: float) -> None:
+        """List a gang at a time, or before; never now, so that the planner comes to rest."""
+        self._list.not_before[gang] = min(at, self._list.not_before.get(gang, at))
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:
         """Take note that a gang got its room, and that others' promises moved for it."""

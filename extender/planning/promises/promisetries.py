@@ -37,6 +37,10 @@ class _Look:
     listed: int = 0
     #: gangs that came again before all had their turn
     early: dict[GangKey, None] = field(default_factory=dict)
+    #: how many of those are listed for the next look
+    recalled: int = 0
+    #: gangs that were looked at because they outrank the one that has the promise
+    outranking: set[GangKey] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -68,19 +72,37 @@ class PromiseTries:
         look.tried += 1
         return True
 
+    def may_outrank(self, root: QueueName | None, gang: GangKey) -> bool:
+        """Return whether a gang may be looked at that outranks the one with the promise.
+
+        Once in each look, however many others had their turn: where nobody knows when it starts,
+        every event would have it looked at in vain.
+        """
+        look = self._look(root)
+        if gang in look.outranking:
+            look.early[gang] = None
+            return False
+        look.outranking.add(gang)
+        return True
+
     def given(self, root: QueueName | None) -> None:
         """Look at further gangs of a tree: one of them was given a promise."""
         self._look(root).tried = 0
 
     def listed(self) -> Iterator[tuple[GangKey, float]]:
-        """Yield the gangs that are to be looked at again, and when (seconds since the epoch)."""
+        """Yield the gangs that are to be looked at again, and when (seconds since the epoch).
+
+        Each is yielded once: one that is not looked at for a promise then is not listed for ever.
+        """
         for look in self._looks.values():
             again = look.began + self.seconds
             for gang in list(look.behind)[: MOST_TRIED - look.listed]:
                 del look.behind[gang]
                 look.listed += 1
                 yield gang, again
-            for gang in list(look.early)[:MOST_TRIED]:
+            for gang in list(look.early)[: MOST_TRIED - look.recalled]:
+                del look.early[gang]
+                look.recalled += 1
                 yield gang, again
 
     def _look(self, root: QueueName | None) -> _Look:
@@ -89,6 +111,8 @@ class PromiseTries:
         if look is not None and now - look.began < self.seconds:
             return look
         self._looks[root] = found = _Look(now)
+        if look is not None:
+            found.early = look.early
         if self.in_turn and look is not None and (look.behind or look.listed):
             found.passed, found.behind = look.passed, look.behind
         return found

@@ -347,3 +347,24 @@ async def test_an_answer_is_forgotten_with_the_gang(site: RoomSite) -> None:
     await site.settle(NOW + 300)
 
     assert first not in rooms.answers
+
+
+async def test_the_planner_rests_though_a_gang_that_came_too_early_has_no_claim_any_more() -> None:
+    """``settle`` asserts it. ``third`` would borrow, and asks twice before anybody is promised."""
+    site = RoomSite(2, entitled=8)
+    for name in ("first", "second"):
+        site.gang(name, 1, queue="a")
+        await site.settle()
+    third = site.gang("third", 1, queue="a")
+    await site.settle()
+    site.worklist.look_again(third)
+    await site.settle(NOW + 1)
+    owner = site.gang("owner", 1, queue="b")
+    await site.settle(NOW + 2)
+    assert site.promised(owner) is not None
+
+    for seconds in (16, 16.5, 31, 61):  # a look is 15 s long
+        site.worklist.look_again(third)
+        await site.settle(NOW + seconds)
+
+    assert site.runs(third, owner) == [False, False]

@@ -41,6 +41,8 @@ class Site(Bench):
         for uid in released:
             self._bind(uid)
         self.state.validate()
+        due = {key for key, at in self.worklist.not_before.items() if at <= self.now}
+        assert not due, "the planner comes to rest: it looks at no gang again at once"
 
     def _bind(self, uid: PodUid) -> None:
         hold, row = self.state.hold(uid), self.state.pod_row(uid)

@@ -1,0 +1,69 @@
+"""A few gangs of each tree are looked at for a promise in each look of 30 s."""
+
+from extender.planning.promises.promisetries import MOST_TRIED, PromiseTries
+from muster.cluster.ids import GangKey
+from muster.cluster.quota.queuespec import QueueName
+
+ROOT = QueueName("muster/all")
+LOOK_S = 30.0
+
+
+class Tries:
+    """Looks of one tree; ``now`` is the clock."""
+
+    def __init__(self, *, in_turn: bool = True) -> None:
+        self.now = 1_000.0
+        self.tries = PromiseTries(lambda: self.now, LOOK_S, in_turn=in_turn)
+
+    def may(self, *names: str) -> list[bool]:
+        return [self.tries.may(ROOT, GangKey(name)) for name in names]
+
+    def listed(self) -> dict[str, float]:
+        return dict(self.tries.listed())
+
+
+FIRST = [f"g{number}" for number in range(MOST_TRIED)]
+
+
+def test_a_few_gangs_are_looked_at_and_the_next_ones_in_the_next_look() -> None:
+    it = Tries()
+    assert it.may(*FIRST) == [True] * MOST_TRIED
+    assert it.may("late") == [False]
+    assert it.listed() == {"late": 1_030.0}
+    it.now += LOOK_S
+    assert it.may("late") == [True]
+
+
+def test_a_gang_that_comes_again_before_all_had_their_turn_is_listed_once() -> None:
+    it = Tries()
+    it.may("g0")
+    assert it.may("g0") == [False]
+    assert it.listed() == {"g0": 1_030.0}
+    assert it.listed() == {}, "it may wait for something else then"
+
+
+def test_a_gang_that_came_too_early_is_listed_though_another_look_has_begun() -> None:
+    it = Tries()
+    it.may("g0")
+    it.may("g0")
+    it.now += LOOK_S
+    it.may("other")
+    assert it.listed() == {"g0": 1_060.0}
+
+
+def test_one_that_outranks_is_looked_at_once_in_each_look_whoever_had_their_turn() -> None:
+    it = Tries()
+    it.may(*FIRST)
+    urgent = GangKey("urgent")
+    assert it.tries.may_outrank(ROOT, urgent)
+    assert not it.tries.may_outrank(ROOT, urgent)
+    assert it.listed() == {"urgent": 1_030.0}
+    it.now += LOOK_S
+    assert it.tries.may_outrank(ROOT, urgent)
+
+
+def test_a_promise_lets_further_gangs_of_its_tree_be_looked_at() -> None:
+    it = Tries(in_turn=False)
+    it.may(*FIRST)
+    it.tries.given(ROOT)
+    assert it.may("late") == [True]
