@@ -249,11 +249,18 @@ class GivingWay:
         if team is None or preemptor is None or preemptor.queue == team.name:
             return
         most = self.usage.most(team.name, order.since - self.lag_s)
-        if most - order.gpus < team.entitled:
+        kept = max(most - order.gpus, self._used_without(team.name, order.victim))
+        if kept < team.entitled:
             yield (
                 f"gang {order.victim} gives way to {order.preemptor}: queue {team.name} uses "
                 f"{most} GPUs with its {order.gpus}, and is entitled to {team.entitled}"
             )
+
+    def _used_without(self, queue: str, victim: str) -> int:
+        """Return what a queue uses now beside a gang: others may have come as it was ordered."""
+        pods = (pod for pod in self._records.gang(victim) if pod.holds and not pod.going)
+        held = sum(pod.requests.get(GPU, 0) for pod in pods)
+        return self.usage.now().get(queue, 0) - held
 
     def admits(self, job: Job) -> bool:
         """Return whether a gang's queue must let it run: it stays within its entitlement."""
@@ -264,10 +271,8 @@ class GivingWay:
         team, other = self._teams.get(job.queue), self._jobs.get(without)
         if team is None:
             return not job.queue
-        used = self.usage.now().get(team.name, 0)
-        if other is not None and other.queue == job.queue:
-            pods = (p for p in self._records.gang(without) if p.holds and not p.going)
-            used -= sum(pod.requests.get(GPU, 0) for pod in pods)
+        is_own = other is not None and other.queue == job.queue
+        used = self._used_without(team.name, without if is_own else "")
         return used + job.minimum * job.gpus <= team.entitled
 
     # ── at rest ─────────────────────────────────────────────────────────────────────────

@@ -141,6 +141,18 @@ def test_a_queue_that_is_taken_below_its_entitlement_is_found(case: Case) -> Non
     ]
 
 
+def test_a_queue_to_which_another_gang_comes_in_the_same_moment_is_not_below(case: Case) -> None:
+    """Between two looks of the judge ``w`` comes and ``v`` goes: both are never seen together."""
+    case.drop("w")
+    case.look(LATE_S)
+    case.mark()
+    case.drop("v")
+    case.put(pod("w", "m"))
+    case.look(SOON_S + 1)
+
+    assert case.found == []
+
+
 def test_members_that_go_alone_leave_their_queue_what_the_others_hold(case: Case) -> None:
     case.drop("w")
     for number in range(3):
