@@ -34,7 +34,7 @@ from support.kubelets.realnode import (
     skip_unless_possible,
     start_scheduler,
 )
-from support.kubelets.realnode.node import PODS
+from support.kubelets.realnode.node import PODS, REJECTED
 from support.networks.netns import run
 
 from loadtest.testbed.client.api import JSON, Api
@@ -203,11 +203,16 @@ class Site:
         await self.until(bound, f"gang {name} bound")
 
     async def until_running(self, name: str, size: int = 2) -> list[JSON]:
-        """Wait until every pod of the Job runs, and return them."""
+        """Wait until every pod of the Job runs, and return them.
+
+        Those that the kubelet rejected are left out, as the Job's controller replaces them: it
+        admits nobody to devices in the moment in which their plugin is replaced.
+        """
         found: list[JSON] = []
 
         async def running() -> bool:
-            found[:] = await self.members(name)
+            members = await self.members(name)
+            found[:] = [p for p in members if p["status"].get("reason") != REJECTED]
             return len(found) == size and all(p["status"].get("phase") == "Running" for p in found)
 
         await self.until(running, f"gang {name} running")

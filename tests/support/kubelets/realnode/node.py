@@ -27,6 +27,8 @@ from loadtest.testbed.controlplane.programs import Program
 
 _POLL_S: Final = 0.05
 PODS: Final = "/api/v1/namespaces/default/pods"
+REJECTED: Final = "UnexpectedAdmissionError"
+"""Reason of a pod whose devices the kubelet could not allocate."""
 
 
 @dataclass(slots=True)
@@ -222,15 +224,23 @@ class RealNode:
 
     async def until_running_again(self, name: str, before: str) -> None:
         """Wait until the pod's first container is another one than `before`, and runs."""
+        assert await self.runs_again(name, before), status_of(await self.pod(name))
+
+    async def runs_again(self, name: str, before: str) -> bool:
+        """Wait likewise, or until the kubelet has rejected the pod; return whether it runs."""
         pod: JSON = {}
 
-        async def again() -> bool:
+        async def is_decided() -> bool:
             nonlocal pod
             pod = await self.pod(name)
+            return pod["status"].get("reason") == REJECTED or runs()
+
+        def runs() -> bool:
             (status, *_) = pod["status"]["containerStatuses"]
             return status["containerID"] != before and "running" in status["state"]
 
-        await self.until(again, lambda: f"pod {name} runs again: {status_of(pod)}")
+        await self.until(is_decided, lambda: f"pod {name} runs again: {status_of(pod)}")
+        return pod["status"].get("reason") != REJECTED
 
     async def delete_pod(self, name: str, grace_s: int = 1) -> None:
         """Delete a pod, and wait until the kubelet has let it go."""
