@@ -99,7 +99,7 @@ class EvictorParts:
     suspender: JobSuspender
     reports: EvictionReports
     ages: GangAges
-    #: ``None``: nobody is nominated
+    #: ``None``: pods are not nominated
     nominations: RoomNominations | None = None
 
 

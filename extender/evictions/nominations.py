@@ -5,7 +5,7 @@
     others are to give way to a gang ─► its members are nominated ─► the others end
          ┌──────────────────────────────────────────────────────────┘
          ├─► released: the binding clears it
-         └─► nobody gives way any more, and it waits still: taken back
+         └─► the others have ended, and it still waits: taken back
 
 kube-scheduler counts a nominated pod as if it were on its node when it looks at pods of an equal or
 lower priority, also at those that are not Muster's (pkg/scheduler/framework/runtime,
@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.engine import Engine
+from extender.evictions.memberpods import MemberPods
 from extender.pendingpods import PendingPod, PendingPods
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
-from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.writing.podwrites import PodVanished, Released, nominate_pod
 
@@ -44,7 +44,7 @@ class NominatedGang:
     places: Mapping[PodUid, str]
     #: the members that are nominated
     written: set[PodUid] = field(default_factory=set)
-    #: since when nobody gives way to it, ``None``: somebody does
+    #: since when no gang gives way to it, ``None``: one does now
     idle_since: float | None = None
 
 
@@ -91,12 +91,12 @@ class RoomNominations:
             return
         members = {self._engine.state.pod_uid(int(row)) for row in view.waiting}
         try:
-            pods = await self._client.list(PODS, namespace=view.spec.namespace)
+            pods = await MemberPods(self._client, self._engine).read(view.spec.namespace, members)
         except KubeError as error:
             log.warning("nominations not read", extra={"gang": gang, "error": str(error)})
             return
         named = {pod_uid(pod.metadata.uid): pod.status.nominated_node_name for pod in pods}
-        places = {uid: node for uid, node in named.items() if node and uid in members}
+        places = {uid: node for uid, node in named.items() if node}
         self._gangs[gang] = NominatedGang(places, set(places))
 
     async def _take_back(self, gang: GangKey, one: NominatedGang) -> None:

@@ -66,7 +66,7 @@ class Feed:
         """``levels``: the cluster's node label keys, widest first.
 
         ``namespaces``: labels by name; the feed updates them, other parts read them.
-        ``ages``: of gangs that gave way, ``None`` where nobody does.
+        ``ages``: of gangs that gave way, ``None`` where gangs never do.
         """
         self._engine = engine
         self._policy = policy

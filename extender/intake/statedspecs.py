@@ -34,7 +34,7 @@ class _Entry:
 class SpecBook:
     """The specs read from pods, by gang. Specs read from objects are not stored here."""
 
-    #: since when gangs wait that gave way; ``None``: nobody does
+    #: since when gangs wait that gave way; ``None``: gangs never do
     ages: GangAges | None = None
     _entries: dict[GangKey, _Entry] = field(default_factory=dict)
 

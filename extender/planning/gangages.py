@@ -3,7 +3,7 @@
 ::
 
     pods end for another gang ──► noted ──► its controller makes new ones within KEPT_S ──► as old
-                                   └──────► nobody comes ──► forgotten
+                                   └──────► no pods come ──► forgotten
 
 A gang whose object lives on (a Job that Muster suspended, a PodGroup) has its age from that object.
 One that is described by its pods alone would be as young as its new pods, and wait behind all that

@@ -178,7 +178,7 @@ class Planner:
 
     @property
     def rooms(self) -> RoomMaker | None:
-        """Has others give way to gangs that wait, ``None``: nobody may be made to."""
+        """Makes other gangs give way to gangs that wait, ``None``: it is off."""
         return self._keeper.rooms
 
     def why(self, gang: GangView) -> str | None:
@@ -402,7 +402,7 @@ class Planner:
     async def _beside(
         self, questions: Sequence[Question], decision: Decision, snapshot: Snapshot
     ) -> Beside | None:
-        """Return a plan on promised nodes, where the gang finds no others and delays nobody."""
+        """Return a plan on promised nodes, if the gang finds no others and delays no promise."""
         if not questions[0].promised:
             return None
         return await self._keeper.beside(questions, decision, snapshot, self._decide)

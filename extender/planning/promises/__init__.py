@@ -21,6 +21,6 @@ gang of a tree is promised a start, too, while others give way to it.
 ``gangends``       when gangs end that run
 ``departures``     gangs that give way to others
 ``futurequotas``   what queues use once gangs have ended
-``promisekeeper``  the planner's door: an error in here ends nobody's planning
+``promisekeeper``  the planner's door: an error about promises does not end planning
 ``promisereports`` what follows from a promise: second looks, Events and metrics
 """

@@ -21,7 +21,7 @@ class Departures(Protocol):
 
 
 class NoDepartures:
-    """Where nobody may be made to give way."""
+    """No gang gives way: making room is off."""
 
     def going(self) -> Going:
         """Return none."""

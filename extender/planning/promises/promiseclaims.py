@@ -40,18 +40,19 @@ class PromiseClaims:
         settings: BackfillConfig,
         book: PromiseBook,
         ends: GangEnds,
+        quotas: FutureQuotas,
         expected: Container[GangKey] | None = None,
     ) -> None:
         """Hear nobody yet.
 
-        ``expected``: gangs whose pods may never come; ``None``: nobody may be made to end.
+        ``expected``: gangs whose pods may never come; ``None``: gangs are not made to end.
         """
         self._engine = engine
         self._queues = queues
         self._settings = settings
         self._book = book
         self._ends = ends
-        self._quotas = FutureQuotas(engine)
+        self._quotas = quotas
         self._expected: Container[GangKey] = () if expected is None else expected
         #: which gangs are looked at
         self.tries = PromiseTries(

@@ -1,4 +1,4 @@
-"""The planner's door to promises: an error in here is logged and ends nobody's planning.
+"""The planner's door to promises: an error about them is logged and does not end planning.
 
 ::
 
@@ -64,7 +64,7 @@ class PromiseParts:
         departures = NO_DEPARTURES if rooms is None else rooms.evictions
         book, quotas = PromiseBook(), FutureQuotas(engine)
         ends = GangEnds(engine, settings, departures)
-        claims = PromiseClaims(engine, queues, settings, book, ends, expected)
+        claims = PromiseClaims(engine, queues, settings, book, ends, quotas, expected)
         return cls(
             settings,
             book,
@@ -105,7 +105,7 @@ class PromiseKeeper:
     reports: PromiseReports
     worklist: WorkList
     pace: Pace
-    #: has others give way to gangs that wait, ``None``: nobody may be made to
+    #: makes other gangs give way to gangs that wait, ``None``: it is off
     rooms: RoomMaker | None = None
 
     def binding(self, key: GangKey, view: GangView | None) -> list[Promise]:
