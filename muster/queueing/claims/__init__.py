@@ -15,6 +15,7 @@ so the order here is its own; the arithmetic is that of ``muster.cluster.quota``
 ``lines``         the claims that wait in one queue
 ``partialclaims`` claims that take less than they ask for (``minCount``)
 ``victims``       who is evicted so that a claim fits: Kueue's classical preemption
+``victimtrial``   what both searches for victims remove and put back
 ``fairvictims``   the same with Kueue's fair sharing
 ``fairorder``     whose turn it is with fair sharing: a tournament
 ``checks``        what a claim has to pass between its quota and its start

@@ -33,7 +33,8 @@ from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choos
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey
 from muster.queueing.claims.partialclaims import largest
-from muster.queueing.claims.victims import Victim, VictimSearch
+from muster.queueing.claims.victims import VictimSearch
+from muster.queueing.claims.victimtrial import Victim
 
 
 @dataclass(frozen=True, slots=True)

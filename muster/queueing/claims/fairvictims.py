@@ -21,13 +21,18 @@ from enum import StrEnum
 from typing import Final
 
 from muster.cluster.claims import QuotaClaim
-from muster.cluster.quota.availability import available, borrows
+from muster.cluster.quota.availability import borrows
 from muster.cluster.quota.cells import Amounts
-from muster.cluster.quota.preemptionpolicy import ReclaimWithin, WithinQueue
+from muster.cluster.quota.preemptionpolicy import ReclaimWithin
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.claims.ledger import ClaimLedger, Holding
-from muster.queueing.claims.victims import EvictionReason, Victim
+from muster.queueing.claims.victimtrial import (
+    EvictionReason,
+    Victim,
+    VictimTrial,
+    eviction_order,
+)
 from muster.queueing.shares.borrowed import NONE, Share, share
 
 
@@ -53,12 +58,12 @@ class FairVictimSearch:
         rules: tuple[FairRule, ...] = DEFAULT_RULES,
     ) -> None:
         """``node``: the claim's queue in ``ledger.promised``; ``cells``: what it asks for."""
+        self._trial = VictimTrial(ledger, node, claim, cells)
         self._ledger = ledger
         self._node = node
         self._claim = claim
         self._cells = cells
         self._rules = rules
-        self._short = [cell for cell, amount in cells.items() if amount > available(node, cell)]
         self._is_entitled = not borrows(node, cells)
         self._above = {at.spec.name for at in _above(node)}
 
@@ -71,9 +76,9 @@ class FairVictimSearch:
         if not found and len(self._rules) > 1:
             found = self._by_second_rule(rest, removed)
         self._ledger.promised.give_back(self._node.spec.name, self._cells)
-        victims = self._fill_back(removed) if found else []
+        victims = self._trial.fill_back(removed, self._trial.has_room) if found else []
         for victim in victims if found else removed:
-            self._put_back(victim)
+            self._trial.put_back(victim.holding)
         return victims
 
     # --- candidates -------------------------------------------------------------------------
@@ -82,21 +87,13 @@ class FairVictimSearch:
         """Return by queue who may go at all, the first to go first."""
         found: dict[QueueName, list[Holding]] = {}
         for queue in _below(self._node.root):
-            may_go = self._own_may_go if queue is self._node else self._others_may_go
+            may_go = self._trial.own_may_go if queue is self._node else self._others_may_go
             if queue is not self._node and not self._borrows(queue):
                 continue
-            line = sorted(filter(may_go, self._relevant(queue)), key=_order)
+            line = sorted(filter(may_go, self._trial.relevant(queue)), key=eviction_order)
             if line:
                 found[queue.spec.name] = line
         return found
-
-    def _own_may_go(self, one: Holding) -> bool:
-        within, claim = self._node.spec.preemption.within_queue, self._claim
-        if within is WithinQueue.NEVER:
-            return False
-        is_newer = one.priority == claim.priority and one.since > claim.since
-        takes_newer = within is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
-        return one.priority < claim.priority or (takes_newer and is_newer)
 
     def _others_may_go(self, one: Holding) -> bool:
         reclaim = self._node.spec.preemption.reclaim
@@ -104,13 +101,8 @@ class FairVictimSearch:
             return False
         return reclaim is ReclaimWithin.ANY or one.priority < self._claim.priority
 
-    def _relevant(self, queue: QueueNode) -> Iterator[Holding]:
-        for one in self._ledger.holdings(queue.spec.name):
-            if not one.is_leaving and any(one.cells.get(cell) for cell in self._short):
-                yield one
-
     def _borrows(self, queue: QueueNode) -> bool:
-        return any(queue.borrowed(cell) for cell in self._short)
+        return any(queue.borrowed(cell) for cell in self._trial.short)
 
     # --- rules ------------------------------------------------------------------------------
 
@@ -150,9 +142,9 @@ class FairVictimSearch:
 
     def _without(self, one: Holding, theirs: QueueNode) -> Share:
         """Return the share of a queue, or of one above it, without one of its claims."""
-        self._ledger.promised.give_back(one.queue, one.cells)
+        self._trial.remove(one)
         found = share(theirs)
-        self._ledger.promised.charge(one.queue, one.cells)
+        self._trial.put_back(one)
         return found
 
     def _by_second_rule(self, lines: dict[QueueName, list[Holding]], removed: list[Victim]) -> bool:
@@ -179,7 +171,7 @@ class FairVictimSearch:
 
         def share_of(node: QueueNode) -> tuple[Share, bool, tuple[int, float, str]]:
             line = lines.get(node.spec.name)
-            first = _order(line[0]) if line else (0, 0.0, "")
+            first = eviction_order(line[0]) if line else (0, 0.0, "")
             return (share(node), bool(node.children), (-first[0], -first[1], first[2]))
 
         while (found := self._target(self._node.root, lines, dropped, share_of)) is not None:
@@ -223,30 +215,13 @@ class FairVictimSearch:
     def _fits(self) -> bool:
         """Return whether the claim fits, whose amounts are charged already."""
         self._ledger.promised.give_back(self._node.spec.name, self._cells)
-        found = all(amount <= available(self._node, one) for one, amount in self._cells.items())
+        found = self._trial.has_room()
         self._ledger.promised.charge(self._node.spec.name, self._cells)
         return found
 
-    def _fill_back(self, removed: list[Victim]) -> list[Victim]:
-        """Put back whoever need not go; returns who stays removed. The claim is not charged."""
-        found = removed[-1:]
-        for victim in reversed(removed[:-1]):
-            self._put_back(victim)
-            if any(amount > available(self._node, one) for one, amount in self._cells.items()):
-                self._ledger.promised.give_back(victim.holding.queue, victim.holding.cells)
-                found.append(victim)
-        return found
-
     def _remove(self, victim: Victim, removed: list[Victim]) -> None:
-        self._ledger.promised.give_back(victim.holding.queue, victim.holding.cells)
+        self._trial.remove(victim.holding)
         removed.append(victim)
-
-    def _put_back(self, victim: Victim) -> None:
-        self._ledger.promised.charge(victim.holding.queue, victim.holding.cells)
-
-
-def _order(one: Holding) -> tuple[int, float, str]:
-    return (one.priority, -one.granted_at, one.uid)
 
 
 def _above(node: QueueNode) -> Iterator[QueueNode]:

@@ -13,31 +13,20 @@ must not borrow while it evicts, both ways are tried. Source: Kueue 0.19, pkg/sc
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
+from functools import partial
 
 from muster.cluster.claims import QuotaClaim
-from muster.cluster.quota.availability import available, borrows, idle
+from muster.cluster.quota.availability import borrows, idle
 from muster.cluster.quota.cells import Amounts
-from muster.cluster.quota.preemptionpolicy import ReclaimWithin, WithinQueue
+from muster.cluster.quota.preemptionpolicy import ReclaimWithin
 from muster.cluster.quota.queuenode import QueueNode
 from muster.queueing.claims.ledger import ClaimLedger, Holding
-
-
-class EvictionReason(Enum):
-    """Why a claim is evicted, in the words of Kueue's condition ``Preempted``."""
-
-    IN_QUEUE = "InClusterQueue"
-    RECLAIMED = "InCohortReclamation"
-    SHARED = "InCohortFairSharing"
-    WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
-
-
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """A claim that is evicted."""
-
-    holding: Holding
-    reason: EvictionReason
+from muster.queueing.claims.victimtrial import (
+    EvictionReason,
+    Victim,
+    VictimTrial,
+    eviction_order,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +50,11 @@ class VictimSearch:
         cells: Amounts,
     ) -> None:
         """``node``: the claim's queue in ``ledger.promised``; ``cells``: what it asks for."""
-        self._ledger = ledger
+        self._trial = VictimTrial(ledger, node, claim, cells)
         self._node = node
         self._policy = node.spec.preemption
         self._claim = claim
         self._cells = cells
-        self._short = [cell for cell, amount in cells.items() if amount > available(node, cell)]
 
     def find(self) -> list[Victim]:
         """Return who is evicted; nobody where no evictions help."""
@@ -91,18 +79,13 @@ class VictimSearch:
     def _is_below_own(self) -> bool:
         """Return whether the queue uses less than its own quota of all that is short."""
         node = self._node
-        return all(node.used(cell) < node.quota(cell).entitled for cell in self._short)
+        return all(node.used(cell) < node.quota(cell).entitled for cell in self._trial.short)
 
     # --- candidates -------------------------------------------------------------------------
 
     def _own(self) -> Iterator[_Candidate]:
-        within, claim = self._policy.within_queue, self._claim
-        if within is WithinQueue.NEVER:
-            return
-        takes_newer = within is WithinQueue.LOWER_OR_NEWER_EQUAL_PRIORITY
-        for one in self._relevant(self._node):
-            is_newer = one.priority == claim.priority and one.since > claim.since
-            if one.priority < claim.priority or (takes_newer and is_newer):
+        for one in self._trial.relevant(self._node):
+            if self._trial.own_may_go(one):
                 yield _Candidate(Victim(one, EvictionReason.IN_QUEUE), self._node)
 
     def _others(self) -> tuple[list[_Candidate], list[_Candidate]]:
@@ -132,7 +115,7 @@ class VictimSearch:
             if child is without or self._is_within(child):
                 continue
             yield from self._in_subtree(child, common, without, is_superior=is_superior)
-            for one in self._relevant(child):
+            for one in self._trial.relevant(child):
                 if not self._may_reclaim(one):
                     continue
                 yield self._candidate(one, child, common, is_superior=is_superior)
@@ -152,15 +135,9 @@ class VictimSearch:
             return _Candidate(victim, queue, common, only_without_borrowing=True)
         return _Candidate(Victim(one, EvictionReason.WHILE_BORROWING), queue, common)
 
-    def _relevant(self, node: QueueNode) -> Iterator[Holding]:
-        """Yield those who hold what is short and were not evicted."""
-        for one in self._ledger.holdings(node.spec.name):
-            if not one.is_leaving and any(one.cells.get(cell) for cell in self._short):
-                yield one
-
     def _is_within(self, node: QueueNode) -> bool:
         """Return whether a queue uses no more than it is entitled to, of all that is short."""
-        return all(node.used(cell) <= node.entitled(cell) for cell in self._short)
+        return all(node.used(cell) <= node.entitled(cell) for cell in self._trial.short)
 
     # --- removal ----------------------------------------------------------------------------
 
@@ -170,24 +147,15 @@ class VictimSearch:
         for each in candidates:
             if not self._may_go(each, may_borrow=may_borrow):
                 continue
-            self._remove(each.victim)
+            self._trial.remove(each.victim.holding)
             removed.append(each.victim)
             fits = self._fits(may_borrow=may_borrow)
             if fits:
                 break
-        found = self._fill_back(removed, may_borrow=may_borrow) if fits else []
+        still_fits = partial(self._fits, may_borrow=may_borrow)
+        found = self._trial.fill_back(removed, still_fits) if fits else []
         for victim in found if fits else removed:
-            self._put_back(victim)
-        return found
-
-    def _fill_back(self, removed: list[Victim], *, may_borrow: bool) -> list[Victim]:
-        """Put back whoever need not go; returns who stays removed."""
-        found = removed[-1:]
-        for victim in reversed(removed[:-1]):
-            self._put_back(victim)
-            if not self._fits(may_borrow=may_borrow):
-                self._remove(victim)
-                found.append(victim)
+            self._trial.put_back(victim.holding)
         return found
 
     def _may_go(self, each: _Candidate, *, may_borrow: bool) -> bool:
@@ -205,15 +173,8 @@ class VictimSearch:
     def _fits(self, *, may_borrow: bool) -> bool:
         if not may_borrow and borrows(self._node, self._cells):
             return False
-        return all(amount <= available(self._node, cell) for cell, amount in self._cells.items())
-
-    def _remove(self, victim: Victim) -> None:
-        self._ledger.promised.give_back(victim.holding.queue, victim.holding.cells)
-
-    def _put_back(self, victim: Victim) -> None:
-        self._ledger.promised.charge(victim.holding.queue, victim.holding.cells)
+        return self._trial.has_room()
 
 
 def _order(each: _Candidate) -> tuple[int, float, str]:
-    one = each.victim.holding
-    return (one.priority, -one.granted_at, one.uid)
+    return eviction_order(each.victim.holding)
