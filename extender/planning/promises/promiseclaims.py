@@ -8,7 +8,8 @@
         │                               or the room that was made is taken)
         ├─ outranks the first ───► yes, once in each look
         ├─ there is none ────────► its turn among those that are tried
-        └─ there is one ─────────► a further one, if others may give way to it and it is entitled
+        └─ there is one ─────────► a further one, if others may give way to it, and it is entitled
+                                   or has no queue
 """
 
 import math
@@ -117,8 +118,9 @@ class PromiseClaims:
 
         Its queue takes back what it is entitled to, and keeps off the promised nodes. Otherwise a
         gang that waits for hours would keep all others from what their queues are entitled to.
+        Without a queue it takes from lower priorities alone, so it takes nobody's share.
         """
-        return self.tries.in_turn and claim.is_entitled
+        return self.tries.in_turn and (claim.is_entitled or claim.queue is None)
 
     def _is_due(self, promise: Promise) -> bool:
         now = self._engine.clock()

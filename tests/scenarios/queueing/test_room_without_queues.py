@@ -1,0 +1,71 @@
+"""Gangs that name no queue are given room of lower priorities, several at the same time.
+
+::
+
+    n0 n1 n2 n3     8 GPUs each, full of gangs low0 … low3 of priority 1 that run for ever
+    high0, high1    one node each, priority 5
+
+Victims leave when the test has them leave.
+"""
+
+from support.clusters.backfillsites import NOW
+from support.clusters.roomsite import RoomSite
+
+from muster.cluster.ids import GangKey
+
+
+async def _full(racks: int = 1) -> tuple[RoomSite, list[GangKey]]:
+    site = RoomSite(4, racks=racks, without_queues=True)
+    low = [site.gang(f"low{number}", 1, priority=1) for number in range(4)]
+    await site.settle()
+    assert all(site.runs(*low))
+    return site, low
+
+
+async def test_a_further_gang_is_given_room_while_others_leave_for_the_first() -> None:
+    site, low = await _full()
+    high = [site.gang(f"high{n}", 1, at=1.0 + n, priority=5) for n in range(3)]
+
+    await site.settle(NOW + 5)
+
+    assert [order.preemptor for order in site.orders.taken] == high
+    assert len(site.orders.leaving) == 3
+    for victim in list(site.orders.leaving):
+        site.leave(victim)
+    await site.settle(NOW + 6)
+    assert all(site.runs(*high))
+    assert sum(site.runs(*low)) == 1
+
+
+async def test_a_further_gang_leaves_the_first_one_its_room() -> None:
+    """big gets n0 to n2. small gets n3, and not one of those once they are free."""
+    site, low = await _full()
+    big = site.gang("big", 3, at=1.0, priority=5)
+    small = site.gang("small", 1, at=2.0, priority=5)
+    await site.settle(NOW + 5)
+    wanted = {order.preemptor: [one.gang for one in order.victims] for order in site.orders.taken}
+    assert sorted(wanted[big] + wanted[small]) == low
+
+    for victim in wanted[big]:
+        site.leave(victim)
+        await site.settle(site.now + 1)
+
+    assert site.runs(big, small) == [True, False]
+    site.leave(*wanted[small])
+    await site.settle(site.now + 1)
+    assert site.runs(big, small) == [True, True]
+
+
+async def test_room_that_a_higher_priority_needs_goes_to_it_and_the_others_wait_on() -> None:
+    """Four gangs wait, then one of priority 9 comes for the whole cluster."""
+    site, low = await _full()
+    high = [site.gang(f"high{n}", 1, at=1.0 + n, priority=5) for n in range(2)]
+    await site.settle(NOW + 5)
+    whole = site.gang("whole", 4, at=3.0, priority=9)
+    await site.settle(NOW + 6)
+    for _ in range(10):
+        for victim in list(site.orders.leaving):
+            site.leave(victim)
+        await site.settle(site.now + 30)
+    assert site.runs(whole, *high) == [True, False, False]
+    assert not any(site.runs(*low))
