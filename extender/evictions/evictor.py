@@ -38,7 +38,7 @@ from extender.evictions.suspension import JobSuspender
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from extender.planning.gangages import GangAges
 from extender.planning.worklist import WorkList
-from extender.releases.eviction import evict_each, why_stays
+from extender.releases.eviction import at_once, evict_each, why_stays
 from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.tables.gangview import GangView
@@ -272,17 +272,22 @@ class Evictor:
             if one.stage is Stage.ORDERED and not self._is_wanted(one.preemptor):
                 self._end(one)
         ready = await self._ready()
-        for gang, one in list(self._leaving.items()):
-            if self._leaving.get(gang) is not one:
-                continue  # it has gone meanwhile
+        for gang in self._leaving:
             self._parts.worklist.defer(gang, DEFER_S)
-            if one.stage is Stage.ORDERED and gang not in ready:
-                continue
-            try:
+        await at_once(
+            self._go_on(one)
+            for gang, one in list(self._leaving.items())
+            if one.stage is not Stage.ORDERED or gang in ready
+        )
+
+    async def _go_on(self, one: Departure) -> None:
+        gang = one.victim.gang
+        try:
+            if self._leaving.get(gang) is one:  # else it has gone meanwhile
                 await self._advance(one)
-            except KubeError as error:
-                one.refusal = str(error)
-                log.warning("eviction failed", extra={"gang": gang, "error": str(error)})
+        except KubeError as error:
+            one.refusal = str(error)
+            log.warning("eviction failed", extra={"gang": gang, "error": str(error)})
 
     def _is_busy(self) -> bool:
         return bool(self._leaving or self._parts.nominations)
@@ -301,7 +306,8 @@ class Evictor:
         for one in self._leaving.values():
             if one.stage is Stage.ORDERED:
                 orders.setdefault(one.preemptor or one.victim.gang, []).append(one)
-        return {one.victim.gang for order in orders.values() for one in await self._allowed(order)}
+        allowed = await at_once(map(self._allowed, orders.values()))
+        return {one.victim.gang for order in allowed for one in order}
 
     async def _allowed(self, order: Sequence[Departure]) -> Sequence[Departure]:
         """Return the gangs of an order if no budget forbids any; else the one that is refused."""
@@ -385,7 +391,8 @@ class Evictor:
     async def _evict(self, one: Departure, pods: Sequence[Pod]) -> None:
         """Mark a member and evict them, one to begin with, the marked one last."""
         if not pods:
-            self._leave(one)
+            if self._knows_all_of(one):
+                self._leave(one)
             return
         marked = next((pod for pod in pods if pod.metadata.uid == one.marked), None)
         if marked is None:
@@ -396,10 +403,15 @@ class Evictor:
             first = others.pop(0) if others else marked
             if not await self._evicts_first(one, first, pods):
                 return
-        if await evict_each(lambda pod: self._evict_one(one, pod), others) and (
-            await self._evict_one(one, marked)
-        ):
+        if not await evict_each(lambda pod: self._evict_one(one, pod), others):
+            return
+        if self._knows_all_of(one) and await self._evict_one(one, marked):
             self._leave(one)
+
+    def _knows_all_of(self, one: Departure) -> bool:
+        """Return whether no member is missing that may have other labels now."""
+        view = self._engine.state.gang(one.victim.gang)
+        return view is None or self._pods.knows(self._members(one, view))
 
     async def _evicts_first(self, one: Departure, pod: Pod, pods: Sequence[Pod]) -> bool:
         """Evict the first member; where that is refused for too long, let the gang alone."""

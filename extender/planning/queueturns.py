@@ -65,8 +65,8 @@ class PromisedStarts(Protocol):
         ``root``: of its queue; ``share``: of the nodes, which it takes.
         """
 
-    def lacks(self, root: QueueName) -> bool:
-        """Return whether nobody below a root has a promise, and one may be tried."""
+    def lacks(self, root: QueueName, priority: int) -> bool:
+        """Return whether nobody below a root has a promise, and one of a priority may be tried."""
 
 
 class QueueTurns:
@@ -295,9 +295,11 @@ class QueueTurns:
         node = self._engine.state.charges.tree.find(queue)
         return None if node is None else node.root.spec.name
 
-    def _lacks_promise(self, queue: QueueName) -> bool:
-        root = self._root(queue)
-        return root is not None and self._starts is not None and self._starts.lacks(root)
+    def _lacks_promise(self, one: Applicant) -> bool:
+        root = self._root(one.queue)
+        if root is None or self._starts is None:
+            return False
+        return self._starts.lacks(root, one.priority)
 
     def _share(self, asked: MemberRequests) -> float:
         """Return the largest share that a gang's minimum takes of anything that the nodes have."""

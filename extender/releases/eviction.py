@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
 from extender.metrics import ExtenderMetrics
@@ -16,7 +16,7 @@ from muster.kube.writing.podwrites import PodRef, evict_pod
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 8  # evictions that are under way together
+AT_ONCE: Final = 8  # evictions, or gangs that end, that are under way together
 T = TypeVar("T")
 
 
@@ -48,12 +48,28 @@ async def evict(
     return not await why_stays(client, pod, metrics, unbound=unbound)
 
 
+async def at_once(steps: Iterable[Awaitable[T]]) -> list[T]:
+    """Return what steps return, in their order; ``AT_ONCE`` of them are under way together.
+
+    An error of one step is raised, and no other one goes on.
+    """
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def run(step: Awaitable[T]) -> T:
+        async with slots:
+            return await step
+
+    tasks = [asyncio.ensure_future(run(step)) for step in steps]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
 async def evict_each(evicts: Callable[[T], Awaitable[bool]], pods: Sequence[T]) -> bool:
-    """Evict pods, ``AT_ONCE`` together; returns whether all of them go."""
-    outcomes: list[bool] = []
-    for start in range(0, len(pods), AT_ONCE):
-        outcomes += await asyncio.gather(*map(evicts, pods[start : start + AT_ONCE]))
-    return all(outcomes)
+    """Evict pods, several at once; returns whether all of them go."""
+    return all(await at_once(map(evicts, pods)))
 
 
 async def pods_of(client: KubeClient, namespace: str, uids: Collection[PodUid]) -> list[Pod]:

@@ -21,7 +21,7 @@ from extender.engine import Engine
 from extender.planning.promises.futurequotas import FutureQuotas
 from extender.planning.promises.gangends import GangEnds
 from extender.planning.promises.promisebook import PromiseBook
-from extender.planning.promises.promisetries import PromiseTries
+from extender.planning.promises.promisetries import PromiseTries, TryClass
 from extender.planning.queueturns import QueueTurns
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
@@ -76,12 +76,12 @@ class PromiseClaims:
         run_time = self._ends.run_times.of(view)
         return _UNKNOWN + view.submitted_at if run_time is None else share * run_time
 
-    def lacks(self, root: QueueName) -> bool:
-        """Return whether nobody below a root has a promise, and one may be tried."""
+    def lacks(self, root: QueueName, priority: int) -> bool:
+        """Return whether nobody below a root has a promise, and one of a priority may be tried."""
         return (
             self._settings.enabled
             and self._book.first(root) is None
-            and not self.tries.is_full(root)
+            and not self.tries.is_full(TryClass(root, priority))
         )
 
     def wants(self, view: GangView, *, lacks_quota: bool) -> StartClaim | None:
@@ -101,10 +101,10 @@ class PromiseClaims:
         if own is not None:
             return claim if self._is_due(own) else None
         if there is not None and there.yields(claim):
-            return claim if self.tries.may_outrank(claim.root, view.key) else None
+            return claim if self.tries.may_outrank(claim) else None
         if there is not None and not self._may_be_further(claim):
             return None
-        return claim if self.tries.may(claim.root, view.key) else None
+        return claim if self.tries.may(claim) else None
 
     def is_void(self, view: GangView) -> bool:
         """Return whether a gang has a promise, and its queue refuses it whatever ends."""

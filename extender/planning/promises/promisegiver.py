@@ -58,7 +58,7 @@ class PromiseGiver:
         if found is None or (self.book.is_further(claim) and found.start.at > now + LEAVING_S):
             self.book.drop(claim.gang)
             return None
-        self.tries.given(claim.root)
+        self.tries.given(claim)
         made = self._made(claim, found.start, freed, snapshot, before)
         if before is not None and not found.is_given and self._is_worse(made, before, now):
             made = before

@@ -1,4 +1,4 @@
-"""Which gangs of each tree are looked at for a promise, a few in each *look*.
+"""Which gangs are looked at for a promise: of each tree and priority a few in each *look*.
 
 ::
 
@@ -9,22 +9,40 @@
 A look is ``refresh_seconds`` long. Where others may be made to give way, those that got nothing are
 passed over until all had their turn: otherwise four gangs that can have no room would keep a fifth
 one for ever from taking back what its queue is entitled to (kueue#6929).
+
+Each priority has looks of its own. With one for all, an urgent gang would wait until a hundred
+others had their turn that nobody gives way to.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from extender.engine import Clock
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.backfill.promise import StartClaim
 
-MOST_TRIED: Final = 4  # gangs of a tree that are looked at in a look
+MOST_TRIED: Final = 4  # gangs of a tree and priority that are looked at in a look
+
+
+class TryClass(NamedTuple):
+    """Gangs that share looks."""
+
+    #: The root of their tree of queues, ``None``: they name no queue.
+    root: QueueName | None
+    #: Their priority.
+    priority: int
+
+    @classmethod
+    def of(cls, claim: StartClaim) -> "TryClass":
+        """Return that of a gang."""
+        return cls(claim.root, claim.priority)
 
 
 @dataclass(slots=True)
 class _Look:
-    """One tree."""
+    """One tree and priority."""
 
     #: seconds since the epoch
     began: float
@@ -45,22 +63,22 @@ class _Look:
 
 @dataclass(slots=True)
 class PromiseTries:
-    """The looks of all trees."""
+    """The looks of all trees and priorities."""
 
     clock: Clock
     #: how long a look is, in seconds
     seconds: float
     #: whether gangs that got nothing are passed over until all had their turn
     in_turn: bool = False
-    _looks: dict[QueueName | None, _Look] = field(default_factory=dict)
+    _looks: dict[TryClass, _Look] = field(default_factory=dict)
 
-    def is_full(self, root: QueueName | None) -> bool:
-        """Return whether enough gangs of a tree were looked at lately."""
-        return self._look(root).tried >= MOST_TRIED
+    def is_full(self, tries: TryClass) -> bool:
+        """Return whether enough gangs of a tree and priority were looked at lately."""
+        return self._look(tries).tried >= MOST_TRIED
 
-    def may(self, root: QueueName | None, gang: GangKey) -> bool:
-        """Count a gang of a tree that is looked at; returns whether it may be."""
-        look = self._look(root)
+    def may(self, claim: StartClaim) -> bool:
+        """Count a gang that is looked at; returns whether it may be."""
+        look, gang = self._look(TryClass.of(claim)), claim.gang
         if self.in_turn and gang in look.passed:
             look.early[gang] = None
             return False
@@ -72,22 +90,22 @@ class PromiseTries:
         look.tried += 1
         return True
 
-    def may_outrank(self, root: QueueName | None, gang: GangKey) -> bool:
+    def may_outrank(self, claim: StartClaim) -> bool:
         """Return whether a gang may be looked at that outranks the one with the promise.
 
         Once in each look, however many others had their turn: where nobody knows when it starts,
         every event would have it looked at in vain.
         """
-        look = self._look(root)
+        look, gang = self._look(TryClass.of(claim)), claim.gang
         if gang in look.outranking:
             look.early[gang] = None
             return False
         look.outranking.add(gang)
         return True
 
-    def given(self, root: QueueName | None) -> None:
-        """Look at further gangs of a tree: one of them was given a promise."""
-        self._look(root).tried = 0
+    def given(self, claim: StartClaim) -> None:
+        """Look at further gangs of a tree and priority: one of them was given a promise."""
+        self._look(TryClass.of(claim)).tried = 0
 
     def listed(self) -> Iterator[tuple[GangKey, float]]:
         """Yield the gangs that are to be looked at again, and when (seconds since the epoch).
@@ -105,12 +123,12 @@ class PromiseTries:
                 look.recalled += 1
                 yield gang, again
 
-    def _look(self, root: QueueName | None) -> _Look:
-        """Return the look of a tree; a new one begins when it is over."""
-        now, look = self.clock(), self._looks.get(root)
+    def _look(self, tries: TryClass) -> _Look:
+        """Return the look of a tree and priority; a new one begins when it is over."""
+        now, look = self.clock(), self._looks.get(tries)
         if look is not None and now - look.began < self.seconds:
             return look
-        self._looks[root] = found = _Look(now)
+        self._looks[tries] = found = _Look(now)
         if look is not None:
             found.early = look.early
         if self.in_turn and look is not None and (look.behind or look.listed):

@@ -48,14 +48,14 @@ class WaitingLine:
         applicants: Sequence[Applicant],
         unqueued: Sequence[UnqueuedGang],
         passed: Sequence[Applicant] = (),
-        lacks_promise: Callable[[QueueName], bool] = lambda _queue: False,
+        lacks_promise: Callable[[Applicant], bool] = lambda _one: False,
         others: Sequence[Applicant] = (),
     ) -> None:
         """Begin a cycle.
 
         ``passed``: gangs that keep their place in strict queues and are not looked at.
-        ``lacks_promise``: whether nobody in the tree of a queue has a promise; its head is looked
-        at before anybody else then, whether it fits or not (``muster.queueing.backfill``).
+        ``lacks_promise``: whether nobody in the tree of a queue's head has a promise; the head is
+        looked at before anybody else then, whether it fits or not (``muster.queueing.backfill``).
         ``others``: gangs that are not looked at, and whose queues ask for room all the same.
         """
         self._charges = charges
@@ -79,7 +79,7 @@ class WaitingLine:
         self._take_note()
         if self._heads is None:
             heads = self._turns.heads()
-            self._heads = [one.gang for one in heads if self._lacks_promise(one.queue)]
+            self._heads = [one.gang for one in heads if self._lacks_promise(one)]
         self._lacks_quota = False
         if self._heads:
             head = self._heads.pop()

@@ -4,7 +4,9 @@ The two racks are drawn in support/clusters/clocked.py. The extender's own evict
 here; the tests give theirs to evictors of their own, which share its parts.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from support.apiservers.apifaults import Fault
@@ -22,10 +24,12 @@ from support.extenders.evictionsite import EvictionSite as Site
 from support.extenders.extenders import PODS
 
 from extender.evictions import marks
+from extender.evictions.memberpods import MISSING_S
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang, members, owner_reference
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
+from muster.kube.client import KubeClient
 
 URGENT = Gang("urgent", 7)  # on six nodes it waits
 
@@ -187,6 +191,73 @@ async def test_gangs_that_leave_nodes_do_not_wait_for_one_another_as_those_for_o
     await site.look(evictor)
     assert not await site.there()
     assert not await site.there(Gang("other", 1))
+
+
+class Rendezvous:
+    """A client whose first write of each gang waits until gangs enough are at it."""
+
+    def __init__(self, client: KubeClient, gangs: int) -> None:
+        self._client, self._gangs = client, gangs
+        self._came = asyncio.Event()
+        self.at_it: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def patch(self, what: Any, name: str, *args: Any, **options: Any) -> Any:
+        self.at_it.add(name.rpartition("-")[0])
+        if len(self.at_it) == self._gangs:
+            self._came.set()
+        async with asyncio.timeout(20):
+            await self._came.wait()
+        return await self._client.patch(what, name, *args, **options)
+
+
+async def test_a_gang_that_ends_slowly_keeps_no_other_waiting(site: Site) -> None:
+    """Each mark is answered only once both gangs were marked."""
+    await site.run(Gang("g", 3))
+    await site.run(Gang("h", 2))
+    client = Rendezvous(site.cluster.extender.client, 2)
+    evictor = await site.evictor(client)
+    for gang, whom in (("g", NOBODY), ("h", NOBODY)):
+        one = EvictedGang(GangKey(f"muster/default/{gang}"), WHY, (), 240.0)
+        assert evictor.order(EvictionOrder(whom, (one,)))
+
+    await site.look(evictor)
+
+    assert client.at_it == {"g", "h"}
+    assert not await site.there(Gang("g", 3))
+    assert not await site.there(Gang("h", 2))
+
+
+class Hiding:
+    """A client to which a pod has other labels than the watch has shown."""
+
+    def __init__(self, client: KubeClient, hidden: str) -> None:
+        self._client, self._hidden = client, hidden
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def list(self, *args: Any, **options: Any) -> Sequence[Any]:
+        pods = await self._client.list(*args, **options)
+        hides = "labelSelector" in options
+        return [pod for pod in pods if not hides or pod.metadata.name != self._hidden]
+
+
+async def test_the_marked_member_stays_until_nobody_is_missing_who_may_have_other_labels(
+    site: Site,
+) -> None:
+    await site.run()
+    evictor = await site.evictor(Hiding(site.cluster.extender.client, "g-1"))
+    assert evictor.order(_order())
+
+    await site.look(evictor)
+
+    assert await site.there() == ["g-0", "g-1"]
+    assert await site.marked() == ["g-0"]
+    await site.look(evictor, MISSING_S)
+    assert not await site.there()
 
 
 async def test_members_above_the_minimum_go_and_the_others_stay(site: Site) -> None:

@@ -1,5 +1,6 @@
 """What the evictor reads of the pods of a namespace: those of the gangs that give way."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from support.clusters.clocked import two_racks
 from support.extenders.evictionsite import GANG, KEY, EvictionSite
 from support.extenders.extenders import PODS
 
-from extender.evictions.memberpods import MemberPods
+from extender.evictions.memberpods import MISSING_S, MemberPods
 from loadtest.testbed.client.pods import Gang
 from muster.cluster.ids import PodUid
 from muster.kube.client import KubeClient
@@ -61,6 +62,52 @@ async def test_members_are_read_without_the_other_pods_of_the_namespace(
     assert client.read == [GANG.size] * 2
 
 
+async def test_a_member_that_has_just_gone_has_nobody_read_the_whole_namespace(
+    site: EvictionSite,
+) -> None:
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+    await site.cluster.api.delete(f"{PODS}/g-1")
+
+    pods = await reader.read("default", uids)
+
+    assert [pod.metadata.name for pod in pods] == ["g-0", "g-2"]
+    assert client.read == [2]
+    assert not reader.knows(uids), "its labels may have changed"
+    await site.cluster.settled()
+    site.now += MISSING_S
+    reader.forget()
+    assert reader.knows(uids), "the watch has shown it"
+    await reader.read(
+        "default", [uid for uid in uids if site.cluster.extender.engine.state.pod_row(uid)]
+    )
+    assert client.read == [2, 2]
+
+
+async def test_a_member_that_stays_missing_is_looked_for_once_in_the_whole_namespace(
+    site: EvictionSite,
+) -> None:
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+    await site.cluster.api.delete(f"{PODS}/g-1")
+    for _ in range(3):
+        await reader.read("default", uids)
+        site.now += MISSING_S
+        reader._known.clear()
+
+    assert client.read == [2, 2, 4, 2]
+    assert reader.knows(uids)
+
+
+async def test_gangs_that_are_read_together_share_a_list(site: EvictionSite) -> None:
+    await site.run()
+    reader, client, uids = _reader(site)
+    await asyncio.gather(*(reader.read("default", uids) for _ in range(3)))
+    assert client.read == [GANG.size]
+
+
 async def test_a_member_whose_labels_have_changed_meanwhile_is_found_all_the_same(
     site: EvictionSite,
 ) -> None:
@@ -71,7 +118,10 @@ async def test_a_member_whose_labels_have_changed_meanwhile_is_found_all_the_sam
     gone = {"metadata": {"labels": dict.fromkeys(labels)}}
     await site.cluster.api.patch(f"{PODS}/g-1", gone)
 
+    await reader.read("default", uids)
+    site.now += MISSING_S
     pods = await reader.read("default", uids)
 
     assert [pod.metadata.name for pod in pods] == ["g-0", "g-1", "g-2"]
     assert client.read == [2, GANG.size + OTHER.size]
+    assert reader.knows(uids)

@@ -1,11 +1,16 @@
-"""A few gangs of each tree are looked at for a promise in each look of 30 s."""
+"""A few gangs of each tree and priority are looked at for a promise in each look of 30 s."""
 
 from extender.planning.promises.promisetries import MOST_TRIED, PromiseTries
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.backfill.promise import StartClaim
 
 ROOT = QueueName("muster/all")
 LOOK_S = 30.0
+
+
+def _claim(name: str, priority: int = 0) -> StartClaim:
+    return StartClaim(GangKey(name), root=ROOT, priority=priority)
 
 
 class Tries:
@@ -15,8 +20,8 @@ class Tries:
         self.now = 1_000.0
         self.tries = PromiseTries(lambda: self.now, LOOK_S, in_turn=in_turn)
 
-    def may(self, *names: str) -> list[bool]:
-        return [self.tries.may(ROOT, GangKey(name)) for name in names]
+    def may(self, *names: str, priority: int = 0) -> list[bool]:
+        return [self.tries.may(_claim(name, priority)) for name in names]
 
     def listed(self) -> dict[str, float]:
         return dict(self.tries.listed())
@@ -54,16 +59,31 @@ def test_a_gang_that_came_too_early_is_listed_though_another_look_has_begun() ->
 def test_one_that_outranks_is_looked_at_once_in_each_look_whoever_had_their_turn() -> None:
     it = Tries()
     it.may(*FIRST)
-    urgent = GangKey("urgent")
-    assert it.tries.may_outrank(ROOT, urgent)
-    assert not it.tries.may_outrank(ROOT, urgent)
+    urgent = _claim("urgent")
+    assert it.tries.may_outrank(urgent)
+    assert not it.tries.may_outrank(urgent)
     assert it.listed() == {"urgent": 1_030.0}
     it.now += LOOK_S
-    assert it.tries.may_outrank(ROOT, urgent)
+    assert it.tries.may_outrank(urgent)
 
 
 def test_a_promise_lets_further_gangs_of_its_tree_be_looked_at() -> None:
     it = Tries(in_turn=False)
     it.may(*FIRST)
-    it.tries.given(ROOT)
+    it.tries.given(_claim("g0"))
     assert it.may("late") == [True]
+
+
+def test_an_urgent_gang_waits_for_no_turns_of_others() -> None:
+    it = Tries()
+    it.may(*FIRST, *(f"low{number}" for number in range(100)))
+    assert it.may("urgent", priority=5) == [True]
+    it.now += LOOK_S
+    assert it.may("low0") == [True]
+    assert it.may("urgent", priority=5) == [True], "ninety-nine of the others had no turn yet"
+
+
+def test_four_urgent_gangs_that_get_nothing_keep_no_other_from_its_turn() -> None:
+    it = Tries()
+    it.may(*FIRST, priority=5)
+    assert it.may("low") == [True]
