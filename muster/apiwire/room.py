@@ -26,6 +26,19 @@ class KeptGangs(msgspec.Struct, frozen=True):
     gangs: int
 
 
+class HeldNote(msgspec.Struct, frozen=True):
+    """A gang that gives no way because a disruption budget does not allow that all of it ends."""
+
+    #: its key, "" for several together that may give way one by one
+    gang: str
+    #: NAMESPACE/NAME
+    budget: str
+    #: pods that the budget allows to end now
+    allowed: int
+    #: pods that it counts
+    pods: int
+
+
 class RoomNote(msgspec.Struct, frozen=True):
     """Who gives way to a gang, or why nobody does."""
 
@@ -47,3 +60,5 @@ class RoomNote(msgspec.Struct, frozen=True):
     certain: bool
     #: those that give no way, by the first rule that keeps them, most gangs first
     kept: tuple[KeptGangs, ...]
+    #: some of those that a disruption budget keeps
+    held: tuple[HeldNote, ...] = ()
