@@ -37,6 +37,7 @@ def evictor_of(
         reports=EvictionReports(it.reporter, it.recorder, it.metrics),
         ages=it.ages,
         nominations=nominations,
+        keys=it.keys,
     )
     return Evictor(parts, it.config.making_room)
 

@@ -129,9 +129,7 @@ async def test_a_budget_that_selects_everything_or_cannot_be_read_counts_every_p
     site: EvictionSite,
 ) -> None:
     await _create(site, "default", {}, 4)
-    await _create(
-        site, "other", {"matchExpressions": [{"key": "app", "operator": "Resembles"}]}, 0
-    )
+    await _create(site, "other", {"matchExpressions": [{"key": "app", "operator": "Resembles"}]}, 0)
     budgets, _ = _budgets(site)
     await budgets.learn_all()
     assert _of(budgets.known()["default"], "g") == [("default/keep", 4)]
