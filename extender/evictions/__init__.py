@@ -11,6 +11,7 @@
 ``evictor``     the worker: from an order until the room is free
 ``nominations`` says on pods that wait for which node others give way
 ``nodenotices`` the nodes that leave now, and since when it is known
+``noticetimes`` since when a node says so
 ``drains``      has gangs leave nodes, wave by wave
 ``unsettledgangs`` gangs of the last wave that have no place again yet
 ``drainreports`` Events, metrics and log lines of that
