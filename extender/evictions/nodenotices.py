@@ -1,7 +1,7 @@
 """The nodes that leave now, and since when it is known.
 
 A notice counts from the time that the node itself says (``extender.evictions.noticetimes``), or
-from when it was seen first: a restart forgets that. A deadline that stands in a taint's value stays.
+from when it was seen first: a restart forgets that. A deadline in a taint's value stays.
 """
 
 import asyncio

@@ -31,6 +31,7 @@ def _gang(one: RoomVictim) -> GivingGang:
         pods=one.cost.pods,
         lost=one.cost.lost,
         right=one.right.value,
+        final=one.is_final,
     )
 
 

@@ -17,6 +17,8 @@ class GivingGang(msgspec.Struct, frozen=True):
     lost: int
     #: with what right it is made to give way
     right: str
+    #: whether it ends for good: no controller makes its pods again
+    final: bool = False
 
 
 class KeptGangs(msgspec.Struct, frozen=True):

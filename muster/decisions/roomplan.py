@@ -30,7 +30,7 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag
+from muster.cluster.tables.pods import PodFlag, PodState
 from muster.decisions.budgetconsent import (
     MOST_NAMED,
     BudgetConsent,
@@ -126,6 +126,8 @@ class RoomVictim:
     priority: int
     right: RoomRight
     cost: VictimCost
+    #: Whether it ends for good: no controller makes its pods again.
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -433,8 +435,17 @@ class _Case:
         return Keeps.COMING if gang in self.asked.coming else None
 
     def _at_risk(self, view: GangView) -> float:
-        terms = self.asked.terms.get(view.key, NO_TERMS)
-        return at_risk(view, self.asked.question.now, terms.checkpointed_at)
+        """Return seconds of work that end with a gang; where nobody makes its pods again, all."""
+        saved_at = self.asked.terms.get(view.key, NO_TERMS).checkpointed_at
+        if not self._is_owned(view.bound.tolist()):
+            saved_at = None
+        return at_risk(view, self.asked.question.now, saved_at)
+
+    def _is_owned(self, rows: Sequence[int]) -> bool:
+        """Return whether all pods among some rows have controllers, which make them again."""
+        pods, at = self.later.pods, np.array(rows, dtype=np.int64)
+        owned = (pods.flags[at] & np.uint8(PodFlag.OWNED)) != 0
+        return bool((owned | (pods.state[at] == PodState.STANDBY)).all())
 
     # --- the set ----------------------------------------------------------------------------
 
@@ -489,6 +500,7 @@ class _Case:
                 priority=self._tenants[gang].priority,
                 right=_right(rules, self._tenants[gang]),
                 cost=UnitSet(prices, mine).cost,
+                is_final=not self._is_owned([row for unit in mine for row in unit.rows]),
             )
             for gang, mine in sorted(parts.items())
         )

@@ -50,12 +50,14 @@ def _nobody(answer: NoRoom) -> str:
 
 def _named(one: RoomVictim) -> str:
     part = "" if one.is_whole else f" ({len(one.rows)} members above its minimum)"
-    return f"{one.gang}{part}: {one.right}"
+    final = ", for good, as no controller makes its pods again" if one.is_final else ""
+    return f"{one.gang}{part}: {one.right}{final}"
 
 
 def _listed(one: RoomVictim) -> str:
     what = "ends" if one.is_whole else "keeps its minimum"
-    return f"{one.gang}, priority {one.priority}, {what}: {_cost(one.cost)}; {one.right}"
+    final = "; no controller makes its pods again" if one.is_final else ""
+    return f"{one.gang}, priority {one.priority}, {what}: {_cost(one.cost)}; {one.right}{final}"
 
 
 def _cost(cost: VictimCost) -> str:
