@@ -24,6 +24,7 @@ from extender.evictions.budgets import DisruptionBudget, budgets_in, held_by, na
 from extender.evictions.drainreports import DrainReports
 from extender.evictions.evictor import Evictor
 from extender.evictions.nodenotices import NodeNotices
+from extender.evictions.noticetimes import times_of
 from extender.evictions.unsettledgangs import UnsettledGangs
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from extender.planning.roommaker import CheckpointTimes
@@ -40,6 +41,7 @@ from muster.queueing.drains.waves import Leaver, Wave, is_due, wave_of
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 2.0
+MOST_ASKED: Final = 64  # nodes in a look: some 2 ms each
 UNSETTLED: Final = "gangs that ended before it are not placed again yet"
 REFUSED: Final = "it stays for a while: its eviction was refused"
 
@@ -95,7 +97,7 @@ class NodeDrains:
         engine = self._engine
         await self._parts.pace.drive(engine.state.prepare())
         snapshot = engine.state.snapshot()
-        leaving = self._parts.notices.look(snapshot, engine.clock())
+        leaving = await self._leaving(snapshot)
         # at the snapshot: it shows the places of those that have settled
         self._unsettled.settle(frozenset(self._parts.evictor.protected()))
         gangs = await self.plan(snapshot, leaving) if leaving else ()
@@ -106,6 +108,15 @@ class NodeDrains:
         left = Counter(node.name for one in gangs for node in one.nodes)
         self._parts.reports.nodes(leaving, left)
         self._parts.reports.gangs(self.waits)
+
+    async def _leaving(self, snapshot: Snapshot) -> tuple[LeavingNode, ...]:
+        """Return the nodes that leave; a few with new notices are asked since when."""
+        notices, clock = self._parts.notices, self._engine.clock
+        leaving = notices.look(snapshot, clock())
+        asked = list(notices.undated)[:MOST_ASKED]
+        for node in asked:
+            notices.date(node, await times_of(self._parts.client, node))
+        return notices.look(snapshot, clock()) if asked else leaving
 
     async def plan(
         self, snapshot: Snapshot, leaving: Sequence[LeavingNode]

@@ -19,7 +19,7 @@ the gang that it gives way to (``extender.planning.promises``).
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
@@ -46,6 +46,7 @@ from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.names import EVICTION
 from muster.kube.resources import PODS
+from muster.kube.translation.planseal import PlanKeys
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
@@ -101,6 +102,8 @@ class EvictorParts:
     ages: GangAges
     #: ``None``: pods are not nominated
     nominations: RoomNominations | None = None
+    #: seal in marks since when gangs wait
+    keys: PlanKeys = field(default_factory=PlanKeys)
 
 
 class Evictor:
@@ -228,10 +231,18 @@ class Evictor:
         for mark in suspended:
             self._adopt_suspended(mark)
         for pod in pods:
+            self._note_age(pod)
             self._adopt(pod)
         self._knows_all = True
         while self._turned_away:
             self._parts.worklist.look_again(self._turned_away.pop())
+
+    def _note_age(self, pod: Pod) -> None:
+        """Note since when a gang waits whose pods are going, or have gone but for this one."""
+        mark = marks.read(pod.metadata.annotations)
+        since = None if mark is None else marks.age_of(mark, pod.metadata.uid, self._parts.keys)
+        if mark is not None and since is not None and not mark.members:
+            self._parts.ages.note(GangKey(mark.gang), since)
 
     def _adopt(self, pod: Pod) -> None:
         mark = marks.read(pod.metadata.annotations)
@@ -381,6 +392,9 @@ class Evictor:
     async def _mark(self, one: Departure, pod: Pod) -> None:
         meta = pod.metadata
         mark = marks.mark_of(one.victim, one.preemptor)
+        view = self._engine.state.gang(one.victim.gang)
+        if view is not None and one.victim.is_whole:
+            mark = marks.aged(mark, meta.uid, view.submitted_at, self._parts.keys)
         await self._patch(meta.namespace, meta.name, marks.marking(meta.uid, mark))
         one.marked = meta.uid
 

@@ -11,17 +11,25 @@ The next leader goes on by it.
 A gang has one marked pod, which goes last. So a mark is found as long as the gang is not gone
 whole. It is a label, so that a new leader finds all marks with one list, and an annotation of the
 same name that says the rest.
+
+It also says since when the gang waits that comes back (``extender.planning.gangages``). Whoever may
+write on pods could make a gang older by that, so this part has a seal of the keys of plans.
 """
 
 import hashlib
+import hmac
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from extender.planning.evictionorders import EvictedGang
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube.names import EVICTION
+from muster.kube.translation.planannotation import mac
+from muster.kube.translation.planseal import PlanKeys
+
+_AGE: Final = "age"
 
 
 class EvictionMark(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,6 +45,10 @@ class EvictionMark(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
     #: the nodes that it leaves, "" for none
     leaves: str = ""
+    #: since when the gang waited for its start (epoch seconds), 0: it is not said
+    since: float = 0.0
+    #: of ``since``, for the pod that carries the mark
+    seal: str = ""
 
     @property
     def victim(self) -> EvictedGang:
@@ -52,6 +64,26 @@ def mark_of(victim: EvictedGang, preemptor: GangKey) -> EvictionMark:
     """Return the mark of a gang that gives way."""
     members = tuple(uid.hex() for uid in victim.members)
     return EvictionMark(victim.gang, preemptor, victim.why, members, victim.leaves)
+
+
+def aged(mark: EvictionMark, uid: str, since: float, keys: PlanKeys) -> EvictionMark:
+    """Return a mark that says since when the gang waits; without a key it does not say it."""
+    if not keys.own:
+        return mark
+    seal = mac(keys.own, *_covered(mark, uid, since))
+    return msgspec.structs.replace(mark, since=since, seal=seal)
+
+
+def age_of(mark: EvictionMark, uid: str, keys: PlanKeys) -> float | None:
+    """Return since when the gang waits, ``None``: the mark of this pod does not say it."""
+    covered = _covered(mark, uid, mark.since)
+    seals = (mac(key, *covered) for key in keys.all())
+    is_ours = any(hmac.compare_digest(mark.seal.encode(), seal.encode()) for seal in seals)
+    return mark.since if is_ours else None
+
+
+def _covered(mark: EvictionMark, uid: str, since: float) -> tuple[str, ...]:
+    return _AGE, uid, mark.gang, repr(since)
 
 
 def read(annotations: Mapping[str, str]) -> EvictionMark | None:

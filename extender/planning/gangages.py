@@ -7,7 +7,8 @@
 
 A gang whose object lives on (a Job that Muster suspended, a PodGroup) has its age from that object.
 One that is described by its pods alone would be as young as its new pods, and wait behind all that
-came while it ran. A new leader knows the age of a gang whose pods are still there, and of no other.
+came while it ran. The mark on its last pod says its age to the next leader, without a further write
+(``extender.evictions.marks``); once that pod is gone too, a new leader does not know it.
 """
 
 from dataclasses import dataclass, field
@@ -29,9 +30,11 @@ class GangAges:
     noted: dict[GangKey, tuple[float, float]] = field(default_factory=dict)
 
     def note(self, gang: GangKey, submitted_at: float) -> None:
-        """Note the age of a gang that ends for another one."""
-        self.noted.pop(gang, None)
-        self.noted[gang] = submitted_at, self.clock() + KEPT_S
+        """Note the age of a gang that ends for another one; the oldest of several counts."""
+        now = self.clock()
+        before, until = self.noted.pop(gang, (submitted_at, now))
+        since = min(before, submitted_at) if now < until else submitted_at
+        self.noted[gang] = since, now + KEPT_S
         if len(self.noted) > MOST:
             del self.noted[next(iter(self.noted))]
 

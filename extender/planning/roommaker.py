@@ -11,7 +11,7 @@ The gangs that give way count as ended from the order on. So the promise that fo
 nodes, and keeps others off them until the gang has started or its promise ends.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions import roomtext
+from muster.decisions.budgetconsent import BudgetsByNamespace, breaks_budget
 from muster.decisions.roomplan import (
     NoRoom,
     RoomAnswer,
@@ -59,6 +60,19 @@ class Evictions(Departures, Protocol):
 
     def protected(self) -> Iterator[GangKey]:
         """Yield gangs whose eviction was refused lately."""
+
+
+class DisruptionBudgets(Protocol):
+    """Knows disruption budgets, as far as they were read lately."""
+
+    def known(self) -> BudgetsByNamespace:
+        """Return what is known."""
+
+    async def learn(self, namespaces: Collection[str]) -> bool:
+        """Read the budgets of namespaces; returns whether any were not known."""
+
+    async def learn_all(self) -> bool:
+        """Read the budgets of all namespaces; returns whether any were not known."""
 
 
 class Nominating(Protocol):
@@ -99,6 +113,8 @@ class RoomMaker:
     expected: Container[GangKey] = ()
     #: ``None``: nobody is nominated.
     nominations: Nominating | None = None
+    #: ``None``: only who carries orders out knows them.
+    budgets: DisruptionBudgets | None = None
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -143,7 +159,25 @@ class RoomMaker:
         return (answer, ()) if moved is None else (other, moved)
 
     async def answer(self, view: GangView, question: Question, snapshot: Snapshot) -> RoomAnswer:
-        """Return who would give way to a gang of a snapshot; nothing is ordered."""
+        """Return who would give way to a gang of a snapshot; nothing is ordered.
+
+        Budgets are read where they matter: those of the gangs that were found, and all of them only
+        if these do not allow it. A set that those known allow is the cheapest that all allow.
+        """
+        budgets = self.budgets
+        if budgets is None:
+            return await self._asked(view, question, snapshot, {})
+        found = await self._asked(view, question, snapshot, budgets.known())
+        if isinstance(found, RoomPlan) and await budgets.learn(_namespaces(found, snapshot)):
+            if not breaks_budget(snapshot, budgets.known(), self.evictions.going(), found.rows):
+                return found
+            await budgets.learn_all()
+            return await self._asked(view, question, snapshot, budgets.known())
+        return found
+
+    async def _asked(
+        self, view: GangView, question: Question, snapshot: Snapshot, budgets: BudgetsByNamespace
+    ) -> RoomAnswer:
         charges = self.engine.state.charges
         asked = RoomQuestion(
             question,
@@ -151,6 +185,7 @@ class RoomMaker:
             terms=self._terms(view, snapshot),
             going=self.evictions.going(),
             coming=self.evictions.coming(),
+            budgets=budgets,
         )
         return await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)
@@ -183,6 +218,12 @@ class RoomMaker:
 
 def _differ(answer: NoRoom, before: RoomAnswer | None) -> bool:
     return not isinstance(before, NoRoom) or before.reason is not answer.reason
+
+
+def _namespaces(plan: RoomPlan, snapshot: Snapshot) -> set[str]:
+    """Return the namespaces of those who end."""
+    labels = snapshot.pods.labels
+    return {snapshot.label_sets[int(labels[one.rows[0]])].namespace for one in plan.victims}
 
 
 def _places(plan: Plan, snapshot: Snapshot) -> dict[PodUid, str]:

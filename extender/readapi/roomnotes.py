@@ -1,6 +1,6 @@
 """Who gives way to a gang, in the form of the answers."""
 
-from muster.apiwire.room import GivingGang, KeptGangs, RoomNote
+from muster.apiwire.room import GivingGang, HeldNote, KeptGangs, RoomNote
 from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomVictim
 
 
@@ -31,6 +31,7 @@ def _gang(one: RoomVictim) -> GivingGang:
         pods=one.cost.pods,
         lost=one.cost.lost,
         right=one.right.value,
+        final=one.is_final,
     )
 
 
@@ -45,4 +46,5 @@ def _kept(answer: NoRoom) -> RoomNote:
         lost=0,
         certain=answer.certain,
         kept=tuple(KeptGangs(why.value, count) for why, count in answer.keeps),
+        held=tuple(HeldNote(one.gang, one.budget, one.allowed, one.pods) for one in answer.held),
     )

@@ -3,6 +3,7 @@
 from extender.evictions.drainreports import DrainReports
 from extender.evictions.drains import DrainParts, NodeDrains
 from extender.evictions.evictor import Evictor, EvictorParts
+from extender.evictions.knownbudgets import KnownBudgets
 from extender.evictions.nodenotices import NodeNotices
 from extender.evictions.nominations import RoomNominations
 from extender.evictions.reports import EvictionReports
@@ -36,6 +37,7 @@ def evictor_of(
         reports=EvictionReports(it.reporter, it.recorder, it.metrics),
         ages=it.ages,
         nominations=nominations,
+        keys=it.keys,
     )
     return Evictor(parts, it.config.making_room)
 
@@ -86,4 +88,5 @@ def room_maker_of(
         policies,
         reservations,
         nominations,
+        KnownBudgets(it.client, it.engine.clock, it.pace),
     )

@@ -17,6 +17,8 @@ class GivingGang(msgspec.Struct, frozen=True):
     lost: int
     #: with what right it is made to give way
     right: str
+    #: whether it ends for good: no controller makes its pods again
+    final: bool = False
 
 
 class KeptGangs(msgspec.Struct, frozen=True):
@@ -24,6 +26,19 @@ class KeptGangs(msgspec.Struct, frozen=True):
 
     rule: str
     gangs: int
+
+
+class HeldNote(msgspec.Struct, frozen=True):
+    """A gang that gives no way because a disruption budget does not allow that all of it ends."""
+
+    #: its key, "" for several together that may give way one by one
+    gang: str
+    #: NAMESPACE/NAME
+    budget: str
+    #: pods that the budget allows to end now
+    allowed: int
+    #: pods that it counts
+    pods: int
 
 
 class RoomNote(msgspec.Struct, frozen=True):
@@ -47,3 +62,5 @@ class RoomNote(msgspec.Struct, frozen=True):
     certain: bool
     #: those that give no way, by the first rule that keeps them, most gangs first
     kept: tuple[KeptGangs, ...]
+    #: some of those that a disruption budget keeps
+    held: tuple[HeldNote, ...] = ()

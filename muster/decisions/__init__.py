@@ -17,6 +17,8 @@ carries the time.
 ``tenancy``       the gangs of a snapshot as the rules of preemption see them
 ``shortlist``     which gangs are looked at first where very many hold room
 ``quotaconsent``  the queues' consent to a set of victims
+``budgetconsent`` the consent of disruption budgets to it
+``goingpods``     the pods that are to end for other gangs
 ``suppositions``  the cluster or the gang as it might be, and the answer then
 ``recordtext``    an answer in sentences
 """

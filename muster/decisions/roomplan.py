@@ -13,7 +13,7 @@ the cluster once more.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -30,7 +30,15 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag
+from muster.cluster.tables.pods import PodFlag, PodState
+from muster.decisions.budgetconsent import (
+    MOST_NAMED,
+    BudgetConsent,
+    BudgetLedger,
+    BudgetsByNamespace,
+    HeldGang,
+)
+from muster.decisions.goingpods import going_rows
 from muster.decisions.quotaconsent import QuotaConsent
 from muster.decisions.shortlist import shortlist
 from muster.decisions.tenancy import NO_TERMS, GangTerms, Tenancy
@@ -39,6 +47,7 @@ from muster.placement.moves.movablepods import MovePrices
 from muster.placement.moves.trial import decided
 from muster.placement.question import Question
 from muster.placement.request import GangRequest, read
+from muster.placement.victims.consent import Consent
 from muster.placement.victims.costs import CostOrder, VictimCost
 from muster.placement.victims.roomsearch import FoundVictims, RoomSearch
 from muster.placement.victims.units import GivingUnit, UnitSet, at_risk, holding_gangs, units_of
@@ -101,6 +110,8 @@ class RoomQuestion:
     going: Going = field(default_factory=dict)
     #: The gangs that get their room.
     coming: Collection[GangKey] = ()
+    #: Disruption budgets, as far as they are known.
+    budgets: BudgetsByNamespace = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,8 @@ class RoomVictim:
     priority: int
     right: RoomRight
     cost: VictimCost
+    #: Whether it ends for good: no controller makes its pods again.
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +162,8 @@ class NoRoom:
     certain: bool = True
     #: How many gangs do not give way, by the rule that keeps them.
     keeps: tuple[tuple[Keeps, int], ...] = ()
+    #: Gangs that a disruption budget keeps, some of them.
+    held: tuple[HeldGang, ...] = ()
 
 
 RoomAnswer = RoomPlan | NoRoom
@@ -204,6 +219,16 @@ class _Case:
     view: GangView
     _tenants: dict[GangKey, Tenant] = field(default_factory=dict)
     _keeps: Counter[Keeps] = field(default_factory=Counter)
+    _ledger: BudgetLedger = field(init=False)
+    #: Of gangs that budgets keep, the first that does.
+    _budgets: dict[GangKey, HeldGang] = field(default_factory=dict)
+    #: What an answer names of them.
+    _held: list[HeldGang] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Count what ends already against the budgets."""
+        going = list(going_rows(self.later, self.asked.going)) if self.asked.budgets else []
+        self._ledger = BudgetLedger(self.later, self.asked.budgets, going)
 
     def run(self) -> Steps[RoomAnswer]:
         """Return what the search came to."""
@@ -254,6 +279,7 @@ class _Case:
     ) -> Steps[RoomAnswer]:
         """Return who of some gangs (rows) ends."""
         self._keeps.clear()
+        self._held.clear()
         views = yield from self._views(tenancy, gangs)
         rules = RoomRules(
             wants=wants,
@@ -275,7 +301,7 @@ class _Case:
         usage = UsageTrial(QuotaTree() if self.charges is None else self.charges.tree)
         before = Tenancy(self.snapshot, self.charges, tenancy.terms)
         gangs: dict[int, list[int]] = {}
-        for row in {*_leaving(self.snapshot), *self._going()}:
+        for row in {*_leaving(self.snapshot), *going_rows(self.snapshot, self.asked.going)}:
             gangs.setdefault(int(self.snapshot.pods.gang[row]), []).append(row)
         for gang, rows in gangs.items():
             view = None if gang == NO_ROW else self.snapshot.gang(self.snapshot.gang_at(gang))
@@ -285,13 +311,6 @@ class _Case:
             comes = self._tenant(tenancy, view, None)
             usage.charge(comes.queue, comes.amounts)
         return usage
-
-    def _going(self) -> Iterator[int]:
-        """Yield the rows of pods that are to end for other gangs."""
-        for key, members in self.asked.going.items():
-            view = self.snapshot.gang(key)
-            rows = [] if view is None else view.in_room.tolist()
-            yield from (r for r in rows if not members or self.snapshot.pods.uid(r) in members)
 
     def _wants(self, tenancy: Tenancy) -> Tenant:
         return self._tenant(tenancy, self.view, self.asked.choice)
@@ -358,11 +377,20 @@ class _Case:
             if view is not None and view.key in self._tenants:
                 found.append(view)
             elif view is not None:
-                self._tenants[view.key] = tenancy.tenant(view, view.in_room.tolist())
+                rows = view.in_room.tolist()
+                self._tenants[view.key] = self._judged(tenancy.tenant(view, rows), rows)
                 found.append(view)
             if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
                 yield
         return found
+
+    def _judged(self, tenant: Tenant, rows: Sequence[int]) -> Tenant:
+        """Return a gang with what budgets say of it."""
+        held = self._ledger.why_held(tenant.gang, rows)
+        if held is None:
+            return tenant
+        self._budgets[tenant.gang] = held
+        return replace(tenant, is_held=True)
 
     def _own(self, usage: UsageTrial, wants: Tenant, contested: frozenset[Cell]) -> dict[Cell, int]:
         """Return what gangs of the same queue that may give way hold in all."""
@@ -372,7 +400,7 @@ class _Case:
         rules = RoomRules(wants, usage, policies, now, {}, contested)
         total: Counter[Cell] = Counter()
         for other in self._tenants.values():
-            if rules.is_own(other) and rules.keeps(other) is None:
+            if rules.is_own(other) and rules.by_right(other) is None:
                 total.update(other.amounts)
         return dict(total)
 
@@ -393,6 +421,8 @@ class _Case:
             if not units:
                 keeps = keeps or (Keeps.IS_WHOLE if is_extra else Keeps.HOLDS_NOTHING)
                 self._keeps[keeps] += 1
+            if keeps is Keeps.HELD:
+                self._held.append(self._budgets[view.key])
             found += units
             if number % GANGS_PER_STEP == GANGS_PER_STEP - 1:
                 yield
@@ -405,8 +435,17 @@ class _Case:
         return Keeps.COMING if gang in self.asked.coming else None
 
     def _at_risk(self, view: GangView) -> float:
-        terms = self.asked.terms.get(view.key, NO_TERMS)
-        return at_risk(view, self.asked.question.now, terms.checkpointed_at)
+        """Return seconds of work that end with a gang; where nobody makes its pods again, all."""
+        saved_at = self.asked.terms.get(view.key, NO_TERMS).checkpointed_at
+        if not self._is_owned(view.bound.tolist()):
+            saved_at = None
+        return at_risk(view, self.asked.question.now, saved_at)
+
+    def _is_owned(self, rows: Sequence[int]) -> bool:
+        """Return whether all pods among some rows have controllers, which make them again."""
+        pods, at = self.later.pods, np.array(rows, dtype=np.int64)
+        owned = (pods.flags[at] & np.uint8(PodFlag.OWNED)) != 0
+        return bool((owned | (pods.state[at] == PodState.STANDBY)).all())
 
     # --- the set ----------------------------------------------------------------------------
 
@@ -417,8 +456,9 @@ class _Case:
         is_first = True
         for _ in range(ROUNDS):
             consent = QuotaConsent(VictimAccount(rules), tenancy, self._tenants)
-            found = yield from self._search(consent, units)
+            found = yield from self._search(self._with_budgets(consent), units)
             if found.plan is None:
+                self._held += self._ledger.shared(units)
                 reason = WhyNoRoom.NOT_ENOUGH if is_first else WhyNoRoom.UNSTABLE
                 return self._no(reason, certain=found.certain)
             yield
@@ -431,7 +471,10 @@ class _Case:
             units, is_first = [unit for unit in units if unit.gang not in back], False
         return self._no(WhyNoRoom.UNSTABLE, certain=False)
 
-    def _search(self, consent: QuotaConsent, units: Sequence[GivingUnit]) -> Steps[FoundVictims]:
+    def _with_budgets(self, consent: QuotaConsent) -> Consent:
+        return BudgetConsent(consent, self._ledger) if self.asked.budgets else consent
+
+    def _search(self, consent: Consent, units: Sequence[GivingUnit]) -> Steps[FoundVictims]:
         search = RoomSearch(
             self.later,
             self.asked.question,
@@ -457,6 +500,7 @@ class _Case:
                 priority=self._tenants[gang].priority,
                 right=_right(rules, self._tenants[gang]),
                 cost=UnitSet(prices, mine).cost,
+                is_final=not self._is_owned([row for unit in mine for row in unit.rows]),
             )
             for gang, mine in sorted(parts.items())
         )
@@ -466,7 +510,8 @@ class _Case:
 
     def _no(self, reason: WhyNoRoom, detail: str = "", *, certain: bool = True) -> NoRoom:
         keeps = tuple(sorted(self._keeps.items(), key=lambda item: (-item[1], item[0])))
-        return NoRoom(self.view.key, self.snapshot.generation, reason, detail, certain, keeps)
+        held, generation = tuple(self._held[:MOST_NAMED]), self.snapshot.generation
+        return NoRoom(self.view.key, generation, reason, detail, certain, keeps, held)
 
 
 def _right(rules: RoomRules, other: Tenant) -> RoomRight:

@@ -23,7 +23,8 @@ def why_nobody(answer: NoRoom) -> str:
     """Return why nobody gives way to a gang, in a sentence."""
     keeps = ", ".join(f"{count}: {why}" for why, count in answer.keeps)
     rules = f"; of the gangs that run, {keeps}" if keeps else ""
-    return f"{_nobody(answer)}{rules}"
+    held = "".join(f"; {one}" for one in answer.held[:_MOST_NAMED])
+    return f"{_nobody(answer)}{rules}{held}"
 
 
 def lines_of(answer: RoomAnswer) -> list[str]:
@@ -31,7 +32,8 @@ def lines_of(answer: RoomAnswer) -> list[str]:
     if isinstance(answer, NoRoom):
         unsure = "" if answer.certain else "; not every set of gangs was looked at"
         kept = [f"  {_counted(count, 'gang')}: {why}" for why, count in answer.keeps]
-        return [f"{_nobody(answer)}{unsure}", *kept]
+        held = [f"  {one}" for one in answer.held]
+        return [f"{_nobody(answer)}{unsure}", *kept, *held]
     listed = [f"  {_listed(one)}" for one in answer.victims[:_MOST_LISTED]]
     if len(answer.victims) > _MOST_LISTED:
         listed.append(f"  and {len(answer.victims) - _MOST_LISTED} more")
@@ -48,12 +50,14 @@ def _nobody(answer: NoRoom) -> str:
 
 def _named(one: RoomVictim) -> str:
     part = "" if one.is_whole else f" ({len(one.rows)} members above its minimum)"
-    return f"{one.gang}{part}: {one.right}"
+    final = ", for good, as no controller makes its pods again" if one.is_final else ""
+    return f"{one.gang}{part}: {one.right}{final}"
 
 
 def _listed(one: RoomVictim) -> str:
     what = "ends" if one.is_whole else "keeps its minimum"
-    return f"{one.gang}, priority {one.priority}, {what}: {_cost(one.cost)}; {one.right}"
+    final = "; no controller makes its pods again" if one.is_final else ""
+    return f"{one.gang}, priority {one.priority}, {what}: {_cost(one.cost)}; {one.right}{final}"
 
 
 def _cost(cost: VictimCost) -> str:

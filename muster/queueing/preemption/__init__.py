@@ -9,5 +9,6 @@ the settings are Kueue's (``muster.cluster.quota.preemptionpolicy``).
 ``usagetrial``     what queues would use if some gangs ended and others ran
 ``rules``          whether one gang gives way to another, rule by rule
 ``victimaccount``  whether several give way together, and whether the quota suffices then
+``disruptionbudgets`` how many of their pods may end now
 ``stability``      whether those who gave way would come back
 """

@@ -12,6 +12,7 @@
               ─► the other queue is above what it is entitled to, and does not fall too far
         no, two trees, or no queue: one of the queues keeps to its tree ─► young
               ─► a strictly lower priority, as kube-scheduler has it ─► its queue, if it has one
+    at last: a disruption budget allows that all its pods end now
 
 Only the *contested* cells are compared: those that the gang needs and of which there is too little
 (volcano#4658, volcano#4536: a resource that one queue does not declare must not keep another from
@@ -64,6 +65,7 @@ class Keeps(StrEnum):
     GOING = "it gives way to another gang already"
     COMING = "others give way to it just now"
     IS_WHOLE = "it would end whole, for members above a minimum"
+    HELD = "its disruption budget does not allow that all its pods end now"
     HOLDS_NOTHING = "it holds no room that ends with it"
 
 
@@ -90,6 +92,10 @@ class RoomRules:
 
     def keeps(self, other: Tenant) -> Keeps | None:
         """Return why a gang does not give way, ``None``: it does."""
+        return self.by_right(other) or (Keeps.HELD if other.is_held else None)
+
+    def by_right(self, other: Tenant) -> Keeps | None:
+        """Return why a gang would not give way even if its budget allowed it."""
         here, there = self.usage.find(self.wants.queue), self.usage.find(other.queue)
         theirs = self.policies.of(there)
         never = self._never(other, theirs)
@@ -131,15 +137,17 @@ class RoomRules:
         """
         if keeps is Keeps.WOULD_FALL:
             return True
+        if keeps is Keeps.HELD:  # its budget may allow a few
+            return True
         policy = self.policies.of(self.usage.find(other.queue))
         if keeps is Keeps.NOT_PREEMPTABLE and policy.obeys_marks:
             if other.preemptibility is not Preemptibility.SEMI:
                 return False
             surplus = replace(other, preemptibility=Preemptibility.PREEMPTIBLE)
-            return self.keeps(surplus) in (None, Keeps.WOULD_FALL)
+            return self.by_right(surplus) in (None, Keeps.WOULD_FALL)
         if keeps is not Keeps.YOUNG or not policy.runs_by_department:
             return False
-        return replace(self, spares_young=False).keeps(other) in (None, Keeps.WOULD_FALL)
+        return replace(self, spares_young=False).by_right(other) in (None, Keeps.WOULD_FALL)
 
     def is_own(self, other: Tenant) -> bool:
         """Return whether a gang is of the same queue."""

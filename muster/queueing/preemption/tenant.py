@@ -28,6 +28,8 @@ class Tenant:
     is_system: bool = False
     #: Whether a disruption budget, or an administrator, protects it now.
     is_protected: bool = False
+    #: Whether a disruption budget does not allow that all its pods end now.
+    is_held: bool = False
     #: Whether it gives way at all.
     is_preemptable: bool = True
     #: Whether one of its pods is marked as never giving way; only some queues obey that.

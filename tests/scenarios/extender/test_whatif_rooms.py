@@ -148,3 +148,31 @@ async def test_explain_says_rule_by_rule_why_nobody_gives_way_to_the_first_that_
         assert found["room"]["reason"] == "a rule keeps every gang"
         assert {one["rule"] for one in found["room"]["kept"]} == {"its priority is not lower"}
         assert "if it were the first that waits now:" not in found["lines"]
+
+
+async def test_a_gang_that_its_budget_keeps_is_named_with_the_budget(
+    cluster: World, capsys: Capture
+) -> None:
+    """Beside it nobody has a lower priority."""
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    selector = {"matchLabels": {names.GANG: "low"}}
+    await cluster.api.create(
+        path,
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "keep"},
+            "spec": {"maxUnavailable": 1, "selector": selector},
+        },
+    )
+    await cluster.api.patch(f"{path}/keep/status", {"status": {"disruptionsAllowed": 1}})
+
+    assert await muster(cluster, "whatif", "--gang", "wants", "--preempt") == 1
+
+    told = capsys.readouterr().out.splitlines()
+    assert "  1 gang: its disruption budget does not allow that all its pods end now" in told
+    assert told[-1] == "  muster/default/low: its budget default/keep allows 1 of 2"
+    await muster(cluster, "whatif", "--gang", "wants", "--preempt", "--json")
+    room = json.loads(capsys.readouterr().out)["room"]
+    held = {"gang": "muster/default/low", "budget": "default/keep", "allowed": 1, "pods": 2}
+    assert room["held"] == [held]

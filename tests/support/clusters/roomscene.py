@@ -79,11 +79,12 @@ class RoomScene(Scene):
         minimum: int | None = None,
         like: PodClass | None = None,
         firm: bool = False,
+        owned: bool = True,
         **spec: object,
     ) -> GangKey:
         """Bind a gang that has been running for some time; ``since``: when it started.
 
-        ``firm``: its pods are marked as never giving way.
+        ``firm``: its pods are marked as never giving way; ``owned``: they have a controller.
         """
         fields = {"queue": queue, "min_count": minimum or len(nodes), "submitted_at": since + 1}
         return self.crew(
@@ -96,6 +97,7 @@ class RoomScene(Scene):
             started=since,
             created=since,
             firm=firm,
+            owned=owned,
         )
 
     def wants(

@@ -26,6 +26,7 @@ from loadtest.testbed.client.pods import (
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube import names
 from muster.kube.client import KubeClient
+from muster.kube.translation.planseal import KEY_BYTES, PlanKeys
 from muster.kube.translation.translate import pod_uid
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -35,6 +36,7 @@ SETTINGS = MakingRoomConfig(
 )
 GANG = Gang("g", 3)
 KEY, PREEMPTOR = GangKey("muster/default/g"), GangKey("muster/default/urgent")
+KEYS = PlanKeys(own=bytes(KEY_BYTES))
 WHY = "its queue uses 8 GPUs more than its own"
 
 
@@ -91,6 +93,7 @@ class EvictionSite(Clocked):
             suspender=JobSuspender(client or it.client, it.suspended.served),  # type: ignore[arg-type]
             reports=EvictionReports(reporter, reporter._recorder, self.metrics),
             ages=it.ages,
+            keys=KEYS,
         )
         return Evictor(parts, SETTINGS)
 
