@@ -136,4 +136,4 @@ class LawlessMachine(RuleBasedStateMachine):
 
 
 TestLawless = LawlessMachine.TestCase
-TestLawless.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestLawless.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
