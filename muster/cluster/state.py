@@ -255,6 +255,11 @@ class ClusterState:
         """Whether any pod or hot spare is known."""
         return len(self._model.directory) > 0
 
+    @property
+    def pod_count(self) -> int:
+        """The number of pods and hot spares that are known."""
+        return len(self._model.directory)
+
     def pod_uid(self, row: int) -> PodUid:
         """Return the uid of a pod row in use."""
         return self._model.pods.uids[row]

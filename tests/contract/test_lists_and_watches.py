@@ -164,6 +164,26 @@ async def test_a_bound_pod_enters_the_selection_of_assigned_pods(api: Api, pods:
     assert names(events) == [("ADDED", "p")]
 
 
+async def test_the_pods_of_a_node_are_listed_by_namespace_and_labels_too(
+    api: Api, pods: str
+) -> None:
+    for number, node in enumerate(("n1", "n1", "n2")):
+        await api.create(pods, pod(f"p{number}"))
+        body = {"metadata": {"name": f"p{number}"}, "target": {"kind": "Node", "name": node}}
+        await api.create(f"{pods}/p{number}/binding", body)
+    await api.patch(f"{pods}/p1", {"metadata": {"labels": {"chosen": "yes"}}})
+
+    async def listed(**query: str) -> list[str]:
+        found = await api.get(pods, query)
+        return [each["metadata"]["name"] for each in found["items"]]
+
+    assert await listed(fieldSelector="spec.nodeName=n1") == ["p0", "p1"]
+    assert await listed(fieldSelector="spec.nodeName=n1", labelSelector="chosen=yes") == ["p1"]
+    await api.delete(f"{pods}/p1?gracePeriodSeconds=0")
+    assert await listed(fieldSelector="spec.nodeName=n1") == ["p0"]
+    assert await listed(fieldSelector="spec.nodeName=n3") == []
+
+
 async def test_initial_events_end_with_a_marked_bookmark(api: Api, pods: str) -> None:
     await five_pods(api, pods)
     query = {

@@ -64,7 +64,7 @@ class Reader:
         token = request.query.get("continue", "")
         if request.query.get("resourceVersion") == "0" and not token:
             limit = 0  # the watch cache answers, and it does not page
-        number, start, snapshot = self._resume(request, token)
+        number, start, snapshot = self._resume(request, token, predicate.node)
         page, following = _page(snapshot, predicate, start, limit)
         metadata: JsonObject = {"resourceVersion": str(snapshot.revision)}
         if following is not None:
@@ -87,10 +87,11 @@ class Reader:
             message = "The resourceVersion for the provided list is too old."
             raise expired(message)
 
-    def _resume(self, request: Request, token: str) -> tuple[int, int, Snapshot]:
+    def _resume(self, request: Request, token: str, node: str) -> tuple[int, int, Snapshot]:
         if not token:
             collection = self._store.collection(request.target.resource)
-            rows = [(key, collection.entries[key]) for key in collection.sorted_keys()]
+            keys = collection.keys_on(node) if node else collection.sorted_keys()
+            rows = [(key, collection.entries[key]) for key in keys]
             namespace = request.target.namespace
             if namespace:
                 rows = [row for row in rows if row[0][0] == namespace]

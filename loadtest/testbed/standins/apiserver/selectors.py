@@ -39,6 +39,8 @@ class Predicate:
     namespace: str = ""
     tests: tuple[Test, ...] = ()
     name: str = ""
+    #: The node that pods are bound to, "" for any.
+    node: str = ""
 
     def covers(self, namespace: str, name: str) -> bool:
         """Check what the key alone can tell, without decoding the object."""
@@ -52,14 +54,16 @@ class Predicate:
 def parse(plural: str, namespace: str, labels: str, fields: str) -> Predicate:
     """Parse both selectors of a request; raises ``StatusError`` 400 when they are malformed."""
     tests = [_label_test(text) for text in _split(labels)]
-    name = ""
+    name = node = ""
     for text in _split(fields):
         key, op, value = _field_parts(plural, text)
         if key == "metadata.name" and op != "!=":
             name = value
         else:
             tests.append(_field_test(key, op, value))
-    return Predicate(namespace, tuple(tests), name)
+        if key == "spec.nodeName" and op != "!=":
+            node = value
+    return Predicate(namespace, tuple(tests), name, node)
 
 
 def _split(text: str) -> list[str]:

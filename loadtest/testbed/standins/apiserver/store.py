@@ -120,6 +120,27 @@ def frame(verb: str, data: bytes) -> bytes:
 Listener = Callable[[Change], None]
 
 
+@dataclass(slots=True)
+class NodeIndex:
+    """Which pods are bound to which node."""
+
+    keys: dict[str, set[Key]] = field(default_factory=dict)
+    _nodes: dict[Key, str] = field(default_factory=dict)
+
+    def put(self, key: Key, obj: JsonObject | None) -> None:
+        """Note where a pod is bound; ``None``: it is gone."""
+        node = "" if obj is None else obj.get("spec", {}).get("nodeName", "")
+        before = self._nodes.get(key, "")
+        if node == before:
+            return
+        if before:
+            self.keys[before].discard(key)
+            del self._nodes[key]
+        if node:
+            self.keys.setdefault(node, set()).add(key)
+            self._nodes[key] = node
+
+
 class Collection:
     """All objects of one resource."""
 
@@ -130,6 +151,24 @@ class Collection:
         self._history: list[Change] = []
         self._limit = history_limit
         self._sorted: list[Key] | None = None
+        #: ``None``: nobody asked for the pods of a node
+        self._nodes: NodeIndex | None = None
+
+    def keys_on(self, node: str) -> list[Key]:
+        """Return the keys of pods that are bound to a node, in the order of a list.
+
+        kube-apiserver has such an index (pkg/registry/core/pod/strategy.go, ``Indexers``).
+        """
+        if self._nodes is None:
+            self._nodes = NodeIndex()
+            for key, entry in self.entries.items():
+                self._nodes.put(key, entry.decode())
+        return sorted(self._nodes.keys.get(node, ()))
+
+    def index(self, key: Key, obj: JsonObject | None) -> None:
+        """Take note where a pod is bound that is written; ``None``: it is deleted."""
+        if self._nodes is not None:
+            self._nodes.put(key, obj)
 
     def sorted_keys(self) -> list[Key]:
         """Return the keys in the order of a list, which is etcd's key order."""
@@ -200,6 +239,7 @@ class Store:
         entry = Entry(encoded(obj), self.revision)
         verb = "MODIFIED" if before else "ADDED"
         previous = before.data if before else None
+        collection.index(key, obj)
         collection.record(Change(self.revision, verb, key, entry.data, previous), entry)
         return entry
 
@@ -209,5 +249,6 @@ class Store:
         obj["metadata"]["resourceVersion"] = str(self.revision)
         before = collection.entries[key].data
         data = encoded(obj)
+        collection.index(key, None)
         collection.record(Change(self.revision, "DELETED", key, data, before), None)
         return Entry(data, self.revision)

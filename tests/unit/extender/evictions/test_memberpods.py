@@ -10,6 +10,7 @@ from support.clusters.clocked import two_racks
 from support.extenders.evictionsite import GANG, KEY, EvictionSite
 from support.extenders.extenders import PODS
 
+from extender.evictions import memberpods
 from extender.evictions.memberpods import MISSING_S, MemberPods
 from loadtest.testbed.client.pods import Gang
 from muster.cluster.ids import PodUid
@@ -99,6 +100,31 @@ async def test_a_member_that_stays_missing_is_looked_for_once_in_the_whole_names
 
     assert client.read == [2, 2, 4, 2]
     assert reader.knows(uids)
+
+
+async def test_where_there_are_many_pods_those_of_each_node_are_read(
+    site: EvictionSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three members on three nodes, five pods and a gang of seven that waits."""
+    monkeypatch.setattr(memberpods, "PODS_A_NODE", 1)
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+
+    pods = await reader.read("default", uids)
+
+    assert sorted(pod.metadata.name for pod in pods) == ["g-0", "g-1", "g-2"]
+    assert client.read == [1, 1, 1]
+    assert reader.knows(uids)
+
+
+async def test_where_there_are_few_pods_for_each_node_one_list_is_read(site: EvictionSite) -> None:
+    await site.run()
+    await site.run(OTHER)
+    reader, client, uids = _reader(site)
+    assert site.cluster.extender.engine.state.pod_count < len(uids) * memberpods.PODS_A_NODE
+    await reader.read("default", uids)
+    assert client.read == [GANG.size]
 
 
 async def test_gangs_that_are_read_together_share_a_list(site: EvictionSite) -> None:
