@@ -174,12 +174,12 @@ async def test_the_pods_of_a_node_are_listed_by_namespace_and_labels_too(
     await api.patch(f"{pods}/p1", {"metadata": {"labels": {"chosen": "yes"}}})
 
     async def listed(**query: str) -> list[str]:
-        found = await api.get(pods, query)
+        found = await api.get(pods, **query)
         return [each["metadata"]["name"] for each in found["items"]]
 
     assert await listed(fieldSelector="spec.nodeName=n1") == ["p0", "p1"]
     assert await listed(fieldSelector="spec.nodeName=n1", labelSelector="chosen=yes") == ["p1"]
-    await api.delete(f"{pods}/p1?gracePeriodSeconds=0")
+    await api.delete(f"{pods}/p1")
     assert await listed(fieldSelector="spec.nodeName=n1") == ["p0"]
     assert await listed(fieldSelector="spec.nodeName=n3") == []
 
