@@ -26,6 +26,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``describedqueues``  queues as the model has them, from objects as they change
 ``catalogue``     all queues of a cluster, put together from what its objects say
 ``sight``         what a queue's status is made of
+``writtenruns``   the last runs of a queue, as its status has them
 ``kueuestatus``   the statuses of Kueue's queues
 ``statuses``      the statuses of queue objects, by kind
 ``statusmeta``    who wrote an object's status last
