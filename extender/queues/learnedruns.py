@@ -17,8 +17,8 @@ from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.backfill.pastruns import PastRun
 from muster.queueing.backfill.runtimes import RunTimes
+from muster.workloads.queues.averages.writtenruns import INTERVAL_S, written_runs
 from muster.workloads.queues.muster import OwnQueue
-from muster.workloads.queues.writtenruns import INTERVAL_S, written_runs
 
 
 class LearnedRuns:

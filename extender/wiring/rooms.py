@@ -349,7 +349,7 @@ def sync_of(
                 claims.queues,
                 kueue_shares=it.config.queueing.kueue.fair_sharing is not False,
             ),
-            *workload_sources(claims.admission),
+            *workload_sources(claims.admission, claims.queues),
             *queue_file_sources(queues.objects, it.config.yunikorn_queues, permitted),
         ],
     )

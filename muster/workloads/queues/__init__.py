@@ -15,7 +15,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI
-``averages/``     what queues used on average, as their statuses have it
+``averages/``     what queues used on average and their last runs, as their statuses have it
 ``yunikorn``      queues.yaml of YuniKorn
 ``yamltext``      a YAML text as values that know where they stand
 ``elasticquota``  ElasticQuota of scheduler-plugins
@@ -26,7 +26,6 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``describedqueues``  queues as the model has them, from objects as they change
 ``catalogue``     all queues of a cluster, put together from what its objects say
 ``sight``         what a queue's status is made of
-``writtenruns``   the last runs of a queue, as its status has them
 ``kueuestatus``   the statuses of Kueue's queues
 ``statuses``      the statuses of queue objects, by kind
 ``statusmeta``    who wrote an object's status last

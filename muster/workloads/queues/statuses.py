@@ -25,9 +25,9 @@ from muster.workloads.queues import (
 )
 from muster.workloads.queues.amounts import readable, written
 from muster.workloads.queues.averages.fields import average_use
+from muster.workloads.queues.averages.writtenruns import WrittenRun, run_times
 from muster.workloads.queues.elasticquota import ElasticQuota
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
-from muster.workloads.queues.writtenruns import WrittenRun, run_times
 
 QueueStatus = Callable[[Any, QueueSight], Fields]
 """Returns the fields of a status as they should be, given the object and its queue."""

@@ -174,6 +174,52 @@ async def checked_queue(api: Api, name: str) -> None:
     await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
 
 
+async def says_of_check(api: Api, status: str) -> None:
+    """Have the check's controller say whether it is active; create the check if need be."""
+    check = named("AdmissionCheck", "budget") | {"spec": {"controllerName": "example.com/budget"}}
+    await api.ensure(f"{KUEUE}/admissionchecks", check)
+    condition = {
+        "type": "Active", "status": status, "reason": "Said", "message": "as the service has it",
+        "lastTransitionTime": "2026-11-28T14:00:00Z",
+    }  # fmt: skip
+    body = {"status": {"conditions": [condition]}}
+    await api.patch(f"{KUEUE}/admissionchecks/budget/status", body)
+
+
+async def inactive_because(api: Api, queue: str, reason: str, text: str) -> None:
+    """Wait until a ClusterQueue is inactive for a reason, and says so in these words."""
+
+    async def is_said() -> bool:
+        status = (await api.get(f"{KUEUE}/clusterqueues/{queue}")).get("status", {})
+        said = [
+            one["message"]
+            for one in status.get("conditions", ())
+            if (one["type"], one["status"], one["reason"]) == ("Active", "False", reason)
+        ]
+        return bool(said) and text in said[0]
+
+    await until(is_said)
+
+
+async def test_a_check_that_is_missing_or_inactive_closes_the_queue_and_holds_no_quota(
+    api: Api,
+) -> None:
+    await checked_queue(api, "mistyped")
+    await api.create(WORKLOADS, workload("early", "mistyped", "1"))
+    text = "Can't admit new workloads: references missing AdmissionCheck(s): budget: create them"
+    await inactive_because(api, "mistyped", "AdmissionCheckNotFound", text)
+    await says_of_check(api, "False")
+    text = "budget: as the service has it"
+    await inactive_because(api, "mistyped", "AdmissionCheckInactive", text)
+    status = (await api.get(f"{KUEUE}/clusterqueues/mistyped"))["status"]
+    assert (status["pendingWorkloads"], status.get("reservingWorkloads") or 0) == (1, 0)
+    assert not is_true(await api.get(f"{WORKLOADS}/early"), "QuotaReserved")
+    await says_of_check(api, "True")
+    found = await reached(api, "early", "QuotaReserved")
+    assert not is_true(found, "Admitted")
+    await api.delete(f"{WORKLOADS}/early")
+
+
 async def says(api: Api, name: str, state: str) -> None:
     """Have the controller of the check say something, under its own name."""
     entry = {
@@ -186,6 +232,7 @@ async def says(api: Api, name: str, state: str) -> None:
 
 
 async def test_a_workload_is_admitted_once_its_checks_are_ready(api: Api) -> None:
+    await says_of_check(api, "True")
     await checked_queue(api, "checked")
     await api.create(WORKLOADS, workload("paid", "checked", "1"))
     found = await reached(api, "paid", "QuotaReserved")
@@ -199,6 +246,7 @@ async def test_a_workload_is_admitted_once_its_checks_are_ready(api: Api) -> Non
 
 
 async def test_a_check_evicts_for_another_try_and_deactivates_for_ever(api: Api) -> None:
+    await says_of_check(api, "True")
     await checked_queue(api, "doubted")
     await api.create(WORKLOADS, workload("again", "doubted", "1"))
     await reached(api, "again", "QuotaReserved")

@@ -20,7 +20,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.backfill.pastruns import KEPT, PastRun, PastRuns, past_run
 from muster.queueing.backfill.runtimes import RunTimes, template_of
-from muster.workloads.queues.writtenruns import WrittenRun, run_times, written_runs
+from muster.workloads.queues.averages.writtenruns import WrittenRun, run_times, written_runs
 
 QUEUES = {"a": QueueName("muster/a"), "b": QueueName("muster/b")}
 QUANTILE = 0.9

@@ -332,6 +332,24 @@ def test_a_problem_of_the_queue_keeps_all_waiting_and_drains_evict_all() -> None
     assert evicted(site.decide()) == {"one": "ClusterQueueStopped"}
 
 
+def test_room_that_was_promised_is_not_given_in_a_queue_that_was_stopped_meanwhile() -> None:
+    """ "owner" of a evicted "second" of b; then a is stopped, and "second" ends."""
+    site = Site()
+    for name in ("first", "second"):
+        site.claim(name, "b", 4)
+        site.decide()
+    site.claim("owner", "a", 4)
+    assert [type(one) for one in site.decide()] == [ClaimEvicted]
+    site.book.set_terms(A, QueueTerms(problem="a check does not exist"))
+    site.leave("second")
+    given = [one.key for one in site.decide() if isinstance(one, ClaimGranted)]
+    assert given == ["ns/second"], "it is nobody's room: the one that was evicted may have it"
+    assert site.why("owner") == "Misconfigured"
+
+    site.book.set_terms(A, QueueTerms())
+    assert [(type(one), one.key) for one in site.decide()] == [(ClaimEvicted, "ns/second")]
+
+
 def test_where_another_controller_admits_nothing_is_decided_and_nothing_said() -> None:
     site = Site()
     site.book.set_terms(A, QueueTerms(problem="elsewhere", is_elsewhere=True))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muster.workloads.queues.writtenruns import MOST, WrittenRun, run_times, written_runs
+from muster.workloads.queues.averages.writtenruns import MOST, WrittenRun, run_times, written_runs
 
 AT = 1_795_874_400.0  # 2026-11-28T14:00:00Z
 RUN = WrittenRun(int(AT) - 50, 5400, "team", "train")
