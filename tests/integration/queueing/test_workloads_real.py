@@ -7,6 +7,7 @@
 """
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -96,7 +97,12 @@ async def unreserve(api: Api, name: str) -> None:
     kept = [one for one in found["status"]["conditions"] if one["type"] in ("Evicted", "Preempted")]
     now = {"reason": "Pending", "message": "-", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     kept += [{"type": type_, "status": "False"} | now for type_ in ("QuotaReserved", "Admitted")]
-    body = named("Workload", name) | {"status": {"conditions": kept}}
+    rest = {
+        key: found["status"][key]
+        for key in ("requeueState", "admissionChecks")
+        if key in found["status"]
+    }
+    body = named("Workload", name) | {"status": {"conditions": kept, **rest}}
     path = f"{WORKLOADS}/{name}/status?fieldManager=kueue-admission&force=true"
     await api.patch(path, body, kind="application/apply-patch+yaml")
 
@@ -220,13 +226,14 @@ async def test_a_check_that_is_missing_or_inactive_closes_the_queue_and_holds_no
     await api.delete(f"{WORKLOADS}/early")
 
 
-async def says(api: Api, name: str, state: str) -> None:
+async def says(api: Api, name: str, state: str, **more: int) -> None:
     """Have the controller of the check say something, under its own name."""
     entry = {
         "name": "budget",
         "state": state,
-        "lastTransitionTime": "2026-11-28T14:00:00Z",
+        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "message": "as the budget has it",
+        **more,
     }
     await api.patch(f"{WORKLOADS}/{name}/status", {"status": {"admissionChecks": [entry]}})
 
@@ -264,6 +271,24 @@ async def test_a_check_evicts_for_another_try_and_deactivates_for_ever(api: Api)
     found = await reached(api, "again", "Evicted")
     reasons = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
     assert reasons["Evicted"] == "DeactivatedDueToAdmissionCheck"
+
+
+async def test_a_check_that_asks_for_another_try_later_has_its_workload_wait_so_long(
+    api: Api,
+) -> None:
+    await says_of_check(api, "True")
+    await checked_queue(api, "patient")
+    await api.create(WORKLOADS, workload("later", "patient", "1"))
+    await reached(api, "later", "QuotaReserved")
+    await says(api, "later", "Retry", requeueAfterSeconds=8)
+    found = await reached(api, "later", "Evicted")
+    at = datetime.fromisoformat(found["status"]["requeueState"]["requeueAt"])
+    assert found["status"]["admissionChecks"][0]["retryCount"] == 1
+    await unreserve(api, "later")
+    found = await reached(api, "later", "QuotaReserved")
+    (reserved,) = (one for one in found["status"]["conditions"] if one["type"] == "QuotaReserved")
+    assert datetime.fromisoformat(reserved["lastTransitionTime"]) >= at
+    assert "requeueAt" not in found["status"].get("requeueState", {})
 
 
 async def test_a_workload_that_allows_it_gets_quota_for_fewer_pods(api: Api) -> None:
