@@ -20,6 +20,7 @@ from muster.kube.kinds import jobnetworks
 from muster.kube.resources import KubeObject, Resource
 from muster.kube.reviews import CONFIG_MAPS
 from muster.kube.watching.listwatch import ListWatch
+from muster.workloads.claims.admissioncheck import ADMISSION_CHECKS
 from muster.workloads.claims.kueueworkload import WORKLOADS
 from muster.workloads.dialect import Watched, gang_key
 from muster.workloads.dialects.batchjob import Job
@@ -172,11 +173,17 @@ def _without_shares(kind: QueueKind[Any]) -> QueueKind[Any]:
     return replace(kind, read=lambda found: without_fair_sharing(kind.read(found)))
 
 
-def workload_sources(admission: WorkloadAdmission | None) -> list[WatchedKind[Any]]:
-    """Return the kind of Kueue's Workloads; nothing where they are not admitted here."""
-    if admission is None:
+def workload_sources(
+    admission: WorkloadAdmission | None, queues: WorkloadQueues | None
+) -> list[WatchedKind[Any]]:
+    """Return Kueue's Workloads and their checks; nothing where they are not admitted here."""
+    if admission is None or queues is None:
         return []
-    return [WatchedKind(WORKLOADS, admission.seen, admission.gone)]
+    checks, *others = ADMISSION_CHECKS
+    return [
+        WatchedKind(checks, queues.check_seen, queues.check_gone, others=tuple(others)),
+        WatchedKind(WORKLOADS, admission.seen, admission.gone),
+    ]
 
 
 def _queue_source(

@@ -63,6 +63,7 @@ from muster.placement.scoring.view import learned_of
 from muster.queueing.admission.refusal import promised_first
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.backfill.promise import Promise
+from muster.queueing.backfill.runtimes import RunTimes
 from muster.queueing.order import order
 from muster.queueing.totals import FreeTotals
 
@@ -129,6 +130,7 @@ class Planner:
         pace: Pace,
         rooms: RoomMaker | None = None,
         queues: QueueTurns | None = None,
+        run_times: RunTimes | None = None,
     ) -> None:
         """``release`` gets the pods of each held plan; without ``rooms`` no gang gives way."""
         self._engine = engine
@@ -147,7 +149,9 @@ class Planner:
         self._queues = queues or QueueTurns(engine)
         self._order = OrderGuard(engine.clock, metrics)
         #: what starts are promised with
-        self.parts = parts = PromiseParts.of(engine, self._queues, config.backfill, rooms)
+        self.parts = parts = PromiseParts.of(
+            engine, self._queues, config.backfill, rooms, run_times
+        )
         reports = PromiseReports(
             engine, parts.book, parts.ends, parts.claims.tries, worklist, reporter, metrics
         )

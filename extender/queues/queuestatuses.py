@@ -27,6 +27,7 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.queues.averageuse import AverageUse
 from extender.queues.gangtally import GangTally
+from extender.queues.learnedruns import LearnedRuns
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queuegauges import CellGauge, QueueGauge
 from extender.queues.queueobjects import QueueObjects
@@ -122,6 +123,8 @@ class StatusParts:
     program: str
     #: what queues used on average; ``None``: past use does not count
     averages: AverageUse | None = None
+    #: run times that were learned; ``None``: none are
+    runs: LearnedRuns | None = None
 
 
 class QueueStatusWriter:
@@ -136,7 +139,7 @@ class QueueStatusWriter:
         self._tracked: dict[str, _Tracked] = {}  # by source
         self._due: dict[str, None] = {}  # sources, in order
         self._changes = 0  # of objects
-        self._looked: tuple[int, int, int] | None = None
+        self._looked: tuple[object, ...] | None = None
         self._look = _Look()
 
     # -- the watches -----------------------------------------------------------------------------
@@ -159,6 +162,8 @@ class QueueStatusWriter:
         name, resource = source(kind.name, meta), replace(served, namespaced=bool(meta.namespace))
         if self._parts.averages is not None:
             self._parts.averages.seen(found, _described(reading))
+        if self._parts.runs is not None:
+            self._parts.runs.seen(found, _described(reading))
         before = self._tracked.get(name)
         if before is None or before.meta.uid != meta.uid:
             self._tracked[name] = _Tracked(kind, resource, found, reading)
@@ -176,6 +181,8 @@ class QueueStatusWriter:
         tracked = self._tracked.pop(name, None)
         if tracked is not None:
             self._parts.events.forget(tracked.meta.uid)
+            if self._parts.runs is not None and tracked.queue is not None:
+                self._parts.runs.gone(meta.name, tracked.queue)
         self._changes += 1
 
     # -- the job ---------------------------------------------------------------------------------
@@ -199,9 +206,7 @@ class QueueStatusWriter:
 
     async def look(self) -> None:
         """Find the statuses that are due, and record Events, if anything changed."""
-        averages = self._parts.averages
-        turn = 0 if averages is None else averages.turn
-        now = self._engine.state.generation, self._changes, turn
+        now = self._engine.state.generation, self._changes, *self._turns()
         if not self._tracked:
             self._tally.rest()
             self._look = _Look()
@@ -217,6 +222,11 @@ class QueueStatusWriter:
             else:
                 self._due.pop(name, None)
             await self._parts.pace.breathe()
+
+    def _turns(self) -> Iterator[object]:
+        """Yield what changes when something is due that nothing else shows."""
+        for part in (self._parts.averages, self._parts.runs):
+            yield None if part is None else part.turn
 
     def _note(self, tracked: _Tracked) -> bool:
         """Record what is new about an object; return whether its status is due."""
@@ -282,6 +292,7 @@ class QueueStatusWriter:
             now=self._engine.clock(),
             version=tracked.resource.version,
             average=self._average(tracked, node),
+            runs=None if self._parts.runs is None else self._parts.runs.sight(node),
         )
 
     def _average(self, tracked: _Tracked, node: QueueNode | None) -> AverageSight | None:

@@ -210,11 +210,13 @@ class WorkloadAdmission:
     # -- reasons ---------------------------------------------------------------------------------
 
     async def run_reasons(self) -> None:
-        """Write every second why Workloads wait, forever."""
+        """Write every second why Workloads wait, and look at those that waited for a time."""
         looked = self._parts.clock()
         while True:
             await asyncio.sleep(1.0)
             await self.write_reasons()
+            if self.book.next_at <= self._parts.clock():
+                self._wake.set()
             if self._parts.clock() - looked >= LOOK_AGAIN_S:
                 looked = self._parts.clock()
                 if any(one.is_lasting for one in self.book.refusals.values()):

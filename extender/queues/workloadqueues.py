@@ -27,11 +27,19 @@ from muster.kube.resources import Resource
 from muster.queueing.claims.book import ClaimSums
 from muster.queueing.claims.checks import CheckRule
 from muster.queueing.claims.cycle import QueueTerms
+from muster.workloads.claims.admissioncheck import AdmissionCheck, missing_checks
 from muster.workloads.queues import kueue
 from muster.workloads.queues.describedqueues import DescribedQueues, source
 from muster.workloads.queues.reading import QueueReading, queue_name
 from muster.workloads.queues.registry import QueueKind
-from muster.workloads.queues.sight import Fields, GangCounts, QueueSight, changes, verdict
+from muster.workloads.queues.sight import (
+    Fields,
+    GangCounts,
+    QueueSight,
+    Verdict,
+    changes,
+    verdict,
+)
 from muster.workloads.queues.statuses import STATUSES
 
 log = logging.getLogger(__name__)
@@ -39,6 +47,7 @@ log = logging.getLogger(__name__)
 LOCAL_TIMES: Final = 10  # a LocalQueue is looked at every so many times
 PAUSE_S: Final = 5.0  # after a failure
 _AT_ONCE: Final = 8  # PATCHes in flight
+_CLUSTER_QUEUES: Final = f"clusterqueues.{kueue.GROUP}"
 _ELSEWHERE: Final = "another controller writes the status of the ClusterQueue, and admits"
 
 
@@ -79,6 +88,7 @@ class WorkloadQueues:
         self._config = config
         self._described = described
         self._tracked: dict[str, _Tracked] = {}
+        self._checks: dict[str, AdmissionCheck] = {}
 
     # -- the watches -----------------------------------------------------------------------------
 
@@ -95,11 +105,10 @@ class WorkloadQueues:
         meta: wire.ObjectMeta = found.metadata
         for event in self._described.seen(kind.name, meta, reading):
             self._book.queue(event)
-        if isinstance(found, kueue.ClusterQueue):
-            terms = _terms(found, reading, is_elsewhere=is_elsewhere)
-            self._book.set_terms(queue_name(kueue.DIALECT, meta.name), terms)
         if isinstance(found, kueue.ClusterQueue | kueue.LocalQueue):
             self._track(kind, served, found, reading, is_ours=not is_elsewhere)
+        if isinstance(found, kueue.ClusterQueue):
+            self._set_terms(found, reading, is_elsewhere=is_elsewhere)
         elif isinstance(found, kueue.ResourceFlavor):
             self._book.look_again()
         self._admission.wake()
@@ -110,6 +119,36 @@ class WorkloadQueues:
         for event in self._described.gone(kind.name, meta):
             self._book.queue(event)
         self._admission.wake()
+
+    def check_seen(self, found: AdmissionCheck) -> None:
+        """Note an AdmissionCheck as it is now."""
+        self._checks[found.metadata.name] = found
+        self._look_at_checks(found.metadata.name)
+
+    def check_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a deleted AdmissionCheck."""
+        self._checks.pop(meta.name, None)
+        self._look_at_checks(meta.name)
+
+    def _look_at_checks(self, name: str) -> None:
+        """Open or close the ClusterQueues that name a check."""
+        for one in self._tracked.values():
+            found = one.found
+            if isinstance(found, kueue.ClusterQueue) and name in kueue.admission_checks(found):
+                self._set_terms(found, one.reading, is_elsewhere=not one.is_ours)
+        self._admission.wake()
+
+    def _set_terms(
+        self, found: kueue.ClusterQueue, reading: QueueReading, *, is_elsewhere: bool
+    ) -> None:
+        lacks = self._lacks(found)
+        problem = "" if lacks is None else f"ClusterQueue {found.metadata.name} {lacks.message}"
+        terms = _terms(found, reading, problem, is_elsewhere=is_elsewhere)
+        self._book.set_terms(queue_name(kueue.DIALECT, found.metadata.name), terms)
+
+    def _lacks(self, found: kueue.ClusterQueue) -> Verdict | None:
+        """Return which checks a ClusterQueue lacks, ``None``: none."""
+        return missing_checks(found.metadata.name, kueue.admission_checks(found), self._checks)
 
     def _track(
         self,
@@ -197,7 +236,7 @@ class WorkloadQueues:
             named=named,
             unchecked=unchecked,
             gangs=gangs,
-            verdict=verdict(tree, queue, catalogue.problems(source(tracked.kind.name, meta))),
+            verdict=self._verdict(tracked),
             problems=tracked.reading.problems,
             missing_flavors=catalogue.missing_flavors(queue),
             unobeyed=tracked.reading.unobeyed,
@@ -205,13 +244,26 @@ class WorkloadQueues:
             version=tracked.resource.version,
         )
 
+    def _verdict(self, tracked: _Tracked) -> Verdict:
+        """Return whether a ClusterQueue admits anybody, or the one that a LocalQueue names."""
+        queue, name = tracked.queue, source(tracked.kind.name, tracked.found.metadata)
+        problems = self._described.catalogue.problems(name)
+        found = verdict(self._book.ledger.held, queue, problems)
+        if not found.is_ready:
+            return found
+        described = self._tracked.get(f"{_CLUSTER_QUEUES}/{queue.partition('/')[2]}")
+        lacks = None if described is None else self._lacks(described.found)
+        return lacks or found
 
-def _terms(found: kueue.ClusterQueue, reading: QueueReading, *, is_elsewhere: bool) -> QueueTerms:
+
+def _terms(
+    found: kueue.ClusterQueue, reading: QueueReading, problem: str, *, is_elsewhere: bool
+) -> QueueTerms:
     rules = kueue.admission_checks(found).items()
     is_drained = found.spec.stop_policy == "HoldAndDrain" and not is_elsewhere
     return QueueTerms(
         namespaces=reading.namespaces.get(queue_name(kueue.DIALECT, found.metadata.name), ()),
-        problem=_ELSEWHERE if is_elsewhere else "",
+        problem=_ELSEWHERE if is_elsewhere else problem,
         drains="ClusterQueueStopped" if is_drained else "",
         checks=tuple(CheckRule(name, flavors) for name, flavors in rules),
         is_elsewhere=is_elsewhere,

@@ -41,6 +41,7 @@ from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.queues.averageuse import AverageUse, turns_of
+from extender.queues.learnedruns import LearnedRuns
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -80,6 +81,7 @@ from muster.kube.wire import Pod
 from muster.kube.writing.events import EventRecorder
 from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
+from muster.queueing.backfill.runtimes import RunTimes
 from muster.workloads.managedpods import ManagedPolicy
 from muster.workloads.queues.describedqueues import DescribedQueues
 
@@ -136,6 +138,8 @@ class Common:
     dumps: DumpRequests
     #: what queues used on average; ``None``: past use does not count
     averages: AverageUse | None
+    #: how long gangs ran
+    run_times: RunTimes
 
     @classmethod
     def of(cls, base: Surface) -> Self:
@@ -170,6 +174,7 @@ class Common:
             reporter=DecisionReporter(state, pods, recorder, metrics, due, dumps.fault),
             dumps=dumps,
             averages=AverageUse(engine, usage, pace) if usage.is_on else None,
+            run_times=RunTimes(config.backfill.quantile),
         )
 
 
@@ -209,6 +214,7 @@ def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> GroupStatusWr
 
 def queue_statuses_of(it: Common) -> QueueStatusWriter:
     """Build the part that writes the statuses of queue objects."""
+    learns = it.config.backfill.enabled and it.config.backfill.learn
     parts = StatusParts(
         engine=it.engine,
         objects=QueueObjects(it.engine),
@@ -218,6 +224,7 @@ def queue_statuses_of(it: Common) -> QueueStatusWriter:
         pace=it.pace,
         program=AGENT,
         averages=it.averages,
+        runs=LearnedRuns(it.run_times, it.engine.clock) if learns else None,
     )
     return QueueStatusWriter(parts, it.config.queue_statuses)
 
@@ -342,7 +349,7 @@ def sync_of(
                 claims.queues,
                 kueue_shares=it.config.queueing.kueue.fair_sharing is not False,
             ),
-            *workload_sources(claims.admission),
+            *workload_sources(claims.admission, claims.queues),
             *queue_file_sources(queues.objects, it.config.yunikorn_queues, permitted),
         ],
     )
@@ -435,6 +442,7 @@ def planner_of(
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
         queues=turns_of(it.engine, it.averages),
+        run_times=it.run_times,
     )
 
 

@@ -94,6 +94,9 @@ class QuotaClaim:
     priority: int = 0
     #: Seconds since the epoch; the older one goes first.
     since: float = 0.0
+    #: Seconds since the epoch: it is given nothing before that, and stops nobody; 0: it need not
+    #: wait (``status.requeueState.requeueAt``).
+    not_before: float = 0.0
     #: The version of its object, as a number.
     version: int = 0
     #: Whether it may be given quota: it is active, not ended and not being deleted.

@@ -23,14 +23,18 @@ class GangEnds:
     """The ends of one cluster's gangs."""
 
     def __init__(
-        self, engine: Engine, settings: BackfillConfig, departures: Departures = NO_DEPARTURES
+        self,
+        engine: Engine,
+        settings: BackfillConfig,
+        departures: Departures = NO_DEPARTURES,
+        run_times: RunTimes | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings
         #: gangs that give way to others
         self.departures = departures
         #: how long gangs run
-        self.run_times = RunTimes(settings.quantile)
+        self.run_times = run_times or RunTimes(settings.quantile)
         #: when each running gang got its room (seconds since the epoch), with its view then
         self._running: dict[GangKey, tuple[GangView, float]] = {}
 
@@ -45,7 +49,12 @@ class GangEnds:
         if began is not None and not self._engine.state.holds_room(key):
             del self._running[key]
             if self._settings.learn:
-                self.run_times.learn(began[0], self._engine.clock() - began[1])
+                self._learn(*began)
+
+    def _learn(self, view: GangView, began: float) -> None:
+        now, state = self._engine.clock(), self._engine.state
+        queue = state.charges.queue_of(state.queue_user(view))
+        self.run_times.learn(view, now - began, now, queue)
 
     def learn_nothing_of(self, going: Going) -> None:
         """Forget when gangs began that are made to end: that is no run time."""

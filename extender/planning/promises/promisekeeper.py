@@ -34,6 +34,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import ROOM, Decision, Wait, WaitReason
 from muster.placement.question import Question
 from muster.queueing.backfill.promise import Promise
+from muster.queueing.backfill.runtimes import RunTimes
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +58,18 @@ class PromiseParts:
 
     @classmethod
     def of(
-        cls, engine: Engine, queues: QueueTurns, settings: BackfillConfig, rooms: RoomMaker | None
+        cls,
+        engine: Engine,
+        queues: QueueTurns,
+        settings: BackfillConfig,
+        rooms: RoomMaker | None,
+        run_times: RunTimes | None = None,
     ) -> "PromiseParts":
         """Build them. Without ``rooms`` nobody may be made to give way."""
         expected: Container[GangKey] | None = None if rooms is None else rooms.expected
         departures = NO_DEPARTURES if rooms is None else rooms.evictions
         book, quotas = PromiseBook(), FutureQuotas(engine)
-        ends = GangEnds(engine, settings, departures)
+        ends = GangEnds(engine, settings, departures, run_times)
         claims = PromiseClaims(engine, queues, settings, book, ends, quotas, expected)
         return cls(
             settings,

@@ -16,11 +16,14 @@ runs for longer than was learned shows as overrun (``expectedends``).
 
 import math
 import re
-from collections import OrderedDict, deque
-from collections.abc import Iterator
+from bisect import insort
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.tables.gangview import GangView
+from muster.queueing.backfill.pastruns import PastRun, PastRuns, keeps_runs, past_run
 
 LAST: Final = 64  # run times that are kept of each kind
 ENOUGH: Final = 5  # run times from which something is learned
@@ -38,26 +41,66 @@ def template_of(name: str) -> str:
 
 def kinds_of(gang: GangView) -> Iterator[Kind]:
     """Yield the kinds of a gang, the narrowest first."""
-    if gang.spec is None:
-        return
-    queue, namespace = gang.queue, gang.spec.namespace
-    yield queue, namespace, template_of(gang.spec.name)
-    yield queue, namespace
+    if gang.spec is not None:
+        yield from _kinds(gang.queue, gang.spec.namespace, template_of(gang.spec.name))
+
+
+def _kinds(queue: str, namespace: str, template: str) -> tuple[Kind, Kind]:
+    return (queue, namespace, template), (queue, namespace)
 
 
 class RunTimes:
-    """The last run times of each kind."""
+    """The last run times of each kind, and the last runs of each queue that keeps them."""
 
     def __init__(self, quantile: float) -> None:
         """Begin without any. ``quantile``: share of the run times that are no longer, 0 to 1."""
         self._quantile = quantile
-        self._kinds: OrderedDict[Kind, deque[float]] = OrderedDict()
+        #: (end in seconds since the epoch, seconds), the first end first
+        self._kinds: OrderedDict[Kind, list[tuple[int, int]]] = OrderedDict()
+        self._past = PastRuns()
+        #: how many runs were learned; those that were restored are not counted
+        self.learned = 0
 
-    def learn(self, gang: GangView, seconds: float) -> None:
-        """Take note that a gang ran for so long."""
-        for kind in kinds_of(gang):
-            last = self._kinds.pop(kind, None) or deque(maxlen=LAST)
-            last.append(max(seconds, 0.0))
+    def learn(
+        self, gang: GangView, seconds: float, ended_at: float, queue: QueueName | None = None
+    ) -> None:
+        """Take note that a gang ran for so long; ``ended_at``: seconds since the epoch.
+
+        ``queue``: the queue that the gang named, ``None``: none is named so.
+        """
+        if gang.spec is None:
+            return
+        spec = gang.spec
+        run = past_run(spec.namespace, template_of(spec.name), seconds, ended_at)
+        self._put(gang.queue, run)
+        if queue is not None and keeps_runs(queue):
+            self._past.note(queue, run)
+        self.learned += 1
+
+    def kept(self, queue: QueueName) -> Sequence[PastRun]:
+        """Return what a queue's object is to keep: its last runs, the first end first."""
+        return self._past.of(queue)
+
+    def restore(self, queue: QueueName, text: str, written: Iterable[PastRun]) -> None:
+        """Take over what a queue's object kept, but for what is known.
+
+        ``text``: how gangs name the queue.
+        """
+        for run in self._past.restore(queue, written):
+            self._put(text, run)
+
+    def forget(self, queue: QueueName, text: str) -> None:
+        """Forget what was learned of a queue that is gone."""
+        self._past.forget(queue)
+        for kind in [kind for kind in self._kinds if kind[0] == text]:
+            del self._kinds[kind]
+
+    def _put(self, queue: str, run: PastRun) -> None:
+        """Add a run to its kinds, in the order of ends."""
+        for kind in _kinds(queue, run.namespace, run.template):
+            last = self._kinds.pop(kind, None) or []
+            insort(last, (run.ended_at, run.seconds))
+            del last[:-LAST]
             self._kinds[kind] = last
         while len(self._kinds) > MOST_KINDS:
             self._kinds.popitem(last=False)
@@ -75,4 +118,5 @@ class RunTimes:
         last = self._kinds.get(kind, ())
         if len(last) < ENOUGH:
             return None
-        return sorted(last)[max(math.ceil(self._quantile * len(last)) - 1, 0)]
+        times = sorted(seconds for _, seconds in last)
+        return times[max(math.ceil(self._quantile * len(times)) - 1, 0)]

@@ -13,6 +13,7 @@ so the order here is its own; the arithmetic is that of ``muster.cluster.quota``
 ``flavorchoice``  the flavors that a claim takes, and whether its queue has them now
 ``ledger``        who holds quota, and what is promised to whom
 ``lines``         the claims that wait in one queue
+``delays``        the claims that wait for a time before they wait in line
 ``partialclaims`` claims that take less than they ask for (``minCount``)
 ``victims``       who is evicted so that a claim fits: Kueue's classical preemption
 ``victimtrial``   what both searches for victims remove and put back

@@ -32,11 +32,16 @@ from muster.queueing.claims.cycle import (
     CycleInputs,
     QueueTerms,
 )
+from muster.queueing.claims.delays import ClaimDelays
 from muster.queueing.claims.fairvictims import FairRule
 from muster.queueing.claims.flavorchoice import Taints
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 from muster.queueing.claims.lines import ClaimLine, RowKey
 
+_BACKOFF: Final = (
+    "an admission check asked for another try later: it is looked at again at"
+    " status.requeueState.requeueAt"
+)
 _UNDER_WAY: Final = -1  # a version that no object has: the write has no answer yet
 
 
@@ -71,6 +76,8 @@ class ClaimBook:
         self._waits_in: dict[ClaimKey, QueueName] = {}
         #: claims that ask and name no queue that exists
         self._lost: set[ClaimKey] = set()
+        #: claims that wait in no line before a time
+        self._delays = ClaimDelays()
         self._terms: dict[QueueName, QueueTerms] = {}
         self._writes: dict[ClaimKey, int] = {}
         self._to_stop: dict[ClaimKey, str] = {}
@@ -194,9 +201,10 @@ class ClaimBook:
 
     def _line_up(self, claim: QuotaClaim) -> None:
         key, queue = claim.key, self.ledger.charges.aliases.resolve(claim.user)
-        if key in self.ledger.promises() and self._waits_in.get(key) == queue:
+        is_promised = key in self.ledger.promises()
+        if is_promised and self._waits_in.get(key) == queue and not claim.not_before:
             return
-        if self._waits_in.get(key) != queue:
+        if is_promised or self._waits_in.get(key) != queue:
             self._unline(key)
         if queue is None:
             self._lost.add(key)
@@ -205,13 +213,31 @@ class ClaimBook:
             return
         self._lost.discard(key)
         self._waits_in[key] = queue
-        row = self._lines.setdefault(queue, ClaimLine()).add(claim)
+        line = self._lines.setdefault(queue, ClaimLine())
+        if claim.not_before:
+            line.discard(key)
+            self._delays.put(key, queue, claim.not_before)
+            self.refusals[key] = ClaimRefusal("WaitingForQuota", _BACKOFF)
+        else:
+            self._delays.drop(key)
+            self._enter(line.add(claim), queue)
+
+    def _enter(self, row: RowKey, queue: QueueName) -> None:
+        """Look at a queue that somebody came to, unless one alike was refused."""
         if row not in self._refused.get(queue, ()):
             self._dirty.add(queue)
+
+    def _end_delays(self, now: float) -> None:
+        """Have those wait in line whose time has come."""
+        for key in self._delays.due(now):
+            self.refusals.pop(key, None)
+            queue = self._waits_in[key]
+            self._enter(self._lines[queue].add(self.claims[key]), queue)
 
     def _unline(self, key: ClaimKey) -> None:
         self.refusals.pop(key, None)
         self._lost.discard(key)
+        self._delays.drop(key)
         queue = self._waits_in.pop(key, None)
         if queue is not None:
             if key in self.ledger.promises():
@@ -227,12 +253,19 @@ class ClaimBook:
     @property
     def is_due(self) -> bool:
         """Whether anything changed since the last decision that could change it."""
-        return self._moved or bool(self._dirty or self._to_stop or self._checked)
+        changed = self._moved or self._delays.is_new
+        return changed or bool(self._dirty or self._to_stop or self._checked)
+
+    @property
+    def next_at(self) -> float:
+        """When somebody may wait in line again, in seconds since the epoch; ``inf``: nobody."""
+        return self._delays.next_at
 
     def decide(self, now: float) -> list[ClaimDecision]:
         """Return what is to be written, charged already. ``now``: seconds since the epoch."""
         if self._moved:
             self._find_places()
+        self._end_delays(now)
         stops: list[ClaimDecision] = [*self._stops(), *self._steps()]
         touched = self._whole_trees()
         self._dirty.clear()
@@ -310,9 +343,9 @@ class ClaimBook:
     # --- what others read -------------------------------------------------------------------
 
     def pending(self, queue: QueueName) -> int:
-        """Return how many wait in a queue, those included who are promised room."""
+        """Return how many wait in a queue, those included who are promised room, or come later."""
         promised = sum(one.queue == queue for one in self.ledger.promises().values())
-        return len(self._lines.get(queue, ())) + promised
+        return len(self._lines.get(queue, ())) + promised + self._delays.of(queue)
 
     def sums(self) -> dict[QueueUser, ClaimSums]:
         """Return what is asked for and held by those who name a queue alike."""

@@ -186,15 +186,19 @@ class AdmissionCycle:
     # --- promises ---------------------------------------------------------------------------
 
     def _keep_promises(self, queues: set[QueueName]) -> None:
-        """Give promised room that is free now; a promise for which nobody leaves is withdrawn."""
+        """Give promised room that is free now.
+
+        A promise for which nobody leaves is withdrawn, and one in a queue that has been stopped.
+        """
         claims = self._in.claims
         mine = [key for key, one in self._ledger.promises().items() if one.queue in queues]
         for key in sorted(mine, key=lambda each: (-claims[each].priority, claims[each].since)):
             promise = self._ledger.promises()[key]
             node = self._ledger.held.find(promise.queue)
-            if node is not None and lack(node, promise.cells) is None:
+            is_stopped = self._stopped(promise.queue, claims[key]) is not None
+            if not is_stopped and node is not None and lack(node, promise.cells) is None:
                 self._give(claims[key], promise.grant, promise.cells)
-            elif not promise.awaited:
+            elif is_stopped or not promise.awaited:
                 self._ledger.withdraw(key)
                 self._in.lines[promise.queue].add(claims[key])
 

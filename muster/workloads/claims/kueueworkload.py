@@ -69,12 +69,20 @@ class KueueAdmission(wire.Wire, frozen=True):
     pod_set_assignments: tuple[KueuePodSetAssignment, ...] = ()
 
 
+class KueueRequeueState(wire.Wire, frozen=True, omit_defaults=True):
+    """kueue.x-k8s.io/v1beta2 RequeueState."""
+
+    count: int | None = None
+    requeue_at: str | None = None
+
+
 class KueueWorkloadStatus(wire.Wire, frozen=True):
     """kueue.x-k8s.io/v1beta2 WorkloadStatus."""
 
     conditions: tuple[dict[str, Any], ...] = ()
     admission: KueueAdmission | None = None
     admission_checks: tuple[dict[str, Any], ...] = ()
+    requeue_state: KueueRequeueState | None = None
 
 
 class KueueWorkload(wire.Wire, frozen=True):
@@ -109,6 +117,7 @@ def claim(found: KueueWorkload) -> QuotaClaim:
         parts=parts,
         priority=spec.priority or 0,
         since=created_at(meta),
+        not_before=requeue_at(found),
         version=int(meta.resource_version) if meta.resource_version.isdecimal() else 0,
         asks=spec.active is not False and not is_finished and meta.deletion_timestamp is None,
         problem=problem,
@@ -120,6 +129,12 @@ def claim(found: KueueWorkload) -> QuotaClaim:
             str(one.get("name")): str(one.get("state")) for one in found.status.admission_checks
         },
     )
+
+
+def requeue_at(found: KueueWorkload) -> float:
+    """Return when a Workload may be given quota again, in seconds since the epoch; 0: now."""
+    state = found.status.requeue_state
+    return 0.0 if state is None or not state.requeue_at else seconds(state.requeue_at)
 
 
 def condition(found: KueueWorkload, type_: str) -> KueueCondition | None:
@@ -160,7 +175,7 @@ def _granted(found: KueueWorkload) -> tuple[Grant | None, float]:
         return None, 0.0
     queue = queue_name(DIALECT, admission.cluster_queue)
     parts = tuple(map(_part_grant, admission.pod_set_assignments))
-    return Grant(queue, parts), _seconds(reserved.get("lastTransitionTime"))
+    return Grant(queue, parts), seconds(reserved.get("lastTransitionTime"))
 
 
 def _part_grant(found: KueuePodSetAssignment) -> PartGrant:
@@ -178,7 +193,8 @@ def _amounts(usage: Mapping[str, wire.Quantity]) -> dict[str, int]:
     return found
 
 
-def _seconds(moment: object) -> float:
+def seconds(moment: object) -> float:
+    """Return a time as a status has it in seconds since the epoch; 0 for what is none."""
     try:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:

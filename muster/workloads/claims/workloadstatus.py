@@ -17,9 +17,11 @@ from muster.workloads.claims.kueueworkload import (
     KueueAdmission,
     KueueCondition,
     KueuePodSetAssignment,
+    KueueRequeueState,
     KueueWorkload,
-    KueueWorkloadStatus,
     condition,
+    requeue_at,
+    seconds,
 )
 from muster.workloads.queues.amounts import written
 from muster.workloads.queues.kueue import DIALECT
@@ -35,7 +37,8 @@ _MANAGED: Final = (
     "DeactivationTarget",
     "BlockedOnPreemptionGates",
 )  # ``admissionManagedConditions`` of pkg/workload/patching
-PENDING, READY, REJECTED = "Pending", "Ready", "Rejected"  # states of an admission check
+# states of an admission check
+PENDING, READY, RETRY, REJECTED = "Pending", "Ready", "Retry", "Rejected"
 _MOST_CHARS: Final = 32 * 1024  # of a message (meta/v1 Condition)
 _WHY: Final = {
     "InClusterQueue": "prioritization in the ClusterQueue",
@@ -60,10 +63,24 @@ def granted(
         if before is not None and before.get("status") == "True":
             text = f"Previously: {before.get('message')}"
             conditions.set(type_, "False", "QuotaReserved", text)
+    _end_backoff(found, conditions)
     listed = _listed(found, checks, now)
     if all(one.get("state") == READY for one in listed):
         conditions.set("Admitted", "True", "Admitted", "The workload is admitted")
-    return _with(found, conditions, admission, listed)
+    after = _with(found, conditions, admission, listed)
+    state = found.status.requeue_state
+    return _requeued(after, None if state is None else KueueRequeueState(count=state.count))
+
+
+def _end_backoff(found: KueueWorkload, conditions: "_Conditions") -> None:
+    """Take back that a Workload is not to be queued again: whoever ended its eviction said so."""
+    before = condition(found, "Requeued")
+    if before is None or before.get("status") != "False":
+        return
+    if before.get("reason") == "Deactivated":
+        conditions.set("Requeued", "True", "Reactivated", "The workload was reactivated")
+    else:
+        conditions.set("Requeued", "True", "BackoffFinished", "The workload backoff was finished")
 
 
 def admitted(found: KueueWorkload, now: float) -> KueueWorkload:
@@ -94,7 +111,30 @@ def unchecked(found: KueueWorkload, now: float, *, is_final: bool) -> KueueWorkl
         text = "At least one admission check is false"
         conditions.set("Evicted", "True", "AdmissionCheck", text)
     anew = tuple(_pending(one, conditions.now) for one in said)
-    return _with(found, conditions, found.status.admission, anew)
+    after = _with(found, conditions, found.status.admission, anew)
+    return _requeued(after, None if is_final else _backoff(found, now))
+
+
+def _backoff(found: KueueWorkload, now: float) -> KueueRequeueState | None:
+    """Return when a Workload may be given quota again, as the checks have it that say Retry.
+
+    The latest time counts, and one that has come changes nothing (pkg/workload/admissionchecks.go,
+    ``GetMaxRetryTime``, ``NeedsRequeueAtUpdate`` at 0.19.2).
+    """
+    before = found.status.requeue_state
+    at = max(map(_retry_at, found.status.admission_checks), default=0.0)
+    if at <= max(now, requeue_at(found)):
+        return before
+    count = None if before is None else before.count
+    return KueueRequeueState(count, moment(at))
+
+
+def _retry_at(said: KueueCondition) -> float:
+    """Return when a check is to be asked again, in seconds since the epoch; 0: at any time."""
+    after, since = said.get("requeueAfterSeconds"), seconds(said.get("lastTransitionTime"))
+    if said.get("state") != RETRY or not isinstance(after, int) or not since:
+        return 0.0
+    return since + after
 
 
 def _pending(said: KueueCondition, now: str) -> dict[str, Any]:
@@ -102,7 +142,12 @@ def _pending(said: KueueCondition, now: str) -> dict[str, Any]:
     if said.get("state") == PENDING:
         return dict(said)
     text = f"Reset to Pending after eviction. Previously: {said.get('state')}"
-    return {"name": said["name"], "state": PENDING, "lastTransitionTime": now, "message": text}
+    new = {"name": said["name"], "state": PENDING, "lastTransitionTime": now, "message": text}
+    if isinstance(said.get("requeueAfterSeconds"), int):
+        new["requeueAfterSeconds"] = said["requeueAfterSeconds"]
+    if said.get("state") == RETRY:
+        new["retryCount"] = int(said.get("retryCount") or 0) + 1
+    return new
 
 
 def _listed(
@@ -163,6 +208,7 @@ def applied(found: KueueWorkload) -> dict[str, Any]:
             "conditions": [one for one in found.status.conditions if one["type"] in _MANAGED],
             **_admission(found.status.admission),
             **_checks(found.status.admission_checks),
+            **_requeue_state(found.status.requeue_state),
         },
     }
 
@@ -173,6 +219,17 @@ def _admission(admission: KueueAdmission | None) -> dict[str, Any]:
 
 def _checks(listed: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     return {"admissionChecks": list(listed)} if listed else {}
+
+
+def _requeue_state(state: KueueRequeueState | None) -> dict[str, Any]:
+    found = {} if state is None else msgspec.to_builtins(state)
+    return {"requeueState": found} if found else {}
+
+
+def _requeued(found: KueueWorkload, state: KueueRequeueState | None) -> KueueWorkload:
+    """Return a Workload with another state of its requeueing."""
+    status = msgspec.structs.replace(found.status, requeue_state=state)
+    return msgspec.structs.replace(found, status=status)
 
 
 def _assignment(part: PartGrant) -> KueuePodSetAssignment:
@@ -192,8 +249,11 @@ def _with(
 ) -> KueueWorkload:
     """Return a Workload with another status; ``checks``: ``None`` leaves them as they are."""
     listed = found.status.admission_checks if checks is None else checks
-    status = KueueWorkloadStatus(
-        conditions=tuple(conditions.entries), admission=admission, admission_checks=listed
+    status = msgspec.structs.replace(
+        found.status,
+        conditions=tuple(conditions.entries),
+        admission=admission,
+        admission_checks=listed,
     )
     return msgspec.structs.replace(found, status=status)
 

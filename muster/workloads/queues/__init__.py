@@ -15,7 +15,7 @@ says of others (a parent that is missing, a cycle) is found in the tree.
 ``kueue``         ClusterQueue, Cohort, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 ``volcano``       Queue of Volcano
 ``kai``           Queue of KAI
-``averages/``     what queues used on average, as their statuses have it
+``averages/``     what queues used on average and their last runs, as their statuses have it
 ``yunikorn``      queues.yaml of YuniKorn
 ``yamltext``      a YAML text as values that know where they stand
 ``elasticquota``  ElasticQuota of scheduler-plugins

@@ -104,6 +104,9 @@ class QueueSight:
     #: What it used on average; for a name of a queue, those that name it so. ``None``: past use
     #: does not count.
     average: AverageSight | None = None
+    #: The last runs of its gangs, of Muster's own kind: (end in seconds since the epoch, seconds,
+    #: namespace, template), the first end first. ``None``: nothing is learned from them.
+    runs: Sequence[tuple[int, int, str, str]] | None = None
 
     def cells(self) -> list[Cell]:
         """Return the cells of which it has or uses anything, sorted."""

@@ -25,6 +25,7 @@ from muster.workloads.queues import (
 )
 from muster.workloads.queues.amounts import readable, written
 from muster.workloads.queues.averages.fields import average_use
+from muster.workloads.queues.averages.writtenruns import WrittenRun, run_times
 from muster.workloads.queues.elasticquota import ElasticQuota
 from muster.workloads.queues.sight import Fields, QueueSight, Verdict, with_condition
 
@@ -50,6 +51,7 @@ def own_status(found: muster.OwnQueue, sight: QueueSight) -> Fields:
         "first": sight.gangs.first or None,
         "resources": [] if sight.node is None else _resources(sight.node, sight),
         **_average(found, sight),
+        **_run_times(found, sight),
         "conditions": with_condition(ready, "Obeyed", obeyed, generation=generation, now=sight.now),
     }
 
@@ -62,6 +64,14 @@ def _average(found: muster.OwnQueue, sight: QueueSight) -> Fields:
     if sight.average is None:
         return {}
     return {"averageUse": average_use(found.status.get("averageUse"), sight.average, sight.now)}
+
+
+def _run_times(found: muster.OwnQueue, sight: QueueSight) -> Fields:
+    """Return the last runs, where run times are learned; elsewhere what was written stays."""
+    if sight.runs is None:
+        return {}
+    runs = [WrittenRun(*run) for run in sight.runs]
+    return {"runTimes": run_times(found.status.get("runTimes"), runs, sight.now)}
 
 
 def _resources(node: QueueNode, sight: QueueSight) -> list[dict[str, str]]:

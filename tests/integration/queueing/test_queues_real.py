@@ -100,6 +100,12 @@ async def _waits_because(fleet: Cluster, gang: pods.Gang, text: str) -> None:
     await fleet.stays_unbound(gang)
 
 
+async def _restarted(fleet: Cluster) -> None:
+    fleet.muster.extender.kill()
+    await asyncio.sleep(0.5)
+    await fleet.muster.start(fleet.muster.extender)
+
+
 async def test_a_team_borrows_what_the_other_leaves_idle_and_stops_at_its_limit(
     fleet: Cluster,
 ) -> None:
@@ -149,6 +155,32 @@ async def test_a_large_gang_is_promised_a_start_and_only_those_that_end_before_g
     await fleet.bound(large)
 
 
+async def test_a_new_extender_promises_a_start_from_what_the_one_before_learned(
+    fleet: Cluster,
+) -> None:
+    """Five gangs ended; "now" says nothing of its end, and "large" waits for its hosts."""
+    for number in range(5):
+        past = _gang(f"past-{number}", 1, "speech")
+        await fleet.submit(past)
+        await fleet.bound(past)
+        for pod in await fleet.list_pods(past):
+            await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}?gracePeriodSeconds=0")
+
+    async def kept() -> bool:
+        status = (await fleet.api.get(f"{QUEUES}/speech")).get("status", {})
+        last = status.get("runTimes", {}).get("last", [])
+        return [row["template"] for row in last] == ["past"] * 5
+
+    await until(kept, 90)  # the first one is written at once, the others a minute later
+    await _restarted(fleet)
+    now, large = _gang("now", 2, "speech"), _gang("large", 4, "speech", "1h")
+    await fleet.submit(now)
+    await fleet.bound(now)
+    await fleet.submit(large)
+
+    await _waits_because(fleet, large, "on 4 nodes, after muster/default/now")
+
+
 async def test_a_closed_queue_admits_nobody_until_it_is_opened(fleet: Cluster) -> None:
     await fleet.api.patch(f"{QUEUES}/speech", {"spec": {"closed": True}})
     gang = _gang("late", 1, "speech")
@@ -175,9 +207,7 @@ async def test_a_new_extender_counts_what_runs_as_the_one_before_did(fleet: Clus
     for gang in gangs:
         await fleet.submit(gang)
     await fleet.released(gangs[0])  # the plan is charged; nothing says that it is bound
-    fleet.muster.extender.kill()
-    await asyncio.sleep(0.5)
-    await fleet.muster.start(fleet.muster.extender)
+    await _restarted(fleet)
     await fleet.bound(*gangs)
 
     async def counted() -> bool:

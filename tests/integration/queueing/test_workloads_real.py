@@ -7,6 +7,7 @@
 """
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -96,7 +97,12 @@ async def unreserve(api: Api, name: str) -> None:
     kept = [one for one in found["status"]["conditions"] if one["type"] in ("Evicted", "Preempted")]
     now = {"reason": "Pending", "message": "-", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     kept += [{"type": type_, "status": "False"} | now for type_ in ("QuotaReserved", "Admitted")]
-    body = named("Workload", name) | {"status": {"conditions": kept}}
+    rest = {
+        key: found["status"][key]
+        for key in ("requeueState", "admissionChecks")
+        if key in found["status"]
+    }
+    body = named("Workload", name) | {"status": {"conditions": kept, **rest}}
     path = f"{WORKLOADS}/{name}/status?fieldManager=kueue-admission&force=true"
     await api.patch(path, body, kind="application/apply-patch+yaml")
 
@@ -174,18 +180,66 @@ async def checked_queue(api: Api, name: str) -> None:
     await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
 
 
-async def says(api: Api, name: str, state: str) -> None:
+async def says_of_check(api: Api, status: str) -> None:
+    """Have the check's controller say whether it is active; create the check if need be."""
+    check = named("AdmissionCheck", "budget") | {"spec": {"controllerName": "example.com/budget"}}
+    await api.ensure(f"{KUEUE}/admissionchecks", check)
+    condition = {
+        "type": "Active", "status": status, "reason": "Said", "message": "as the service has it",
+        "lastTransitionTime": "2026-11-28T14:00:00Z",
+    }  # fmt: skip
+    body = {"status": {"conditions": [condition]}}
+    await api.patch(f"{KUEUE}/admissionchecks/budget/status", body)
+
+
+async def inactive_because(api: Api, queue: str, reason: str, text: str) -> None:
+    """Wait until a ClusterQueue is inactive for a reason, and says so in these words."""
+
+    async def is_said() -> bool:
+        status = (await api.get(f"{KUEUE}/clusterqueues/{queue}")).get("status", {})
+        said = [
+            one["message"]
+            for one in status.get("conditions", ())
+            if (one["type"], one["status"], one["reason"]) == ("Active", "False", reason)
+        ]
+        return bool(said) and text in said[0]
+
+    await until(is_said)
+
+
+async def test_a_check_that_is_missing_or_inactive_closes_the_queue_and_holds_no_quota(
+    api: Api,
+) -> None:
+    await checked_queue(api, "mistyped")
+    await api.create(WORKLOADS, workload("early", "mistyped", "1"))
+    text = "Can't admit new workloads: references missing AdmissionCheck(s): budget: create them"
+    await inactive_because(api, "mistyped", "AdmissionCheckNotFound", text)
+    await says_of_check(api, "False")
+    text = "budget: as the service has it"
+    await inactive_because(api, "mistyped", "AdmissionCheckInactive", text)
+    status = (await api.get(f"{KUEUE}/clusterqueues/mistyped"))["status"]
+    assert (status["pendingWorkloads"], status.get("reservingWorkloads") or 0) == (1, 0)
+    assert not is_true(await api.get(f"{WORKLOADS}/early"), "QuotaReserved")
+    await says_of_check(api, "True")
+    found = await reached(api, "early", "QuotaReserved")
+    assert not is_true(found, "Admitted")
+    await api.delete(f"{WORKLOADS}/early")
+
+
+async def says(api: Api, name: str, state: str, **more: int) -> None:
     """Have the controller of the check say something, under its own name."""
     entry = {
         "name": "budget",
         "state": state,
-        "lastTransitionTime": "2026-11-28T14:00:00Z",
+        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "message": "as the budget has it",
+        **more,
     }
     await api.patch(f"{WORKLOADS}/{name}/status", {"status": {"admissionChecks": [entry]}})
 
 
 async def test_a_workload_is_admitted_once_its_checks_are_ready(api: Api) -> None:
+    await says_of_check(api, "True")
     await checked_queue(api, "checked")
     await api.create(WORKLOADS, workload("paid", "checked", "1"))
     found = await reached(api, "paid", "QuotaReserved")
@@ -199,6 +253,7 @@ async def test_a_workload_is_admitted_once_its_checks_are_ready(api: Api) -> Non
 
 
 async def test_a_check_evicts_for_another_try_and_deactivates_for_ever(api: Api) -> None:
+    await says_of_check(api, "True")
     await checked_queue(api, "doubted")
     await api.create(WORKLOADS, workload("again", "doubted", "1"))
     await reached(api, "again", "QuotaReserved")
@@ -216,6 +271,24 @@ async def test_a_check_evicts_for_another_try_and_deactivates_for_ever(api: Api)
     found = await reached(api, "again", "Evicted")
     reasons = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
     assert reasons["Evicted"] == "DeactivatedDueToAdmissionCheck"
+
+
+async def test_a_check_that_asks_for_another_try_later_has_its_workload_wait_so_long(
+    api: Api,
+) -> None:
+    await says_of_check(api, "True")
+    await checked_queue(api, "patient")
+    await api.create(WORKLOADS, workload("later", "patient", "1"))
+    await reached(api, "later", "QuotaReserved")
+    await says(api, "later", "Retry", requeueAfterSeconds=8)
+    found = await reached(api, "later", "Evicted")
+    at = datetime.fromisoformat(found["status"]["requeueState"]["requeueAt"])
+    assert found["status"]["admissionChecks"][0]["retryCount"] == 1
+    await unreserve(api, "later")
+    found = await reached(api, "later", "QuotaReserved")
+    (reserved,) = (one for one in found["status"]["conditions"] if one["type"] == "QuotaReserved")
+    assert datetime.fromisoformat(reserved["lastTransitionTime"]) >= at
+    assert "requeueAt" not in found["status"].get("requeueState", {})
 
 
 async def test_a_workload_that_allows_it_gets_quota_for_fewer_pods(api: Api) -> None:

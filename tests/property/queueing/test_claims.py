@@ -11,6 +11,7 @@ what is being written.
 """
 
 from dataclasses import replace
+from math import inf
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -128,7 +129,18 @@ class Claims(RuleBasedStateMachine):
 
     @rule()
     def decide(self) -> None:
-        self.under_way += self.book.decide(float(self.version))
+        found = self.book.decide(float(self.version))
+        for one in found:
+            if isinstance(one, ClaimGranted):
+                assert self.book.claims[one.key].not_before <= self.version
+        self.under_way += found
+
+    @rule(name=st.integers(0, 9), seconds=st.integers(0, 9))
+    def requeue_later(self, name: int, seconds: int) -> None:
+        """Have a claim wait for a time: others than Muster may say so, too."""
+        found = self.stored.get(ClaimKey(f"ns/{name}"))
+        if found is not None and all(found.key != one.key for one in self.under_way):
+            self.show(replace(found, not_before=float(self.version + seconds)))
 
     @precondition(lambda self: bool(self.under_way))
     @rule(is_stored=st.booleans())
@@ -153,7 +165,7 @@ class Claims(RuleBasedStateMachine):
             begun = dict.fromkeys(one.checks, "Pending")
             return replace(
                 found, grant=one.grant, granted_at=float(self.version), checks=begun,
-                is_admitted=not begun,
+                is_admitted=not begun, not_before=0.0,
             )  # fmt: skip
         if isinstance(one, ClaimEvicted):
             return replace(found, is_leaving=True, checks=pending)
@@ -163,7 +175,8 @@ class Claims(RuleBasedStateMachine):
             assert set(found.checks.values()) <= {"Ready"}
             return replace(found, is_admitted=True)
         asks = found.asks and one.step is not CheckStep.DEACTIVATE
-        return replace(found, is_leaving=True, asks=asks, checks=pending)
+        later = float(self.version + 5) if asks else 0.0
+        return replace(found, is_leaving=True, asks=asks, checks=pending, not_before=later)
 
     @rule()
     def restart(self) -> None:
@@ -216,8 +229,10 @@ class Claims(RuleBasedStateMachine):
             for name in range(10):
                 self.leave(name)
             self.book.validate()
-            if not self.book.is_due:
+            if not self.book.is_due and self.book.next_at == inf:
                 break
+            self.version += 10  # whoever waits for a time has waited
+        assert self.book.next_at == inf
         assert not self.book.ledger.promises()
 
 

@@ -40,6 +40,8 @@ PLURALS = {
     "Job": "jobs",
     "Workload": "workloads",
     "LocalQueue": "localqueues",
+    "ClusterQueue": "clusterqueues",
+    "ResourceFlavor": "resourceflavors",
     "JobSet": "jobsets",
     "MPIJob": "mpijobs",
     "RayCluster": "rayclusters",
@@ -49,7 +51,7 @@ PLURALS = {
     "JobTemplate": "jobtemplates",
     "Numatopology": "numatopologies",
 }
-CLUSTER_SCOPED = frozenset({"Queue", "Numatopology"})
+CLUSTER_SCOPED = frozenset({"Queue", "Numatopology", "ClusterQueue", "ResourceFlavor"})
 
 
 async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -> None:

@@ -332,6 +332,68 @@ def test_a_problem_of_the_queue_keeps_all_waiting_and_drains_evict_all() -> None
     assert evicted(site.decide()) == {"one": "ClusterQueueStopped"}
 
 
+def test_room_that_was_promised_is_not_given_in_a_queue_that_was_stopped_meanwhile() -> None:
+    """ "owner" of a evicted "second" of b; then a is stopped, and "second" ends."""
+    site = Site()
+    for name in ("first", "second"):
+        site.claim(name, "b", 4)
+        site.decide()
+    site.claim("owner", "a", 4)
+    assert [type(one) for one in site.decide()] == [ClaimEvicted]
+    site.book.set_terms(A, QueueTerms(problem="a check does not exist"))
+    site.leave("second")
+    given = [one.key for one in site.decide() if isinstance(one, ClaimGranted)]
+    assert given == ["ns/second"], "it is nobody's room: the one that was evicted may have it"
+    assert site.why("owner") == "Misconfigured"
+
+    site.book.set_terms(A, QueueTerms())
+    assert [(type(one), one.key) for one in site.decide()] == [(ClaimEvicted, "ns/second")]
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_one_that_waits_for_a_time_is_passed_over_and_keeps_nobody_waiting(
+    *, is_strict: bool
+) -> None:
+    site = Site(is_strict=is_strict)
+    later = replace(site.claim("later", "a", 4), not_before=site.now + 50)
+    site.book.seen(later)
+    assert (site.decide(), site.why("later")) == ([], "WaitingForQuota")
+    assert (site.book.next_at, site.book.pending(A)) == (later.not_before, 1)
+    site.claim("other", "a", 2)
+    assert given(site.decide()) == ["other"]
+    site.end("other")
+    site.now = later.not_before - 2
+    assert given(site.decide()) == []
+    assert given(site.decide()) == ["later"], "its time has come, and nothing else has changed"
+    assert site.book.next_at == float("inf")
+
+
+def test_room_that_was_promised_is_given_up_by_one_that_is_to_wait_for_a_time() -> None:
+    site = Site()
+    for name in ("first", "second"):
+        site.claim(name, "b", 4)
+        site.decide()
+    owner = site.claim("owner", "a", 4)
+    assert evicted(site.decide()) == {"second": "InCohortReclamation"}
+    site.book.seen(replace(owner, not_before=site.now + 50, version=site.version + 1))
+    site.leave("second")
+    assert given(site.decide()) == ["second"]
+
+
+def test_one_that_waits_for_a_time_may_end_or_be_told_another_time() -> None:
+    site = Site()
+    first = site.claim("first", "a", 1)
+    second = site.claim("second", "a", 1)
+    for one in (first, second):
+        site.book.seen(replace(one, not_before=site.now + 50))
+    site.end("first")
+    assert site.book.pending(A) == 1
+    site.book.seen(second)
+    assert (site.book.pending(A), site.book.next_at) == (1, float("inf"))
+    assert given(site.decide()) == ["second"]
+    assert site.book.pending(A) == 0
+
+
 def test_where_another_controller_admits_nothing_is_decided_and_nothing_said() -> None:
     site = Site()
     site.book.set_terms(A, QueueTerms(problem="elsewhere", is_elsewhere=True))

@@ -164,3 +164,62 @@ def test_a_pod_set_may_say_how_few_are_enough() -> None:
     )
     (part,) = claim(msgspec.structs.replace(found, spec=spec)).parts
     assert (part.count, part.least) == (3, 2)
+
+
+def retrying(*after: int | None, **status: Any) -> KueueWorkload:
+    """Return one with a check for each number of seconds; all asked for another try at 14:00."""
+    entries = [
+        {"name": str(number), "state": "Retry", "lastTransitionTime": "2026-11-28T14:00:00Z"}
+        | ({} if seconds is None else {"requeueAfterSeconds": seconds})
+        for number, seconds in enumerate(after)
+    ]
+    return workload(admissionChecks=entries, **status)
+
+
+TWO = 1_795_874_400.0  # 2026-11-28T14:00:00Z
+
+
+def test_the_latest_time_of_all_checks_that_ask_for_another_try_counts() -> None:
+    found = retrying(60, None, 300, requeueState={"count": 2})
+    after = workloadstatus.unchecked(found, TWO + 1, is_final=False)
+    assert claim(after).not_before == TWO + 300
+    body = workloadstatus.applied(after)["status"]
+    assert body["requeueState"] == {"count": 2, "requeueAt": "2026-11-28T14:05:00Z"}
+    assert [one.get("requeueAfterSeconds") for one in body["admissionChecks"]] == [60, None, 300]
+    assert [one["retryCount"] for one in body["admissionChecks"]] == [1, 1, 1]
+
+
+def test_a_check_that_names_no_time_is_asked_again_at_once() -> None:
+    after = workloadstatus.unchecked(retrying(None), TWO + 1, is_final=False)
+    assert claim(after).not_before == 0
+    assert "requeueState" not in workloadstatus.applied(after)["status"]
+
+
+def test_a_time_that_has_come_or_is_sooner_than_another_changes_nothing() -> None:
+    late = workloadstatus.unchecked(retrying(60), TWO + 60, is_final=False)
+    assert claim(late).not_before == 0
+    other = {"requeueAt": "2026-11-28T15:00:00Z"}
+    after = workloadstatus.unchecked(retrying(60, requeueState=other), TWO + 1, is_final=False)
+    assert claim(after).not_before == TWO + 3600
+
+
+def test_a_check_that_is_rejected_ends_the_waiting() -> None:
+    after = workloadstatus.unchecked(retrying(60, requeueState={"count": 1}), TWO, is_final=True)
+    assert "requeueState" not in workloadstatus.applied(after)["status"]
+
+
+def test_with_quota_the_waiting_is_over_and_the_number_of_tries_stays() -> None:
+    said = {"type": "Requeued", "status": "False", "lastTransitionTime": "2026-11-28T14:00:00Z"}
+    state = {"count": 3, "requeueAt": "2026-11-28T14:05:00Z"}
+    for reason, becomes in (("AdmissionCheck", "BackoffFinished"), ("Deactivated", "Reactivated")):
+        found = workload(conditions=[said | {"reason": reason}], requeueState=state)
+        after = workloadstatus.granted(found, GRANT, TWO + 300)
+        assert condition(after, "Requeued") == ("True", becomes)
+        assert claim(after).not_before == 0
+        assert workloadstatus.applied(after)["status"]["requeueState"] == {"count": 3}
+
+
+def test_a_write_in_between_keeps_the_time() -> None:
+    state = {"requeueAt": "2026-11-28T14:05:00Z"}
+    after = workloadstatus.waiting(workload(requeueState=state), "WaitingForQuota", "-", TWO)
+    assert workloadstatus.applied(after)["status"]["requeueState"] == state
