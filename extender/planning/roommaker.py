@@ -75,6 +75,16 @@ class DisruptionBudgets(Protocol):
         """Read the budgets of all namespaces; returns whether any were not known."""
 
 
+class FirmClasses(Protocol):
+    """Knows which priorities never give way, as their PriorityClasses say (YuniKorn)."""
+
+    async def refresh(self) -> None:
+        """Read the classes again, if that was a while ago."""
+
+    def firm(self) -> frozenset[int]:
+        """Return those priorities."""
+
+
 class Nominating(Protocol):
     """Says on pods that wait for which node others give way."""
 
@@ -115,6 +125,8 @@ class RoomMaker:
     nominations: Nominating | None = None
     #: ``None``: only who carries orders out knows them.
     budgets: DisruptionBudgets | None = None
+    #: ``None``: no queue obeys them.
+    classes: FirmClasses | None = None
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -178,10 +190,13 @@ class RoomMaker:
     async def _asked(
         self, view: GangView, question: Question, snapshot: Snapshot, budgets: BudgetsByNamespace
     ) -> RoomAnswer:
-        charges = self.engine.state.charges
+        charges, policies = self.engine.state.charges, self.policies
+        if self.classes is not None:
+            await self.classes.refresh()
+            policies = replace(policies, firm_classes=self.classes.firm())
         asked = RoomQuestion(
             question,
-            policies=self.policies,
+            policies=policies,
             terms=self._terms(view, snapshot),
             going=self.evictions.going(),
             coming=self.evictions.coming(),

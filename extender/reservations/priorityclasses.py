@@ -1,9 +1,15 @@
-"""The numbers of PriorityClasses, for pods that do not exist: a template names the class only.
+"""What PriorityClasses say: their numbers, and which pods never give way.
 
-The API server writes the number into a pod when it is created: of the class that is named, else of
-the one that is the default, else 0 (kubernetes plugin/pkg/admission/priority).
+*Numbers* are for pods that do not exist: a template names the class only. The API server writes the
+number into a pod when it is created: of the class that is named, else of the one that is the
+default, else 0 (kubernetes plugin/pkg/admission/priority).
+
+*Never giving way* is YuniKorn's annotation on a class; one on the pod comes first (yunikorn-k8shim,
+pkg/cache/task.go, ``isPreemptSelfAllowed``). The model has the numbers of pods and not their
+classes, so all pods of that number are taken to be of that class.
 """
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,10 +19,12 @@ from muster.kube import wire
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.resources import Resource
+from muster.kube.translation.firmmarks import YUNIKORN
 
 log = logging.getLogger(__name__)
 
 FRESH_S: Final = 60.0  # the number of a class cannot be changed, but classes come and go
+PATIENCE_S: Final = 2.0  # for the list: the planner may wait for it
 
 
 class PriorityClass(wire.Wire, frozen=True):
@@ -39,6 +47,7 @@ class PriorityClasses:
     client: KubeClient
     clock: Clock
     _known: dict[str, int] = field(default_factory=dict)
+    _firm: frozenset[int] = frozenset()
     _default: int = 0
     _until: float = 0.0
 
@@ -48,12 +57,19 @@ class PriorityClasses:
             return
         self._until = self.clock() + FRESH_S
         try:
-            found = await self.client.list(PRIORITY_CLASSES)
-        except KubeError as error:
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self.client.list(PRIORITY_CLASSES)
+        except (KubeError, TimeoutError) as error:
             log.warning("priority classes not listed", extra={"error": str(error)})
             return
         self._known = {each.metadata.name: each.value for each in found}
+        firm = (each for each in found if each.metadata.annotations.get(YUNIKORN) == "false")
+        self._firm = frozenset(each.value for each in firm)
         self._default = max((each.value for each in found if each.global_default), default=0)
+
+    def firm(self) -> frozenset[int]:
+        """Return the numbers of the classes whose pods never give way (YuniKorn)."""
+        return self._firm
 
     def of(self, spec: wire.PodSpec) -> int:
         """Return the priority that a pod of a template will have."""

@@ -11,10 +11,11 @@ from extender.evictions.suspension import JobSuspender
 from extender.intake.checkpoints import Checkpoints
 from extender.planning.planner import Planner
 from extender.planning.roommaker import RoomMaker
+from extender.reservations.priorityclasses import PriorityClasses
 from extender.reservations.reservations import Reservations
 from extender.reservations.suspendedjobs import SuspendedJobs
 from extender.wiring.rooms import Common
-from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.queueing.preemption.policies import YUNIKORN, PreemptionPolicies
 
 
 def nominations_of(it: Common) -> RoomNominations | None:
@@ -89,4 +90,5 @@ def room_maker_of(
         reservations,
         nominations,
         KnownBudgets(it.client, it.engine.clock, it.pace),
+        PriorityClasses(it.client, it.engine.clock) if YUNIKORN in policies.permitted else None,
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from muster.cluster.quota.aliases import OWN
 from muster.cluster.quota.preemptionpolicy import (
@@ -21,6 +22,13 @@ from muster.cluster.quota.preemptionpolicy import (
 )
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+
+YUNIKORN: Final = "yunikorn"
+
+
+def dialect_of(queue: QueueName) -> str:
+    """Return the dialect of a queue."""
+    return queue.partition("/")[0]
 
 
 class GivingServices(StrEnum):
@@ -54,12 +62,18 @@ class PreemptionPolicies:
     elsewhere: frozenset[QueueName] = frozenset()
     #: Which gangs that serve requests give way, whatever their queue.
     services: GivingServices = GivingServices.SHARED
+    #: Priorities whose classes say that their pods never give way; YuniKorn's queues obey them.
+    firm_classes: frozenset[int] = frozenset()
+
+    def is_firm_by_class(self, queue: QueueName | None, priority: int) -> bool:
+        """Return whether gangs of a priority never give way in a queue, as their class says."""
+        return queue is not None and priority in self.firm_classes and dialect_of(queue) == YUNIKORN
 
     def of(self, node: QueueNode | None) -> PreemptionPolicy:
         """Return the settings of a queue; ``None``: of gangs without one."""
         if node is None:
             return OWN_PREEMPTION
-        permission = self.permitted.get(node.spec.name.partition("/")[0])
+        permission = self.permitted.get(dialect_of(node.spec.name))
         if permission is None or node.spec.name in self.elsewhere:
             return NO_PREEMPTION
         if permission.within and permission.between:

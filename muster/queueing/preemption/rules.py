@@ -123,7 +123,7 @@ class RoomRules:
         serves = keeps_serving(other, self.policies.services)
         if serves is not None:
             return serves
-        if is_firm(other, theirs):
+        if is_firm(other, theirs) or self.policies.is_firm_by_class(other.queue, other.priority):
             return Keeps.NOT_PREEMPTABLE
         cools = theirs.obeys_cooldown and self._is_young(other, other.cooldown)
         return Keeps.COOLING if cools else None

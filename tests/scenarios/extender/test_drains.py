@@ -458,47 +458,6 @@ async def test_a_condition_by_which_a_node_says_that_it_leaves_keeps_gangs_off_a
     assert node["why"] == "the spot VM is evicted"
 
 
-@pytest.mark.parametrize("says", ["taint", "condition"])
-async def test_a_notice_counts_from_the_time_that_the_node_says(noticed: Site, says: str) -> None:
-    """The extender has restarted after 80 s of the 90: ten are left."""
-    await noticed.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
-    await noticed.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
-    since = datetime.fromtimestamp(noticed.now - 80, UTC).isoformat().replace("+00:00", "Z")
-    if says == "taint":
-        taint = {"key": SPOT, "effect": "NoSchedule", "timeAdded": since}
-        await noticed.cluster.api.patch(f"{NODES}/r1-0", {"spec": {"taints": [taint]}})
-        late = 9
-    else:
-        kind = "TerminateScheduled"
-        condition = {"type": kind, "status": "True", "lastTransitionTime": since}
-        body = {"status": {"conditions": [condition]}}
-        await noticed.cluster.api.patch(f"{NODES}/r1-0/status", body)
-        late = 300 - 30 - 80 - 1
-    await noticed.cluster.settled()
-
-    await noticed.look()
-    await noticed.look(late)
-    assert not await noticed.leaving()
-    await noticed.look(1)
-
-    assert await noticed.leaving() == ["a-0", "a-1", "a-2"]
-
-
-async def test_a_notice_whose_time_cannot_be_read_counts_from_when_it_was_seen(
-    noticed: Site,
-) -> None:
-    """As where no time is written."""
-    await noticed.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
-    await noticed.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
-    noticed.cluster.server.faults.append(Fault("GET", "/nodes/r1-0", 500, left=1000))
-    await noticed.taint("r1-0", SPOT)
-    await noticed.look()
-    await noticed.look(89)
-    assert not await noticed.leaving()
-    await noticed.look(1)
-    assert await noticed.leaving()
-
-
 async def test_without_the_setting_a_notice_moves_nobody(site: Site) -> None:
     await site.runs(A, "r1-0", "r1-1")
     await site.taint("r1-0", SPOT)

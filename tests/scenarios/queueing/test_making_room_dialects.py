@@ -4,15 +4,17 @@ A node has 8 GPUs. Each test draws what runs; the contract is that of the dialec
 with the source in its reader (``muster.workloads.queues.preemption``).
 """
 
+from dataclasses import replace
+
 import pytest
-from support.clusters.queuescene import QueueScene
-from support.clusters.roomscene import NOW, keeps_of, names_of
+from support.clusters.queuescene import ALL, QueueScene
+from support.clusters.roomscene import NOW, RoomScene, keeps_of, names_of
 from support.clusters.scene import pod_class
 from support.dialects.clusterqueues import cluster_queue
 from support.dialects.clusterqueues import scene as kueue_scene
 
 from muster.cluster.specs.gangspec import Preemptibility
-from muster.decisions.roomplan import NoRoom, WhyNoRoom
+from muster.decisions.roomplan import NoRoom, RoomPlan, WhyNoRoom
 from muster.kube.wire import ObjectMeta
 from muster.queueing.preemption.policies import PreemptionPolicies, RoomPermission
 from muster.queueing.preemption.rules import Keeps
@@ -345,6 +347,33 @@ def test_a_queue_takes_its_guarantee_back_from_lower_and_equal_priorities(
     made.runs("x", ["n1"], queue="root.b", priority=priority)
     found = given(made, queue="root.a", priority=5, submitted_at=NOW - 60)
     assert found == ({"x"} if gives else set())
+
+
+@pytest.mark.parametrize(
+    ("firm", "priority", "gives"),
+    [((), 4, True), ((4,), 4, False), ((4,), 3, True)],
+    ids=["no class", "its class", "another class"],
+)
+def test_pods_whose_class_says_so_give_way_to_nobody(
+    firm: tuple[int, ...], priority: int, *, gives: bool
+) -> None:
+    """`yunikorn.apache.org/allow-preemption: "false"` on the PriorityClass of 4."""
+    made = yunikorn("a/r1 n1", f"[{leaf('a', 8)}, {leaf('b', 0)}]")
+    made.runs("x", ["n1"], queue="root.b", priority=priority)
+    policies = replace(ALL, firm_classes=frozenset(firm))
+    key = made.wants("w", 1, queue="root.a", priority=5, submitted_at=NOW - 60)
+    answer = made.room(key, policies=policies)
+    assert isinstance(answer, NoRoom) != gives
+    if not gives:
+        assert keeps_of(made.refused(key, policies=policies)) == {Keeps.NOT_PREEMPTABLE: 1}
+
+
+def test_a_class_of_yunikorn_counts_in_its_queues_alone() -> None:
+    made = RoomScene("a/r1 n1", a=8)
+    made.runs("x", ["n1"], queue="a", priority=4)
+    policies = replace(ALL, firm_classes=frozenset({4}))
+    key = made.wants("w", 1, queue="a", priority=5)
+    assert isinstance(made.room(key, policies=policies), RoomPlan)
 
 
 def test_nobody_gives_way_to_a_higher_priority_of_its_own_queue() -> None:
