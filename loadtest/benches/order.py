@@ -8,6 +8,8 @@
                a gang ends and the next one is asked for, so that all queues borrow and lend
     change     one queue gets other numbers
     arrival    one more gang waits
+    head       Kueue's Workloads with fair sharing, one in each of ``heads`` ClusterQueues in ten
+               cohorts: a pass over all of them, by the number of heads. Half of them fit
 
 No planner, no API server: this is what quotas cost on top of a plan. Times are CPU time.
 """
@@ -19,18 +21,27 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
+from muster.cluster.claims import ClaimKey, ClaimPart, QuotaClaim
+from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import GangKey
+from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.flavors import Flavor, ResourceGroup
+from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.turn import Turns
+from muster.queueing.claims.book import ClaimBook
+from muster.queueing.claims.fairvictims import DEFAULT_RULES
 
 _GPU: Final = Cell("", "nvidia.com/gpu")
 _DEPARTMENTS: Final = 100
 _ENTITLED: Final = 10
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
 _CHANGES: Final = 200
+_COHORTS: Final = 10
+_CPUS: Final = (5, 10, 30, 40)  # of 10 that a ClusterQueue is entitled to
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +52,12 @@ class Settings:
     gangs: int
     decisions: int
     seed: int
+    #: ClusterQueues with a Workload that waits, for the pass with fair sharing
+    heads: int = 200
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured."""
-        for name in ("queues", "gangs", "decisions"):
+        for name in ("queues", "gangs", "decisions", "heads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name}: {getattr(self, name)} is not allowed: 1 or more")
 
@@ -70,6 +83,8 @@ def run(settings: Settings) -> dict[str, float]:
     for name, took in found.items():
         figures[f"{name}_ms"] = sorted(took)[len(took) * 99 // 100]
         figures[f"{name}_median_ms"] = statistics.median(took)
+    figures["heads"] = float(settings.heads)
+    figures["head_ms"] = _fair_pass(settings.heads, draw)
     return figures
 
 
@@ -148,3 +163,36 @@ def _arrivals(turns: Turns, leaves: list[QueueName], draw: random.Random) -> lis
         turns.waiting.add(one)
         took.append((time.process_time() - began) * 1e3)
     return took
+
+
+def _fair_pass(heads: int, draw: random.Random) -> float:
+    """Decide about all heads with Kueue's fair sharing; returns milliseconds for each."""
+    book = ClaimBook(lambda _flavor: (), lambda _namespace: {}, DEFAULT_RULES)
+    root, group = QueueName("kueue/cohort/all"), ResourceGroup(("cpu",), (Flavor("f"),))
+    book.queue(QueueUpserted(QueueSpec(root)))
+    for number in range(_COHORTS):
+        book.queue(QueueUpserted(QueueSpec(_cohort(number), root)))
+    for number in range(heads):
+        quotas = {Cell("f", "cpu"): Quota(_ENTITLED, borrowable=5 * _ENTITLED)}
+        spec = QueueSpec(
+            QueueName(f"kueue/{number}"),
+            _cohort(number % _COHORTS),
+            quotas,
+            preemption=NO_PREEMPTION,  # this is about whose turn it is
+        )
+        book.queue(QueueUpserted(spec, (Spelling("bench", str(number)),), (), (group,)))
+    for number in range(heads):
+        part = ClaimPart("main", 1, (("cpu", draw.choice(_CPUS)),))
+        user = QueueUser("kueue", "bench", str(number))
+        key = ClaimKey(f"bench/{number}")
+        book.seen(QuotaClaim(key, str(number), user, (part,), since=float(number), version=1))
+    began = time.process_time()
+    given = len(book.decide(0.0))
+    took = time.process_time() - began
+    if not 0 < given < heads:
+        raise AssertionError(f"of {heads} heads {given} fit: some, not all of them, should")
+    return took * 1e3 / heads
+
+
+def _cohort(number: int) -> QueueName:
+    return QueueName(f"kueue/cohort/{number}")

@@ -19,6 +19,9 @@ def register(kinds: Subparsers) -> None:
     command.add_argument("--queues", type=int, default=10_000)
     command.add_argument("--gangs", type=int, default=100_000, help="gangs that wait")
     command.add_argument("--decisions", type=int, default=20_000)
+    command.add_argument(
+        "--heads", type=int, default=200, help="ClusterQueues with a Workload, for fair sharing"
+    )
     command.add_argument("--seed", type=int, default=0)
     add_json_flag(command)
     command.set_defaults(run=_run)
@@ -33,6 +36,7 @@ def _run(arguments: argparse.Namespace) -> int:
             gangs=arguments.gangs,
             decisions=arguments.decisions,
             seed=arguments.seed,
+            heads=arguments.heads,
         )
     except ValueError as error:
         raise Failure(str(error)) from error

@@ -62,10 +62,11 @@ def fairest(heads: Iterable[FairHead], tree: QuotaTree) -> FairHead:
 
 
 def _standings(tree: QuotaTree, head: FairHead) -> Mapping[QueueName, _Standing]:
-    """Return how a queue and those above it stand once its head has its quota, by their names."""
+    """Return how a queue and those above it, but the root, stand once its head has its quota."""
     node = tree.find(head.queue)
     found: dict[QueueName, _Standing] = {}
-    above = [] if node is None else [node, *_above(node)]
+    # Nobody is compared with a root.
+    above = [] if node is None else [at for at in (node, *_above(node)) if at.parent is not None]
     before = {at.spec.name: {cell: at.used(cell) for cell in at.usage} for at in above}
     if node is not None:
         tree.charge(head.queue, head.cells)

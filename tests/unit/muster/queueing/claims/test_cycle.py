@@ -341,6 +341,8 @@ def test_room_that_was_promised_is_not_given_in_a_queue_that_was_stopped_meanwhi
     site.claim("owner", "a", 4)
     assert [type(one) for one in site.decide()] == [ClaimEvicted]
     site.book.set_terms(A, QueueTerms(problem="a check does not exist"))
+    assert site.decide() == []
+    assert not site.book.ledger.promises(), "nobody waits for room that is not given"
     site.leave("second")
     given = [one.key for one in site.decide() if isinstance(one, ClaimGranted)]
     assert given == ["ns/second"], "it is nobody's room: the one that was evicted may have it"
