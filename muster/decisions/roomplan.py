@@ -30,7 +30,7 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag, PodState
+from muster.cluster.tables.pods import PodFlag
 from muster.decisions.budgetconsent import (
     MOST_NAMED,
     BudgetConsent,
@@ -437,15 +437,8 @@ class _Case:
     def _at_risk(self, view: GangView) -> float:
         """Return seconds of work that end with a gang; where nobody makes its pods again, all."""
         saved_at = self.asked.terms.get(view.key, NO_TERMS).checkpointed_at
-        if not self._is_owned(view.bound.tolist()):
-            saved_at = None
+        saved_at = saved_at if self._tenants[view.key].is_owned else None
         return at_risk(view, self.asked.question.now, saved_at)
-
-    def _is_owned(self, rows: Sequence[int]) -> bool:
-        """Return whether all pods among some rows have controllers, which make them again."""
-        pods, at = self.later.pods, np.array(rows, dtype=np.int64)
-        owned = (pods.flags[at] & np.uint8(PodFlag.OWNED)) != 0
-        return bool((owned | (pods.state[at] == PodState.STANDBY)).all())
 
     # --- the set ----------------------------------------------------------------------------
 
@@ -500,7 +493,7 @@ class _Case:
                 priority=self._tenants[gang].priority,
                 right=_right(rules, self._tenants[gang]),
                 cost=UnitSet(prices, mine).cost,
-                is_final=not self._is_owned([row for unit in mine for row in unit.rows]),
+                is_final=not self._tenants[gang].is_owned,
             )
             for gang, mine in sorted(parts.items())
         )

@@ -23,7 +23,7 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import Preemptibility
 from muster.cluster.tables.gangview import GangView
-from muster.cluster.tables.pods import PodFlag
+from muster.cluster.tables.pods import PodFlag, PodState
 from muster.queueing.preemption.tenant import Tenant
 
 
@@ -73,9 +73,7 @@ class Tenancy:
         """Return a gang that holds room with ``rows``."""
         queue, terms, pods = self.queue_of(view), self.terms_of(view.key), self.snapshot.pods
         flags = pods.flags[np.array(rows, dtype=np.int64)]
-        may_go = bool(((flags & np.uint8(PodFlag.PREEMPTIBLE)) != 0).any())
-        is_marked = bool(((flags & np.uint8(PodFlag.FIRM)) != 0).any())
-        spec = view.spec
+        some, spec = int(np.bitwise_or.reduce(flags)), view.spec
         return Tenant(
             gang=view.key,
             queue=queue,
@@ -85,8 +83,9 @@ class Tenancy:
             started_at=view.first_bound_at,
             is_system=self._is_system(view),
             is_protected=terms.is_protected,
-            is_preemptable=terms.is_preemptable and may_go,
-            is_marked=is_marked,
+            is_preemptable=terms.is_preemptable and bool(some & PodFlag.PREEMPTIBLE),
+            is_marked=bool(some & PodFlag.FIRM),
+            is_owned=is_owned(self.snapshot, rows, flags),
             preemptibility=Preemptibility.UNSAID if spec is None else spec.preemptibility,
             cooldown=0.0 if spec is None else spec.cooldown,
             serves=spec is not None and spec.serves,
@@ -148,3 +147,15 @@ class Tenancy:
     def _is_system(view: GangView) -> bool:
         namespace = "" if view.spec is None else view.spec.namespace
         return view.priority >= SYSTEM_PRIORITY or namespace == SYSTEM_NAMESPACE
+
+
+def is_owned(snapshot: Snapshot, rows: Sequence[int], flags: NDArray[np.uint8]) -> bool:
+    """Return whether all pods among some rows have controllers, which make them again.
+
+    Hot spares are rows without pods. ``flags``: of the rows.
+    """
+    if int(np.bitwise_and.reduce(flags)) & PodFlag.OWNED:
+        return True  # nearly all
+    lacks = (flags & np.uint8(PodFlag.OWNED)) == 0
+    states = snapshot.pods.state[np.array(rows, dtype=np.int64)[lacks]]
+    return bool((states == PodState.STANDBY).all())

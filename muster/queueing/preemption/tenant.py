@@ -34,6 +34,8 @@ class Tenant:
     is_preemptable: bool = True
     #: Whether one of its pods is marked as never giving way; only some queues obey that.
     is_marked: bool = False
+    #: Whether controllers make its pods again.
+    is_owned: bool = True
     #: Whether its pods serve requests, and do no work that has an end.
     serves: bool = False
     #: Whether one of its pods has a device for itself.

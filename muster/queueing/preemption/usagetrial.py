@@ -8,7 +8,7 @@ of the tree are those of the first look at each, so that sums stay right if it c
 from collections.abc import Iterator
 
 from muster.cluster.quota.availability import own_room
-from muster.cluster.quota.cells import Amounts, Cell, less, plus
+from muster.cluster.quota.cells import UNLIMITED, Amounts, Cell, less, plus
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
@@ -73,11 +73,13 @@ class UsageTrial:
             self._carry(node, cell, sign * amount)
 
     def _carry(self, node: QueueNode | None, cell: Cell, amount: int) -> None:
+        changes, known = self._changes, self._kept
         while node is not None and amount:
-            before, kept = self.used(node, cell), self.kept(node, cell)
             key = (node.spec.name, cell)
-            self._changes[key] = self._changes.get(key, 0) + amount
-            amount = max(0, less(before + amount, kept)) - max(0, less(before, kept))
+            before = self.used(node, cell)
+            kept = known[key] if key in known else self.kept(node, cell)
+            changes[key] = changes.get(key, 0) + amount
+            amount = _above(before + amount, kept) - _above(before, kept)
             node = node.parent
 
     def borrows(self, node: QueueNode, cell: Cell) -> bool:
@@ -99,6 +101,13 @@ class UsageTrial:
                 return True
             amount -= max(0, less(self.kept(at, cell), used))
         return False
+
+
+def _above(used: int, kept: int) -> int:
+    """Return what a queue uses above what it keeps; what is unlimited stays so."""
+    if used >= UNLIMITED:
+        return UNLIMITED
+    return used - kept if used > kept else 0
 
 
 def path(node: QueueNode | None) -> Iterator[QueueNode]:

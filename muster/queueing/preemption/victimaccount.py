@@ -24,6 +24,8 @@ class VictimAccount:
     usage: UsageTrial = field(init=False)
     #: Who of the set is charged to other queues, by queue, with what each gives back.
     _reclaimed: dict[QueueName | None, list[tuple[Tenant, Amounts]]] = field(default_factory=dict)
+    #: By queue, those below the queue above both, and whether it is of another tree.
+    _ways: dict[QueueName, tuple[list[QueueNode], bool]] = field(default_factory=dict)
     #: By queue, its name and those of the queues above it.
     _paths: dict[QueueName | None, frozenset[QueueName]] = field(default_factory=dict)
 
@@ -69,10 +71,9 @@ class VictimAccount:
         rules, there = self.rules, self.usage.find(other.queue)
         if there is None:
             return False
-        here, floor = self.usage.find(rules.wants.queue), rules.policies.of(there).floor
-        is_foreign = here is None or here.root is not there.root
+        nodes, is_foreign = self._way(there)
+        floor = rules.policies.of(there).floor
         cells = list(rules.needed(other, is_foreign=is_foreign))
-        nodes = below_common(there, here)
         if any(
             falls(rules.usage, self.usage, node, cell, floor) for node in nodes for cell in cells
         ):
@@ -80,6 +81,13 @@ class VictimAccount:
         return floor is not ReclaimFloor.ENTITLED and not all(
             any(self._is_above(node, cell) for cell in cells) for node in nodes
         )
+
+    def _way(self, there: QueueNode) -> tuple[list[QueueNode], bool]:
+        if there.spec.name not in self._ways:
+            here = self.usage.find(self.rules.wants.queue)
+            is_foreign = here is None or here.root is not there.root
+            self._ways[there.spec.name] = below_common(there, here), is_foreign
+        return self._ways[there.spec.name]
 
     def _is_above(self, node: QueueNode, cell: Cell) -> bool:
         """Return whether a queue is above its entitlement until the last of the set goes.
