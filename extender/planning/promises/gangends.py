@@ -62,10 +62,13 @@ class GangEnds:
             if not members:
                 self._running.pop(gang, None)
 
-    def expected(self, snapshot: Snapshot, going: Going) -> Steps[list[ExpectedEnd]]:
-        """Return the ends that are expected, the first one first. ``going``: who gives way."""
-        now, slack = self._engine.clock(), self._settings.slack_seconds
-        return expected_ends(snapshot, now, self.run_times.of, going, slack)
+    def expected(self, snapshot: Snapshot, going: Going, now: float) -> Steps[list[ExpectedEnd]]:
+        """Return the ends that are expected, the first one first.
+
+        ``going``: who gives way. ``now``: the moment that the caller compares ends with (seconds
+        since the epoch). The clock goes on while a search waits for its turn.
+        """
+        return expected_ends(snapshot, now, self.run_times.of, going, self._settings.slack_seconds)
 
     def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
         """Return what goes now, if others give way to a gang: it gets that room, and no other.

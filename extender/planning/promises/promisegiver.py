@@ -51,7 +51,7 @@ class PromiseGiver:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self.engine.clock(), self.book.of(claim.gang)
         going = self.ends.departures.going()  # of the snapshot's moment: they may be gone soon
-        ends = await pace.drive(self.ends.expected(snapshot, going))
+        ends = await pace.drive(self.ends.expected(snapshot, going, now))
         freed = {end: self.quotas.freed(end, snapshot) for end in ends}
         self.ends.learn_nothing_of(going)
         found = await self._found(claim, questions, snapshot, freed, pace)

@@ -98,7 +98,8 @@ class PromiseGuard:
     async def _moved(
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
-        ends = await pace.drive(self.ends.expected(snapshot, self.ends.departures.going()))
+        now, going = self.engine.clock(), self.ends.departures.going()
+        ends = await pace.drive(self.ends.expected(snapshot, going, now))
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:

@@ -31,6 +31,7 @@ class LawlessMachine(RuleBasedStateMachine):
     def begin(self, racks: int, first: list[tuple[int, int]]) -> None:
         """Fill the cluster with gangs of the lowest priority."""
         self.site = RoomSite(5, racks=racks, learn=False, without_queues=True)
+        self.site.lapse = 1e-6  # as a real clock, it goes on while the planner looks
         self.count = 0
         self.priorities: dict[GangKey, int] = {}
         #: by gang for which others leave or left, the highest priority of those that came since

@@ -15,7 +15,9 @@ from muster.cluster.ids import GangKey
 
 
 async def _full(racks: int = 1) -> tuple[RoomSite, list[GangKey]]:
+    """The clock goes on while the planner looks, as a real one does."""
     site = RoomSite(4, racks=racks, without_queues=True)
+    site.lapse = 1e-6
     low = [site.gang(f"low{number}", 1, priority=1) for number in range(4)]
     await site.settle()
     assert all(site.runs(*low))
@@ -30,10 +32,13 @@ async def test_a_further_gang_is_given_room_while_others_leave_for_the_first() -
 
     assert [order.preemptor for order in site.orders.taken] == high
     assert len(site.orders.leaving) == 3
+    assert {promise.gang for promise in site.planner.promises} == set(high)
+    thief = site.gang("thief", 1, at=0.5, priority=5)
     for victim in list(site.orders.leaving):
         site.leave(victim)
     await site.settle(NOW + 6)
     assert all(site.runs(*high))
+    assert site.runs(thief) == [False], "the room was freed for others"
     assert sum(site.runs(*low)) == 1
 
 

@@ -31,10 +31,12 @@ class Bench:
     released: list[PodUid] = field(default_factory=list)
     #: what each member asks for beside GPUs
     milli_cpu: int = 0
+    #: seconds that pass with each reading of the clock: what compares two readings is found by it
+    lapse: float = 0.0
 
     def __post_init__(self) -> None:
         self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
-        self.engine = Engine(self.state, lambda: self.now)
+        self.engine = Engine(self.state, self._clock)
         parts = LonePlanner.of(self.engine, self.config, self._release, self._tick, self.rooms_of)
         self.metrics, self.dumps = parts.metrics, parts.dumps
         self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
@@ -43,6 +45,10 @@ class Bench:
         """Return what has gangs give way to others; here nobody may be made to."""
         del reporter, pace
         return None
+
+    def _clock(self) -> float:
+        self.now += self.lapse
+        return self.now
 
     def _tick(self) -> float:
         """Count a millisecond per look at the monotonic clock, so that every pause is taken."""
