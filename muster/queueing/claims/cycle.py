@@ -27,7 +27,7 @@ from muster.cluster.quota.tree import closed_at, closed_text
 from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
 from muster.queueing.claims.checks import CheckRule, CheckStep, needed
-from muster.queueing.claims.fairorder import FairHead, fairest
+from muster.queueing.claims.fairorder import Tournament
 from muster.queueing.claims.fairvictims import FairRule, FairVictimSearch
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
@@ -136,6 +136,11 @@ class AdmissionCycle:
         self._kept: list[tuple[QueueName, dict[Cell, int]]] = []
         self._heads: dict[QueueName, list[tuple[LineHead, RowKey]]] = {}
         self._entries: list[_Entry] = []
+        #: with fair sharing, the entry of each queue that takes part
+        self._by_queue: dict[QueueName, _Entry] = {}
+        self._tournament = Tournament(inputs.ledger.promised, self._cells)
+        #: what claims ask for whatever is free: their queues have one flavor of each resource
+        self._fixed: dict[ClaimKey, Amounts] = {}
         self.decisions: list[ClaimDecision] = []
         #: why the first of each row waits
         self.refusals: dict[ClaimKey, ClaimRefusal] = {}
@@ -167,15 +172,21 @@ class AdmissionCycle:
 
     def _fairest(self) -> _Entry:
         """Return the entry that goes first with fair sharing."""
-        heads = {entry.queue: entry for entry in self._entries}
-        found = fairest(map(self._head, heads.values()), self._ledger.promised)
-        self._entries.remove(heads[found.queue])
-        return heads[found.queue]
+        self._by_queue = {entry.queue: entry for entry in self._entries}
+        ranks = {queue: entry.rank for queue, entry in self._by_queue.items()}
+        found = self._by_queue[self._tournament.first(ranks)]
+        self._entries.remove(found)
+        return found
 
-    def _head(self, entry: _Entry) -> FairHead:
-        node = self._ledger.promised.find(entry.queue)
-        choice = None if node is None else self._choice(node, self._in.claims[entry.head.key])
-        return FairHead(entry.queue, {} if choice is None else choice.cells, entry.rank)
+    def _cells(self, queue: QueueName) -> Amounts:
+        """Return what the entry of a queue asks for."""
+        key, node = self._by_queue[queue].head.key, self._ledger.promised.find(queue)
+        if node is None or key in self._fixed:
+            return self._fixed.get(key, {})
+        cells = self._choice(node, self._in.claims[key]).cells
+        if all(len(group.flavors) == 1 for group in self._ledger.charges.groups(queue)):
+            self._fixed[key] = cells
+        return cells
 
     def _victims(self, node: QueueNode, claim: QuotaClaim, cells: Amounts) -> list[Victim]:
         """Return who is evicted so that a claim fits; nobody where no evictions help."""
@@ -224,7 +235,10 @@ class AdmissionCycle:
     def _look_at(self, entry: _Entry) -> None:
         """Decide about a head, and let the next of its queue take part."""
         queue, key = entry.queue, entry.head.key
+        kept = len(self._kept)
         refusal = self._decide(queue, key)
+        if refusal is None or len(self._kept) > kept:
+            self._tournament.changed(queue)
         if self._terms(queue).is_elsewhere:
             return
         if refusal is None:
@@ -332,6 +346,7 @@ class AdmissionCycle:
         victims = self._victims(node, claim, choice.cells)
         for victim in victims:
             self._ledger.leave(victim.holding.key)
+            self._tournament.changed(victim.holding.queue)
             self.decisions.append(ClaimEvicted(victim.holding.key, claim.key, victim.reason.value))
         if victims:
             leaving = {victim.holding.key for victim in victims} | self._leaving(node)

@@ -9,9 +9,13 @@
 Shares are those that each queue, and each above it, has once the head has its quota. Source:
 kubernetes-sigs/kueue, pkg/scheduler/fair_sharing_iterator.go at 0.14, and the gate
 FairSharingPrioritizeNonBorrowing of 0.17.
+
+A tournament for each claim that is looked at, with the shares of all heads, would take as many
+seconds as there are hundreds of heads. So a pass keeps what it knows: what a queue uses changes
+shares in its *branch* alone, which is a child of the root with all below it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from muster.cluster.quota.cells import Amounts
@@ -41,32 +45,69 @@ class _Standing(NamedTuple):
     rank: Rank
 
 
+Standings = Mapping[QueueName, _Standing]
 _ALONE: Final = _Standing(borrows=False, share=NONE, rank=(0, 0.0, ""))
 
 
-def fairest(heads: Iterable[FairHead], tree: QuotaTree) -> FairHead:
-    """Return the head that goes first, of heads of any trees: by name, one tree after the other.
+class Tournament:
+    """Finds the head that goes first, again and again in one pass; the tree is left as it was."""
 
-    Raises ``ValueError`` where there is none. The tree is left as it was.
-    """
-    by_queue = {head.queue: head for head in heads}
-    if not by_queue:
-        raise ValueError("no head: there is nothing to choose from")
-    lost = [name for name in by_queue if tree.find(name) is None]
-    if lost:
-        return by_queue[min(lost)]  # it is told so
-    roots = {node.root.spec.name: node.root for node in map(tree.find, by_queue) if node}
-    standings = {name: _standings(tree, head) for name, head in by_queue.items()}
-    winner = _winner(roots[min(roots)], by_queue, standings)
-    return by_queue[min(by_queue)] if winner is None else winner
+    def __init__(self, tree: QuotaTree, cells: Callable[[QueueName], Amounts]) -> None:
+        """``cells``: returns what the head of a queue asks for, as the tree is now."""
+        self._tree = tree
+        self._cells = cells
+        #: heads as they were when the last quota was taken in their tree
+        self._heads: dict[QueueName, FairHead] = {}
+        self._standings: dict[QueueName, tuple[FairHead, Standings]] = {}
+
+    def first(self, ranks: Mapping[QueueName, Rank]) -> QueueName:
+        """Return the queue whose head goes first: by name, one tree after the other.
+
+        ``ranks``: of the heads that are left. Raises ``ValueError`` where there is none.
+        """
+        if not ranks:
+            raise ValueError("no head: there is nothing to choose from")
+        nodes = {name: self._tree.find(name) for name in ranks}
+        lost = [name for name, node in nodes.items() if node is None]
+        if lost:
+            return min(lost)  # it is told so
+        roots = {name: node.root for name, node in nodes.items() if node is not None}
+        root = min(roots.values(), key=lambda each: each.spec.name)
+        heads = {name: self._head(name, ranks[name]) for name, at in roots.items() if at is root}
+        standings = {name: self._standing(head) for name, head in heads.items()}
+        winner = _winner(root, heads, standings)
+        return min(heads) if winner is None else winner.queue
+
+    def changed(self, queue: QueueName) -> None:
+        """Forget what does not hold any more: the use of a queue has changed."""
+        node = self._tree.find(queue)
+        if node is None:
+            return
+        branch = next((at for at in _path(node) if at.parent is node.root), node)
+        for name in _names(node.root):
+            self._heads.pop(name, None)
+        for name in _names(branch):
+            self._standings.pop(name, None)
+
+    def _head(self, queue: QueueName, rank: Rank) -> FairHead:
+        head = self._heads.get(queue)
+        if head is None or head.rank != rank:
+            head = self._heads[queue] = FairHead(queue, self._cells(queue), rank)
+        return head
+
+    def _standing(self, head: FairHead) -> Standings:
+        known = self._standings.get(head.queue)
+        if known is None or known[0] != head:
+            known = self._standings[head.queue] = head, _standings(self._tree, head)
+        return known[1]
 
 
-def _standings(tree: QuotaTree, head: FairHead) -> Mapping[QueueName, _Standing]:
+def _standings(tree: QuotaTree, head: FairHead) -> Standings:
     """Return how a queue and those above it, but the root, stand once its head has its quota."""
     node = tree.find(head.queue)
     found: dict[QueueName, _Standing] = {}
     # Nobody is compared with a root.
-    above = [] if node is None else [at for at in (node, *_above(node)) if at.parent is not None]
+    above = [] if node is None else [at for at in _path(node) if at.parent is not None]
     before = {at.spec.name: {cell: at.used(cell) for cell in at.usage} for at in above}
     if node is not None:
         tree.charge(head.queue, head.cells)
@@ -82,7 +123,7 @@ def _standings(tree: QuotaTree, head: FairHead) -> Mapping[QueueName, _Standing]
 def _winner(
     at: QueueNode,
     heads: Mapping[QueueName, FairHead],
-    standings: Mapping[QueueName, Mapping[QueueName, _Standing]],
+    standings: Mapping[QueueName, Standings],
 ) -> FairHead | None:
     """Return the head that a queue, or one below it, sends up; ``None``: none waits there."""
     sent: list[tuple[_Standing, FairHead]] = []
@@ -96,7 +137,18 @@ def _winner(
     return min(sent)[1] if sent else None
 
 
-def _above(node: QueueNode) -> Iterable[QueueNode]:
+def _path(node: QueueNode) -> Iterable[QueueNode]:
+    """Yield a queue and those above it."""
+    yield node
     while node.parent is not None:
         node = node.parent
         yield node
+
+
+def _names(node: QueueNode) -> Iterable[QueueName]:
+    """Yield the names of a queue and of those below it."""
+    stack = [node]
+    while stack:
+        at = stack.pop()
+        yield at.spec.name
+        stack += at.children.values()
