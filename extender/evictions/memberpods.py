@@ -18,12 +18,12 @@ missing all the time where gangs give way, so a namespace is not read for them.
 
 import asyncio
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from extender.engine import Engine
-from extender.releases.eviction import at_once
+from extender.releases.eviction import at_once, pods_of
 from muster.cluster.ids import PodUid
 from muster.kube.client import KubeClient
 from muster.kube.resources import PODS
@@ -33,6 +33,7 @@ from muster.kube.wire import Pod
 MISSING_S: Final = 5.0  # seconds: how late a watch is at most, as a rule
 PODS_A_NODE: Final = 500  # pods that the API server looks at in the time of one more request
 _GONE: Final = math.inf
+_SOUGHT: Final = (("", "missing"),)
 
 Pods = dict[PodUid, Pod]
 Selectors = tuple[tuple[str, str], ...]
@@ -65,7 +66,7 @@ class MemberPods:
         if not selector:
             self._missing |= dict.fromkeys(missing, _GONE)
         elif any(self._is_overdue(uid) for uid in missing):
-            found = await self._list(namespace)
+            found = found | await self._sought(namespace)
             self._missing |= dict.fromkeys((uid for uid in members if uid not in found), _GONE)
         there = [uid for uid in members if uid in found]
         for uid in there:
@@ -100,17 +101,30 @@ class MemberPods:
         is_cheap = len(named) * PODS_A_NODE < state.pod_count
         return named if is_cheap and len(named) == len(nodes) else ()
 
-    async def _list(self, namespace: str, selectors: Selectors = ()) -> Pods:
-        """Return pods as they are listed; gangs that end together share a list."""
-        key = (namespace, selectors)
-        if key not in self._known:
-            self._known[key] = asyncio.ensure_future(self._listed(namespace, selectors))
+    async def _list(self, namespace: str, selectors: Selectors) -> Pods:
+        """Return pods as they are listed."""
+        listed = self.client.list(PODS, namespace=namespace, **dict(selectors))
+        return await self._shared((namespace, selectors), listed)
+
+    async def _sought(self, namespace: str) -> Pods:
+        """Return those pods of a namespace that are missing anywhere."""
+        listed = pods_of(self.client, namespace, frozenset(self._missing))
+        return await self._shared((namespace, _SOUGHT), listed)
+
+    async def _shared(
+        self, key: tuple[str, Selectors], listed: Coroutine[Any, Any, Sequence[Pod]]
+    ) -> Pods:
+        """Return what a list has; gangs that end together share it."""
+        if key in self._known:
+            listed.close()
+        else:
+            self._known[key] = asyncio.ensure_future(_by_uid(listed))
         try:
             return await self._known[key]
         except BaseException:
             self._known.pop(key, None)
             raise
 
-    async def _listed(self, namespace: str, selectors: Selectors) -> Pods:
-        pods = await self.client.list(PODS, namespace=namespace, **dict(selectors))
-        return {pod_uid(pod.metadata.uid): pod for pod in pods}
+
+async def _by_uid(listed: Awaitable[Sequence[Pod]]) -> Pods:
+    return {pod_uid(pod.metadata.uid): pod for pod in await listed}

@@ -75,7 +75,11 @@ async def evict_each(evicts: Callable[[T], Awaitable[bool]], pods: Sequence[T]) 
 async def pods_of(client: KubeClient, namespace: str, uids: Collection[PodUid]) -> list[Pod]:
     """Read pods of a namespace from the API server: the model has no names of bound pods.
 
-    Raises ``KubeError``.
+    It may have some 100,000 pods, so no more than a page of it is held. Raises ``KubeError``.
     """
-    pods = await client.list(PODS, namespace=namespace)
-    return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
+    found: list[Pod] = []
+    async for page in client.pages(PODS, namespace=namespace):
+        if page.anew:
+            found.clear()
+        found += [pod for pod in page.items if pod_uid(pod.metadata.uid) in uids]
+    return found

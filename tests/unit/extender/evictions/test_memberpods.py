@@ -31,6 +31,12 @@ class Counting:
         self.read.append(len(found))
         return found
 
+    async def pages(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        self.read.append(0)
+        async for page in self.client.pages(*args, **options):
+            self.read[-1] += len(page.items)
+            yield page
+
 
 @pytest.fixture
 async def site() -> AsyncIterator[EvictionSite]:
