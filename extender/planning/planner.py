@@ -210,6 +210,8 @@ class Planner:
         while self._list.open_round():
             await self._cycle()
         self._list.wake.clear()  # holding the plans has set it
+        if self._charges.is_used or self._always_promises:
+            self._keeper.list_turns()
 
     async def _sleep(self) -> None:
         """Wait for an effect, or until the first gang's assembly window is over."""

@@ -89,22 +89,28 @@ class PromiseClaims:
 
         ``lacks_quota``: its queue does not admit it now.
         """
+        claim = self._claim(view, lacks_quota=lacks_quota)
+        own = self._book.of(view.key)
+        if claim is None or own is not None:
+            self.tries.forget(view.key)
+            return claim if own is not None and self._is_due(own) else None
+        first = self._book.first(claim.root)
+        if first is not None and first.yields(claim):
+            return claim if self.tries.may_outrank(claim) else None
+        if first is not None and not self._may_be_further(claim):
+            self.tries.forget(view.key)
+            return None
+        return claim if self.tries.may(claim) else None
+
+    def _claim(self, view: GangView, *, lacks_quota: bool) -> StartClaim | None:
+        """Return the claim of a gang, ``None``: no promise helps it."""
         may_claim = self._settings.enabled and view.key not in self._expected
         claim = self._queues.claim(view) if may_claim else None
         if claim is None or (claim.queue is None and not self._settings.without_queues):
             return None
         if lacks_quota and not self._quotas.is_short(claim):
             return None
-        if self._queues.is_behind(view.key, claim.queue):
-            return None
-        there, own = self._book.first(claim.root), self._book.of(view.key)
-        if own is not None:
-            return claim if self._is_due(own) else None
-        if there is not None and there.yields(claim):
-            return claim if self.tries.may_outrank(claim) else None
-        if there is not None and not self._may_be_further(claim):
-            return None
-        return claim if self.tries.may(claim) else None
+        return None if self._queues.is_behind(view.key, claim.queue) else claim
 
     def is_void(self, view: GangView) -> bool:
         """Return whether a gang has a promise, and its queue refuses it whatever ends."""

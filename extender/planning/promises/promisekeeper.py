@@ -144,7 +144,10 @@ class PromiseKeeper:
 
         ``said``: the last decision about it.
         """
-        if view is None or not isinstance(said, Wait) or said.reason not in ENDS_HELP:
+        if view is None:
+            return False
+        if not isinstance(said, Wait) or said.reason not in ENDS_HELP:
+            self.reports.waits_no_turn(view.key)
             return False
         with _Guarded(self.reports, view.key):
             return await self._give(view, said.reason, questions)
@@ -156,8 +159,7 @@ class PromiseKeeper:
         if claim is None:
             if parts.claims.is_void(view):
                 self.reports.void(key)
-            if self.rooms is not None:
-                self.reports.look_later(key)
+            self.reports.look_later(key)
             return False
         asked, before = questions(key), parts.book.of(key)
         snapshot = self.engine.state.snapshot()
@@ -168,6 +170,10 @@ class PromiseKeeper:
             self.worklist.look_within(key, parts.settings.refresh_seconds)
         self.reports.changed(view, before, after)
         return before is None and after is not None
+
+    def list_turns(self) -> None:
+        """Have those looked at in time that wait for a turn to be given a promise."""
+        self.reports.list_turns()
 
     def held(self, view: GangView, moved: Sequence[Promise]) -> None:
         """Take note that a gang got its room; ``moved``: promises as they are beside its plan."""

@@ -54,16 +54,24 @@ class PromiseReports:
         self._reporter.promised(view, before, after)
 
     def look_later(self, key: GangKey) -> None:
-        """Have a gang with a promise looked at again at its start: no event may come.
-
-        Likewise those that are to be looked at for one.
-        """
-        now = self._engine.clock()
-        for gang, again in self._tries.listed():
-            self._list_at(gang, max(again, now + AGAIN_S))
-        promise = self._book.of(key)
+        """Have a gang with a promise looked at again at its start: no event may come."""
+        now, promise = self._engine.clock(), self._book.of(key)
         if promise is not None:
             self._list_at(key, max(min(promise.start, now + CHECK_S), now + AGAIN_S))
+
+    def list_turns(self) -> None:
+        """Have those looked at that wait for a turn to be given a promise: no event may come.
+
+        The planner asks for it whenever it rests. A gang that was to be looked at may have been so
+        before, with others, or have gone.
+        """
+        now = self._engine.clock()
+        for gang, again in self._tries.turns():
+            self._list_at(gang, max(again, now + AGAIN_S))
+
+    def waits_no_turn(self, key: GangKey) -> None:
+        """Forget that a gang waits to be looked at for a promise."""
+        self._tries.forget(key)
 
     def _list_at(self, gang: GangKey, at: float) -> None:
         """List a gang at a time, or before; never now, so that the planner comes to rest."""
@@ -73,6 +81,7 @@ class PromiseReports:
         """Take note that a gang got its room, and that others' promises moved for it."""
         self._book.move(moved)
         self._ends.held(view)
+        self._tries.forget(view.key)
         kept = self._book.drop(view.key)
         if kept is None and len(self._book):
             self._metrics.backfilled.inc()
@@ -91,5 +100,6 @@ class PromiseReports:
     def void(self, key: GangKey) -> None:
         """Forget what a gang was promised that is gone, or has nothing to be planned any more."""
         self._ends.looked_at(key)
+        self._tries.forget(key)
         if self._book.drop(key) is not None:
             self._list.freed()

@@ -16,6 +16,7 @@ others had their turn that nobody gives way to.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from extender.engine import Clock
@@ -51,14 +52,15 @@ class _Look:
     passed: set[GangKey] = field(default_factory=set)
     #: gangs that were refused a turn because others had theirs, the first one first
     behind: dict[GangKey, None] = field(default_factory=dict)
-    #: how many of those are listed for the next look
-    listed: int = 0
-    #: gangs that came again before all had their turn
+    #: gangs that came again before all had their turn, likewise
     early: dict[GangKey, None] = field(default_factory=dict)
-    #: how many of those are listed for the next look
-    recalled: int = 0
     #: gangs that were looked at because they outrank the one that has the promise
     outranking: set[GangKey] = field(default_factory=set)
+
+    def forget(self, gang: GangKey) -> None:
+        """Have a gang wait for no turn."""
+        self.behind.pop(gang, None)
+        self.early.pop(gang, None)
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ class PromiseTries:
         if look.tried >= MOST_TRIED:
             look.behind[gang] = None
             return False
-        look.behind.pop(gang, None)
+        look.forget(gang)
         look.passed.add(gang)
         look.tried += 1
         return True
@@ -100,6 +102,7 @@ class PromiseTries:
         if gang in look.outranking:
             look.early[gang] = None
             return False
+        look.forget(gang)
         look.outranking.add(gang)
         return True
 
@@ -107,20 +110,20 @@ class PromiseTries:
         """Look at further gangs of a tree and priority: one of them was given a promise."""
         self._look(TryClass.of(claim)).tried = 0
 
-    def listed(self) -> Iterator[tuple[GangKey, float]]:
-        """Yield the gangs that are to be looked at again, and when (seconds since the epoch).
+    def forget(self, gang: GangKey) -> None:
+        """Have a gang wait for no turn: it has its room, is gone, or waits for something else."""
+        for look in self._looks.values():
+            look.forget(gang)
 
-        Each is yielded once: one that is not looked at for a promise then is not listed for ever.
+    def turns(self) -> Iterator[tuple[GangKey, float]]:
+        """Yield gangs that wait for a turn, and when it is (seconds since the epoch).
+
+        Of each tree and priority a few, the first ones. Those behind them are yielded once these
+        had their turn, or wait for none any more.
         """
         for look in self._looks.values():
             again = look.began + self.seconds
-            for gang in list(look.behind)[: MOST_TRIED - look.listed]:
-                del look.behind[gang]
-                look.listed += 1
-                yield gang, again
-            for gang in list(look.early)[: MOST_TRIED - look.recalled]:
-                del look.early[gang]
-                look.recalled += 1
+            for gang in (*islice(look.behind, MOST_TRIED), *islice(look.early, MOST_TRIED)):
                 yield gang, again
 
     def _look(self, tries: TryClass) -> _Look:
@@ -131,6 +134,6 @@ class PromiseTries:
         self._looks[tries] = found = _Look(now)
         if look is not None:
             found.early = look.early
-        if self.in_turn and look is not None and (look.behind or look.listed):
+        if self.in_turn and look is not None and look.behind:
             found.passed, found.behind = look.passed, look.behind
         return found

@@ -23,8 +23,8 @@ class Tries:
     def may(self, *names: str, priority: int = 0) -> list[bool]:
         return [self.tries.may(_claim(name, priority)) for name in names]
 
-    def listed(self) -> dict[str, float]:
-        return dict(self.tries.listed())
+    def turns(self) -> dict[str, float]:
+        return dict(self.tries.turns())
 
 
 FIRST = [f"g{number}" for number in range(MOST_TRIED)]
@@ -34,26 +34,38 @@ def test_a_few_gangs_are_looked_at_and_the_next_ones_in_the_next_look() -> None:
     it = Tries()
     assert it.may(*FIRST) == [True] * MOST_TRIED
     assert it.may("late") == [False]
-    assert it.listed() == {"late": 1_030.0}
+    assert it.turns() == {"late": 1_030.0}
     it.now += LOOK_S
     assert it.may("late") == [True]
 
 
-def test_a_gang_that_comes_again_before_all_had_their_turn_is_listed_once() -> None:
+def test_a_gang_that_comes_again_before_all_had_their_turn_waits_for_another_one() -> None:
     it = Tries()
     it.may("g0")
     assert it.may("g0") == [False]
-    assert it.listed() == {"g0": 1_030.0}
-    assert it.listed() == {}, "it may wait for something else then"
+    assert it.turns() == it.turns() == {"g0": 1_030.0}, "whoever asks, until it had its turn"
+    it.now += LOOK_S
+    assert it.may("g0") == [True]
+    assert it.turns() == {}
 
 
-def test_a_gang_that_came_too_early_is_listed_though_another_look_has_begun() -> None:
+def test_a_gang_that_has_gone_keeps_nobody_from_the_turn_behind_it() -> None:
+    it = Tries()
+    late = [f"late{number}" for number in range(MOST_TRIED + 1)]
+    it.may(*FIRST, *late)
+    assert list(it.turns()) == late[:-1]
+    for name in late[:-1]:
+        it.tries.forget(GangKey(name))
+    assert it.turns() == {late[-1]: 1_030.0}
+
+
+def test_a_gang_that_came_too_early_has_a_turn_though_another_look_has_begun() -> None:
     it = Tries()
     it.may("g0")
     it.may("g0")
     it.now += LOOK_S
     it.may("other")
-    assert it.listed() == {"g0": 1_060.0}
+    assert it.turns() == {"g0": 1_060.0}
 
 
 def test_one_that_outranks_is_looked_at_once_in_each_look_whoever_had_their_turn() -> None:
@@ -62,7 +74,7 @@ def test_one_that_outranks_is_looked_at_once_in_each_look_whoever_had_their_turn
     urgent = _claim("urgent")
     assert it.tries.may_outrank(urgent)
     assert not it.tries.may_outrank(urgent)
-    assert it.listed() == {"urgent": 1_030.0}
+    assert it.turns() == {"urgent": 1_030.0}
     it.now += LOOK_S
     assert it.tries.may_outrank(urgent)
 
