@@ -264,10 +264,11 @@ class _Case:
         """Return the gangs that are looked at first."""
         devices = sorted(c.resource for c in contested if c.resource not in _NO_DEVICES)
         names = devices or sorted(cell.resource for cell in contested)
-        terms = self.asked.terms
+        terms, question = self.asked.terms, self.asked.question
         if not names:
             return holding
-        return (yield from shortlist(self.later, self.request, names[0], terms, holding))
+        reserved = (*question.kept, *question.promised)
+        return (yield from shortlist(self.later, self.request, names[0], terms, holding, reserved))
 
     def _among(
         self,

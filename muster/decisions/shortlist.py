@@ -5,7 +5,7 @@ lacking would be free there; of the domains the best few. Whoever finds nobody a
 all gangs. All in columns: thousands of gangs are not looked at one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.decisions.tenancy import GangTerms
 from muster.placement.request import GangRequest
+from muster.placement.rules.refusednodes import named
 from muster.placement.tree import ROOT
 
 FEW_GANGS: Final = 128
@@ -33,10 +34,12 @@ def shortlist(
     resource: str,
     terms: Mapping[GangKey, GangTerms],
     holding: list[int],
+    reserved: Sequence[str] = (),
 ) -> Steps[list[int]]:
     """Return the gangs of ``holding`` (rows) that are looked at first, ascending.
 
-    ``resource``: of which the gang lacks most.
+    ``resource``: of which the gang lacks most. ``reserved``: nodes whose room is kept for others,
+    or promised.
     """
     demand = sum(group.request(resource) * group.mandatory for group in request.groups)
     if len(holding) <= FEW_GANGS or not demand:
@@ -51,6 +54,9 @@ def shortlist(
     amounts = _amounts(snapshot, resource, rows)
     yield
     domain = _domains(snapshot, request.wish.required)
+    closed = named(snapshot, reserved)
+    if closed is not None:
+        domain = np.where(closed, -1, domain)
     here = domain[nodes[rows]]
     place = (yield from _places(snapshot, gangs, owner, rows, terms))[owner]
     yield

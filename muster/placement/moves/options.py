@@ -171,7 +171,8 @@ def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int,
 def _able(here: Arena) -> Mask:
     """Return bool[nodes]: those that no rule about nodes removes, whatever pods are on them."""
     between = any(r.removed for r in here.feasibility.rules if r.rule in BETWEEN_PODS)
-    return here.world.snapshot.nodes.alive if between else here.feasibility.suitable
+    able = here.world.snapshot.nodes.alive if between else here.feasibility.suitable
+    return here.board.closed.opened(able)
 
 
 def _sets(snapshot: Snapshot, node: int, may: Movable, prices: MovePrices) -> tuple[_Sets, bool]:

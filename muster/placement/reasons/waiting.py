@@ -95,10 +95,7 @@ def unexplained(snapshot: Snapshot, request: GangRequest, error: str) -> Wait:
 
 def _open_now(arena: Arena) -> Mask:
     """Return bool[nodes], where only resources and budgets can stop one more member."""
-    closed, found = arena.board.closed, arena.feasibility.suitable
-    for mask in (closed.kept, closed.promised):
-        found = found if mask is None else found & ~mask
-    return found
+    return arena.board.closed.opened(arena.feasibility.suitable)
 
 
 def _with_obstacles(found: Sequence[Obstacle], otherwise: str, *, decided: bool) -> str:

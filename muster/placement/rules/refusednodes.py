@@ -36,6 +36,16 @@ class Closed:
     #: These are not of the flavors that the gang's queue gives it.
     others: Mask | None = None
 
+    def opened(self, nodes: Mask) -> Mask:
+        """Return bool[nodes]: those of some nodes whose room is not kept for others, or promised.
+
+        ``Feasibility.suitable`` has these nodes, since they take members once that is over. Whoever
+        counts what is free must leave them out.
+        """
+        for mask in (self.kept, self.promised):
+            nodes = nodes if mask is None else nodes & ~mask
+        return nodes
+
 
 NOTHING: Final = Closed()
 

@@ -184,7 +184,8 @@ def ground_of(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena])
 def _kind(arena: Arena, resources: Sequence[str]) -> RoomKind:
     between = any(rule.removed for rule in arena.feasibility.rules if rule.rule in BETWEEN_PODS)
     nodes = arena.world.snapshot.nodes
-    able = (nodes.alive if between else arena.feasibility.suitable)[arena.board.topology.order]
+    board, suitable = arena.board, nodes.alive if between else arena.feasibility.suitable
+    able = board.closed.opened(suitable)[board.topology.order]
     if arena.region is not None:
         able = able & arena.region
     asks = [(resources.index(name), n) for name, n in arena.group.pod_class.requests if n]

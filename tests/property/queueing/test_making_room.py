@@ -6,16 +6,20 @@
     rack r1   h2 h3     one gang waits and does not fit
 """
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.clusters.victimsets import cost, fits, has_quota, sets
 
-from loadtest.benches.room.cases import NOW, RoomCase, generate
+from loadtest.benches.room.cases import GPUS, NOW, RoomCase, generate
 from loadtest.benches.room.churn import churned
 from loadtest.benches.room.oracle import may_give_way
 from loadtest.benches.room.score import ASKED, answered, key_of, question_of, state_of
+from muster.cluster.events import NodeUpserted
 from muster.cluster.resumable import run
 from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, room_for
+from muster.kube.names import HOST, RACK
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
@@ -102,3 +106,26 @@ def test_who_gives_way_may_by_the_rules_as_written(case: RoomCase) -> None:
         return
     allowed = {key_of(job.name) for job in case.jobs if may_give_way(case, job)}
     assert {victim.gang for victim in answer.victims} <= allowed
+
+
+@given(
+    CASES | LARGER, st.sets(st.integers(0, 3), max_size=3), st.sampled_from(("promised", "kept"))
+)
+@settings(max_examples=100)
+def test_room_that_others_are_promised_helps_as_little_as_that_of_a_cordoned_node(
+    case: RoomCase, hosts: set[int], how: str
+) -> None:
+    """Whether free or full: a gang seemed to fit on free nodes that were promised to others."""
+    state, asking = state_of(case), question_of(case, ASKED)
+    names = tuple(f"h{number}" for number in sorted(hosts))
+    question = replace(asking.question, **{how: names})
+    found = run(room_for(state.snapshot(), state.charges, replace(asking, question=question)))
+    for number in hosts:
+        labels = {RACK: f"r{case.racks[number]}", HOST: f"h{number}"}
+        room = {"cpu": 256_000, "pods": 110, "nvidia.com/gpu": GPUS}
+        state.apply(NodeUpserted(f"h{number}", labels, room, unschedulable=True), now=NOW)
+    cordoned = run(room_for(state.snapshot(), state.charges, asking))
+    if isinstance(found, RoomPlan) and isinstance(cordoned, RoomPlan):
+        assert found.victims == cordoned.victims
+    else:
+        assert type(found) is type(cordoned)
