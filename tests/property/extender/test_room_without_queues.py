@@ -6,7 +6,8 @@
     gangs       priority 1, 3 or 5; some say how long they run
 
 Once all have left that were to, each gang for which they did so runs at the next look. Only a gang
-of a higher priority that came later may have taken its room.
+of a higher priority that came later may have taken its room. In the end nobody waits who could have
+room: no turn is lost, whatever happens before it.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from support.clusters.roomsite import RoomSite
 
 from extender.planning.evictionorders import EvictionOrder
 from muster.cluster.ids import GangKey
+from muster.decisions.roomplan import NoRoom
 from muster.kube.names import RACK
 
 PRIORITIES = st.sampled_from((1, 3, 5))
@@ -125,6 +127,27 @@ class LawlessMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((1.0, 10.0, 20.0, 60.0)))
     def wait(self, seconds: float) -> None:
         self._settle(seconds)
+
+    def teardown(self) -> None:
+        """Nothing comes any more; all that are to leave do so."""
+        if not hasattr(self, "site"):
+            return
+        for _ in range(20):
+            for key in list(self.site.orders.leaving):
+                self.site.leave(key)
+            self._settle(20.0)
+            if not self.site.orders.leaving and not self.site.worklist.not_before:
+                break
+        asyncio.run(self._nobody_could_have_room())
+
+    async def _nobody_could_have_room(self) -> None:
+        planner, rooms = self.site.planner, self.site.planner.rooms
+        assert rooms is not None
+        for key in self.priorities:
+            if self.site.runs(key) == [False] and len(self.site.view(key).waiting):
+                view, snapshot = self.site.view(key), self.site.state.snapshot()
+                answer = await rooms.answer(view, planner.question(key), snapshot)
+                assert isinstance(answer, NoRoom), (key, answer, planner.why(view))
 
     @invariant()
     def each_gang_gives_way_to_one_that_waits(self) -> None:
