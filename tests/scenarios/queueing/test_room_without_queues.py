@@ -8,9 +8,11 @@
 Victims leave when the test has them leave.
 """
 
+import pytest
 from support.clusters.backfillsites import NOW
 from support.clusters.roomsite import RoomSite
 
+from extender.planning.promises.promisetries import MOST_TRIED
 from muster.cluster.ids import GangKey
 
 
@@ -74,3 +76,36 @@ async def test_room_that_a_higher_priority_needs_goes_to_it_and_the_others_wait_
         await site.settle(site.now + 30)
     assert site.runs(whole, *high) == [True, False, False]
     assert not any(site.runs(*low))
+
+
+@pytest.mark.parametrize("waiting", [1, 6])
+async def test_a_gang_behind_others_that_get_nothing_has_its_turn_though_no_event_comes(
+    waiting: int,
+) -> None:
+    """top (9) runs on one node for ever, so none of the big gangs can have four; small ones can.
+
+    Room is freed elsewhere in between, and everybody is looked at too early.
+    """
+    site = RoomSite(4, without_queues=True)
+    site.lapse = 1e-6
+    top = site.gang("top", 1, priority=9)
+    low = [site.gang(f"low{number}", 1, priority=1) for number in range(3)]
+    await site.settle()
+    assert all(site.runs(top, *low))
+    for number in range(MOST_TRIED):
+        site.gang(f"big{number}", 4, at=1.0 + number, priority=5)
+    await site.settle(NOW + 1)
+    small = [
+        site.gang(f"small{number}", 1, at=10.0 + number, priority=5) for number in range(waiting)
+    ]
+    for after in (2, 3, 5, 8):
+        site.worklist.freed()
+        await site.settle(NOW + after)
+    assert not site.orders.taken
+
+    for after in range(10, 200, 5):
+        for victim in list(site.orders.leaving):
+            site.leave(victim)
+        await site.settle(NOW + after)
+
+    assert sum(site.runs(*small)) == min(waiting, 3)
