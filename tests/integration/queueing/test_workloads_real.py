@@ -170,26 +170,26 @@ async def test_workloads_borrow_are_reclaimed_and_finish_with_counters_at_each_s
     await counters(api, "speech", 0, 2, "4")
 
 
-async def checked_queue(api: Api, name: str) -> None:
+async def checked_queue(api: Api, name: str, check: str = "budget") -> None:
     """Create a ClusterQueue with a check, and its LocalQueue."""
     found = cluster_queue(name)
     found["spec"]["cohortName"] = f"only-{name}"  # nothing is lent to the queues of other tests
-    found["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "budget"}]}
+    found["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": check}]}
     await api.create(f"{KUEUE}/clusterqueues", found)
     queue = named("LocalQueue", name) | {"spec": {"clusterQueue": name}}
     await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
 
 
-async def says_of_check(api: Api, status: str) -> None:
+async def says_of_check(api: Api, status: str, check: str = "budget") -> None:
     """Have the check's controller say whether it is active; create the check if need be."""
-    check = named("AdmissionCheck", "budget") | {"spec": {"controllerName": "example.com/budget"}}
-    await api.ensure(f"{KUEUE}/admissionchecks", check)
+    made = named("AdmissionCheck", check) | {"spec": {"controllerName": "example.com/budget"}}
+    await api.ensure(f"{KUEUE}/admissionchecks", made)
     condition = {
         "type": "Active", "status": status, "reason": "Said", "message": "as the service has it",
         "lastTransitionTime": "2026-11-28T14:00:00Z",
     }  # fmt: skip
     body = {"status": {"conditions": [condition]}}
-    await api.patch(f"{KUEUE}/admissionchecks/budget/status", body)
+    await api.patch(f"{KUEUE}/admissionchecks/{check}/status", body)
 
 
 async def inactive_because(api: Api, queue: str, reason: str, text: str) -> None:
@@ -210,17 +210,18 @@ async def inactive_because(api: Api, queue: str, reason: str, text: str) -> None
 async def test_a_check_that_is_missing_or_inactive_closes_the_queue_and_holds_no_quota(
     api: Api,
 ) -> None:
-    await checked_queue(api, "mistyped")
+    """The check is this test's own: others create theirs."""
+    await checked_queue(api, "mistyped", "budgte")
     await api.create(WORKLOADS, workload("early", "mistyped", "1"))
-    text = "Can't admit new workloads: references missing AdmissionCheck(s): budget: create them"
+    text = "Can't admit new workloads: references missing AdmissionCheck(s): budgte: create them"
     await inactive_because(api, "mistyped", "AdmissionCheckNotFound", text)
-    await says_of_check(api, "False")
-    text = "budget: as the service has it"
+    await says_of_check(api, "False", "budgte")
+    text = "budgte: as the service has it"
     await inactive_because(api, "mistyped", "AdmissionCheckInactive", text)
     status = (await api.get(f"{KUEUE}/clusterqueues/mistyped"))["status"]
     assert (status["pendingWorkloads"], status.get("reservingWorkloads") or 0) == (1, 0)
     assert not is_true(await api.get(f"{WORKLOADS}/early"), "QuotaReserved")
-    await says_of_check(api, "True")
+    await says_of_check(api, "True", "budgte")
     found = await reached(api, "early", "QuotaReserved")
     assert not is_true(found, "Admitted")
     await api.delete(f"{WORKLOADS}/early")
