@@ -70,13 +70,17 @@ class GangEnds:
         """
         return expected_ends(snapshot, now, self.run_times.of, going, self._settings.slack_seconds)
 
-    def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
+    def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[list[ExpectedEnd]]:
         """Return what goes now, if others give way to a gang: it gets that room, and no other.
 
-        An end that is expected sooner is a guess: with a promise elsewhere that room would be free
-        for all. What goes for others counts, too, beside the nodes that are promised to them: who
-        ends was chosen so.
+        First what goes for it and what is being deleted: thousands of pods may go for others. Then
+        all that goes, beside the nodes that are promised to others: who ends was chosen so. An end
+        that is expected sooner is a guess: with a promise elsewhere that room would be free for
+        all.
         """
-        if not self.departures.giving_to(gang):
+        giving = self.departures.giving_to(gang)
+        if not giving:
             return []
-        return [end for end in ends if end.is_certain]
+        certain = [end for end in ends if end.is_certain]
+        own = [end for end in certain if end.gang is None or end.gang in giving]
+        return [own, certain] if own and len(own) < len(certain) else [certain]

@@ -76,10 +76,11 @@ class PromiseGiver:
         pace: Pace,
     ) -> _Found | None:
         """Return the earliest start on room that is given to a gang, else on any."""
-        given = {end: freed[end] for end in self.ends.given(list(freed), claim.gang)}
-        found = await self._earliest(claim, questions, snapshot, given, pace)
-        if found is not None:
-            return replace(found, is_given=True)
+        for ends in self.ends.given(list(freed), claim.gang):
+            given = {end: freed[end] for end in ends}
+            found = await self._earliest(claim, questions, snapshot, given, pace)
+            if found is not None:
+                return replace(found, is_given=True)
         return await self._earliest(claim, questions, snapshot, freed, pace)
 
     async def _earliest(

@@ -109,3 +109,32 @@ async def test_a_gang_behind_others_that_get_nothing_has_its_turn_though_no_even
         await site.settle(NOW + after)
 
     assert sum(site.runs(*small)) == min(waiting, 3)
+
+
+async def test_each_gang_keeps_the_room_that_was_made_for_it_however_late_the_others_leave() -> (
+    None
+):
+    """wide leaves two nodes for one gang: the other one is free for nobody else's gang."""
+    site = RoomSite(4, without_queues=True)
+    site.lapse = 1e-6
+    low = [site.gang(f"low{number}", 1, priority=1) for number in range(2)]
+    wide = site.gang("wide", 2, priority=1, at=5.0)
+    await site.settle()
+    assert all(site.runs(*low, wide))
+    high = [site.gang(f"high{number}", 1, at=10.0 + number, priority=5) for number in range(3)]
+    await site.settle(NOW + 20)
+    nodes = {key: {str(node) for node in _nodes(site, key)} for key in (*low, wide)}
+    left = {
+        o.preemptor: set().union(*(nodes[v.gang] for v in o.victims)) for o in site.orders.taken
+    }
+    assert set(left) == set(high)
+
+    for after in range(25, 120, 5):
+        await site.settle(NOW + after)
+        for key in high:
+            assert set(site.promise_of(key).nodes) <= left[key]
+
+
+def _nodes(site: RoomSite, key: GangKey) -> list[str]:
+    snapshot = site.state.snapshot()
+    return [snapshot.nodes.name(int(snapshot.pods.node[row])) for row in site.view(key).bound]
