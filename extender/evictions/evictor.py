@@ -231,21 +231,21 @@ class Evictor:
         for mark in suspended:
             self._adopt_suspended(mark)
         for pod in pods:
-            self._note_age(pod)
             self._adopt(pod)
         self._knows_all = True
         while self._turned_away:
             self._parts.worklist.look_again(self._turned_away.pop())
 
-    def _note_age(self, pod: Pod) -> None:
+    def _note_age(self, mark: marks.EvictionMark, uid: str) -> None:
         """Note since when a gang waits whose pods are going, or have gone but for this one."""
-        mark = marks.read(pod.metadata.annotations)
-        since = None if mark is None else marks.age_of(mark, pod.metadata.uid, self._parts.keys)
-        if mark is not None and since is not None and not mark.members:
+        since = marks.age_of(mark, uid, self._parts.keys)
+        if since is not None and not mark.members:
             self._parts.ages.note(GangKey(mark.gang), since)
 
     def _adopt(self, pod: Pod) -> None:
         mark = marks.read(pod.metadata.annotations)
+        if mark is not None:
+            self._note_age(mark, pod.metadata.uid)
         try:
             victim = None if mark is None else mark.victim
         except ValueError:

@@ -116,7 +116,9 @@ def _allowance(budget: DisruptionBudget) -> DisruptionAllowance:
 
 
 def _selector(budget: DisruptionBudget) -> LabelSelector | None:
-    """Return whose pods a budget counts; by a label that the model does not keep: nobody's.
+    """Return the selector of a budget; ``None``: it counts no pod that the model can name.
+
+    Its selector has a label then that the model does not keep.
 
     One that cannot be read counts all, as in ``extender.evictions.budgets``.
     """

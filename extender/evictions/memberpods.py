@@ -18,9 +18,9 @@ missing all the time where gangs give way, so a namespace is not read for them.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from extender.engine import Engine
 from extender.releases.eviction import at_once, pods_of
@@ -103,22 +103,24 @@ class MemberPods:
 
     async def _list(self, namespace: str, selectors: Selectors) -> Pods:
         """Return pods as they are listed."""
-        listed = self.client.list(PODS, namespace=namespace, **dict(selectors))
-        return await self._shared((namespace, selectors), listed)
+        return await self._shared(
+            (namespace, selectors),
+            lambda: self.client.list(PODS, namespace=namespace, **dict(selectors)),
+        )
 
     async def _sought(self, namespace: str) -> Pods:
         """Return those pods of a namespace that are missing anywhere."""
-        listed = pods_of(self.client, namespace, frozenset(self._missing))
-        return await self._shared((namespace, _SOUGHT), listed)
+        missing = frozenset(self._missing)
+        return await self._shared(
+            (namespace, _SOUGHT), lambda: pods_of(self.client, namespace, missing)
+        )
 
     async def _shared(
-        self, key: tuple[str, Selectors], listed: Coroutine[Any, Any, Sequence[Pod]]
+        self, key: tuple[str, Selectors], listed: Callable[[], Awaitable[Sequence[Pod]]]
     ) -> Pods:
         """Return what a list has; gangs that end together share it."""
-        if key in self._known:
-            listed.close()
-        else:
-            self._known[key] = asyncio.ensure_future(_by_uid(listed))
+        if key not in self._known:
+            self._known[key] = asyncio.ensure_future(_by_uid(listed()))
         try:
             return await self._known[key]
         except BaseException:

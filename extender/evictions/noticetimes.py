@@ -1,6 +1,6 @@
 """Since when a node says that it leaves: the taint's ``timeAdded``, or the condition's last change.
 
-The model has neither: they differ from node to node, and nobody else asks for them. So they are
+The model has neither: they differ from node to node, and no other part needs them. So they are
 read once for each node with a notice whose time counts. Not every controller writes them.
 """
 

@@ -316,10 +316,7 @@ class QueueStatusWriter:
     def _asked(self, node: QueueNode) -> dict[str, int]:
         """Return what the gangs ask for that wait in a queue and below it."""
         found: Counter[str] = Counter()
-        stack = [node]
-        while stack:
-            at = stack.pop()
-            stack += at.children.values()
+        for at in node.subtree():
             users = self._look.users.get(at.spec.name)
             if users:
                 found.update(self._tally.counts(users).asked)

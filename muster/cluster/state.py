@@ -253,7 +253,7 @@ class ClusterState:
     @property
     def has_pods(self) -> bool:
         """Whether any pod or hot spare is known."""
-        return len(self._model.directory) > 0
+        return self.pod_count > 0
 
     @property
     def pod_count(self) -> int:

@@ -70,17 +70,18 @@ class GangEnds:
         """
         return expected_ends(snapshot, now, self.run_times.of, going, self._settings.slack_seconds)
 
-    def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[list[ExpectedEnd]]:
+    def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
         """Return what goes now, if others give way to a gang: it gets that room, and no other.
 
-        First what goes for it and what is being deleted: thousands of pods may go for others. Then
-        all that goes, beside the nodes that are promised to others: who ends was chosen so. An end
-        that is expected sooner is a guess: with a promise elsewhere that room would be free for
-        all.
+        An end that is expected sooner is a guess: with a promise elsewhere that room would be free
+        for all. What goes for others counts, too, beside the nodes that are promised to them: who
+        ends was chosen so.
         """
-        giving = self.departures.giving_to(gang)
-        if not giving:
+        if not self.departures.giving_to(gang):
             return []
-        certain = [end for end in ends if end.is_certain]
-        own = [end for end in certain if end.gang is None or end.gang in giving]
-        return [own, certain] if own and len(own) < len(certain) else [certain]
+        return [end for end in ends if end.is_certain]
+
+    def own(self, given: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
+        """Return what goes for a gang alone, or is being deleted, of what is ``given``."""
+        giving = self.departures.giving_to(gang)
+        return [end for end in given if end.gang is None or end.gang in giving]

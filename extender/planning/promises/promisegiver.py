@@ -75,10 +75,15 @@ class PromiseGiver:
         freed: Mapping[ExpectedEnd, Sequence[Freed]],
         pace: Pace,
     ) -> _Found | None:
-        """Return the earliest start on room that is given to a gang, else on any."""
-        for ends in self.ends.given(list(freed), claim.gang):
-            given = {end: freed[end] for end in ends}
-            found = await self._earliest(claim, questions, snapshot, given, pace)
+        """Return the earliest start on room that is given to a gang, else on any.
+
+        First on what goes for it alone: thousands of pods may go for others.
+        """
+        given = self.ends.given(list(freed), claim.gang)
+        own = self.ends.own(given, claim.gang)
+        for ends in (own, given) if len(own) < len(given) else (given,):
+            of = {end: freed[end] for end in ends}
+            found = await self._earliest(claim, questions, snapshot, of, pace)
             if found is not None:
                 return replace(found, is_given=True)
         return await self._earliest(claim, questions, snapshot, freed, pace)

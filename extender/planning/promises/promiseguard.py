@@ -103,7 +103,7 @@ class PromiseGuard:
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            given = next(reversed(self.ends.given(ends, one.gang)), ends)
+            given = self.ends.given(ends, one.gang) or ends
             by_then = [end for end in given if end.at <= one.start]
             others = self.book.nodes_of_others(one.claim)
             asked = replace(self.book.basis(one.gang).question, now=one.start, promised=others)

@@ -11,7 +11,7 @@ passed over until all had their turn: otherwise four gangs that can have no room
 one for ever from taking back what its queue is entitled to (kueue#6929).
 
 Each priority has looks of its own. With one for all, an urgent gang would wait until a hundred
-others had their turn that nobody gives way to.
+gangs of lower priority had their turn in vain.
 """
 
 from collections.abc import Iterator

@@ -7,6 +7,7 @@ For one cell::
                                               └─ over ─┘  counts at the parent, too
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -146,3 +147,18 @@ class QueueNode:
         while node.parent is not None:
             node = node.parent
         return node
+
+    def path(self) -> Iterator["QueueNode"]:
+        """Yield it and those above it, up to the root."""
+        node: QueueNode | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def subtree(self) -> Iterator["QueueNode"]:
+        """Yield it and all below it, each before its children."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack += reversed(node.children.values())

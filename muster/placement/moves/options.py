@@ -25,8 +25,6 @@ from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement.moves.movablepods import Movable, MovePrices
-from muster.placement.nodelabels import Mask
-from muster.placement.rules.feasibility import BETWEEN_PODS
 from muster.placement.search.arena import Arena, arena
 from muster.placement.tree import ROOT, Ints
 
@@ -142,7 +140,7 @@ def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int,
     """
     tree, order = here.board.tree, here.board.topology.order
     level = here.wish.required
-    able = _able(here)[order]
+    able = here.able[order]
     if here.region is not None:
         able = able & here.region
     carries = np.zeros(here.world.snapshot.nodes.count, dtype=np.int64)
@@ -166,13 +164,6 @@ def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int,
         seen += len(positions)
         found.append((domain, [(int(order[p]), int(p)) for p in positions.tolist()]))
     return found, complete
-
-
-def _able(here: Arena) -> Mask:
-    """Return bool[nodes]: those that no rule about nodes removes, whatever pods are on them."""
-    between = any(r.removed for r in here.feasibility.rules if r.rule in BETWEEN_PODS)
-    able = here.world.snapshot.nodes.alive if between else here.feasibility.suitable
-    return here.board.closed.opened(able)
 
 
 def _sets(snapshot: Snapshot, node: int, may: Movable, prices: MovePrices) -> tuple[_Sets, bool]:

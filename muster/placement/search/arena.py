@@ -16,10 +16,16 @@ import numpy as np
 from muster.cluster.resumable import FEW, Steps
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
+from muster.placement.nodelabels import Mask
 from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.capacity import capacity, capacity_steps
 from muster.placement.rules.caps import CapRule, count_up
-from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
+from muster.placement.rules.feasibility import (
+    BETWEEN_PODS,
+    Feasibility,
+    feasible_in,
+    feasible_steps,
+)
 from muster.placement.rules.refusednodes import NOTHING, Closed
 from muster.placement.rules.topologyspread import spreads
 from muster.placement.scoring.profiles import DEFAULT, Scoring
@@ -69,6 +75,16 @@ class Arena:
     limits: GroupLimits
     #: bool[positions], where it may go; ``None``: everywhere.
     region: Flags | None = None
+
+    @property
+    def able(self) -> Mask:
+        """bool[nodes]: those that no rule about nodes removes, whatever pods are on them.
+
+        Rules between pods change with the pods, so where they remove any node every node counts.
+        """
+        between = any(rule.removed for rule in self.feasibility.rules if rule.rule in BETWEEN_PODS)
+        nodes = self.world.snapshot.nodes.alive if between else self.feasibility.suitable
+        return self.board.closed.opened(nodes)
 
     @property
     def cap_rules(self) -> tuple[CapRule, ...]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.request import GangRequest
-from muster.placement.rules.feasibility import BETWEEN_PODS
 from muster.placement.search.arena import Arena
 from muster.placement.tree import ROOT, DomainTree, Ints
 from muster.placement.victims.units import GivingUnit
@@ -182,10 +181,7 @@ def ground_of(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena])
 
 
 def _kind(arena: Arena, resources: Sequence[str]) -> RoomKind:
-    between = any(rule.removed for rule in arena.feasibility.rules if rule.rule in BETWEEN_PODS)
-    nodes = arena.world.snapshot.nodes
-    board, suitable = arena.board, nodes.alive if between else arena.feasibility.suitable
-    able = board.closed.opened(suitable)[board.topology.order]
+    able = arena.able[arena.board.topology.order]
     if arena.region is not None:
         able = able & arena.region
     asks = [(resources.index(name), n) for name, n in arena.group.pod_class.requests if n]

@@ -136,9 +136,7 @@ class AdmissionCycle:
         self._kept: list[tuple[QueueName, dict[Cell, int]]] = []
         self._heads: dict[QueueName, list[tuple[LineHead, RowKey]]] = {}
         self._entries: list[_Entry] = []
-        #: with fair sharing, the entry of each queue that takes part
-        self._by_queue: dict[QueueName, _Entry] = {}
-        self._tournament = Tournament(inputs.ledger.promised, self._cells)
+        self._tournament = Tournament(inputs.ledger.promised)
         #: what claims ask for whatever is free: their queues have one flavor of each resource
         self._fixed: dict[ClaimKey, Amounts] = {}
         self.decisions: list[ClaimDecision] = []
@@ -172,19 +170,19 @@ class AdmissionCycle:
 
     def _fairest(self) -> _Entry:
         """Return the entry that goes first with fair sharing."""
-        self._by_queue = {entry.queue: entry for entry in self._entries}
-        ranks = {queue: entry.rank for queue, entry in self._by_queue.items()}
-        found = self._by_queue[self._tournament.first(ranks)]
-        self._entries.remove(found)
-        return found
+        entries = {entry.queue: entry for entry in self._entries}
+        ranks = {queue: entry.rank for queue, entry in entries.items()}
+        first = self._tournament.first(ranks, lambda queue: self._cells(entries[queue]))
+        self._entries.remove(entries[first])
+        return entries[first]
 
-    def _cells(self, queue: QueueName) -> Amounts:
-        """Return what the entry of a queue asks for."""
-        key, node = self._by_queue[queue].head.key, self._ledger.promised.find(queue)
+    def _cells(self, entry: _Entry) -> Amounts:
+        """Return what an entry asks for."""
+        key, node = entry.head.key, self._ledger.promised.find(entry.queue)
         if node is None or key in self._fixed:
             return self._fixed.get(key, {})
         cells = self._choice(node, self._in.claims[key]).cells
-        if all(len(group.flavors) == 1 for group in self._ledger.charges.groups(queue)):
+        if all(len(group.flavors) == 1 for group in self._ledger.charges.groups(entry.queue)):
             self._fixed[key] = cells
         return cells
 
@@ -355,13 +353,9 @@ class AdmissionCycle:
 
     def _leaving(self, node: QueueNode) -> set[ClaimKey]:
         """Return who was evicted in the tree of a queue and has not left yet."""
-        stack, found = [node.root], set[ClaimKey]()
-        while stack:
-            at = stack.pop()
-            stack += at.children.values()
-            held = self._ledger.holdings(at.spec.name)
-            found.update(one.key for one in held if one.is_leaving)
-        return found
+        queues = (at.spec.name for at in node.root.subtree())
+        held = (one for queue in queues for one in self._ledger.holdings(queue))
+        return {one.key for one in held if one.is_leaving}
 
     def _keep_for(self, node: QueueNode, choice: FlavorChoice) -> None:
         """Keep what the first of a strict queue is entitled to until the end of the pass."""

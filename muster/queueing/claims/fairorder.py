@@ -15,7 +15,7 @@ seconds as there are hundreds of heads. So a pass keeps what it knows: what a qu
 shares in its *branch* alone, which is a child of the root with all below it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from muster.cluster.quota.cells import Amounts
@@ -52,18 +52,20 @@ _ALONE: Final = _Standing(borrows=False, share=NONE, rank=(0, 0.0, ""))
 class Tournament:
     """Finds the head that goes first, again and again in one pass; the tree is left as it was."""
 
-    def __init__(self, tree: QuotaTree, cells: Callable[[QueueName], Amounts]) -> None:
-        """``cells``: returns what the head of a queue asks for, as the tree is now."""
+    def __init__(self, tree: QuotaTree) -> None:
+        """Begin a pass."""
         self._tree = tree
-        self._cells = cells
         #: heads as they were when the last quota was taken in their tree
         self._heads: dict[QueueName, FairHead] = {}
         self._standings: dict[QueueName, tuple[FairHead, Standings]] = {}
 
-    def first(self, ranks: Mapping[QueueName, Rank]) -> QueueName:
+    def first(
+        self, ranks: Mapping[QueueName, Rank], cells: Callable[[QueueName], Amounts]
+    ) -> QueueName:
         """Return the queue whose head goes first: by name, one tree after the other.
 
-        ``ranks``: of the heads that are left. Raises ``ValueError`` where there is none.
+        ``ranks``: of the heads that are left; ``cells``: returns what one of them asks for, as the
+        tree is now. Raises ``ValueError`` where no head is left.
         """
         if not ranks:
             raise ValueError("no head: there is nothing to choose from")
@@ -73,7 +75,8 @@ class Tournament:
             return min(lost)  # it is told so
         roots = {name: node.root for name, node in nodes.items() if node is not None}
         root = min(roots.values(), key=lambda each: each.spec.name)
-        heads = {name: self._head(name, ranks[name]) for name, at in roots.items() if at is root}
+        mine = [name for name, at in roots.items() if at is root]
+        heads = {name: self._head(name, ranks[name], cells) for name in mine}
         standings = {name: self._standing(head) for name, head in heads.items()}
         winner = _winner(root, heads, standings)
         return min(heads) if winner is None else winner.queue
@@ -83,16 +86,18 @@ class Tournament:
         node = self._tree.find(queue)
         if node is None:
             return
-        branch = next((at for at in _path(node) if at.parent is node.root), node)
-        for name in _names(node.root):
-            self._heads.pop(name, None)
-        for name in _names(branch):
-            self._standings.pop(name, None)
+        branch = next((at for at in node.path() if at.parent is node.root), node)
+        for at in node.root.subtree():
+            self._heads.pop(at.spec.name, None)
+        for at in branch.subtree():
+            self._standings.pop(at.spec.name, None)
 
-    def _head(self, queue: QueueName, rank: Rank) -> FairHead:
+    def _head(
+        self, queue: QueueName, rank: Rank, cells: Callable[[QueueName], Amounts]
+    ) -> FairHead:
         head = self._heads.get(queue)
         if head is None or head.rank != rank:
-            head = self._heads[queue] = FairHead(queue, self._cells(queue), rank)
+            head = self._heads[queue] = FairHead(queue, cells(queue), rank)
         return head
 
     def _standing(self, head: FairHead) -> Standings:
@@ -107,7 +112,7 @@ def _standings(tree: QuotaTree, head: FairHead) -> Standings:
     node = tree.find(head.queue)
     found: dict[QueueName, _Standing] = {}
     # Nobody is compared with a root.
-    above = [] if node is None else [at for at in _path(node) if at.parent is not None]
+    above = [] if node is None else [at for at in node.path() if at.parent is not None]
     before = {at.spec.name: {cell: at.used(cell) for cell in at.usage} for at in above}
     if node is not None:
         tree.charge(head.queue, head.cells)
@@ -135,20 +140,3 @@ def _winner(
         if head is not None:
             sent.append((standings[head.queue][child.spec.name], head))
     return min(sent)[1] if sent else None
-
-
-def _path(node: QueueNode) -> Iterable[QueueNode]:
-    """Yield a queue and those above it."""
-    yield node
-    while node.parent is not None:
-        node = node.parent
-        yield node
-
-
-def _names(node: QueueNode) -> Iterable[QueueName]:
-    """Yield the names of a queue and of those below it."""
-    stack = [node]
-    while stack:
-        at = stack.pop()
-        yield at.spec.name
-        stack += at.children.values()

@@ -65,7 +65,7 @@ class FairVictimSearch:
         self._cells = cells
         self._rules = rules
         self._is_entitled = not borrows(node, cells)
-        self._above = {at.spec.name for at in _above(node)}
+        self._above = {at.spec.name for at in node.path() if at is not node}
 
     def find(self) -> list[Victim]:
         """Return who is evicted; nobody where no evictions help."""
@@ -86,7 +86,9 @@ class FairVictimSearch:
     def _lines(self) -> dict[QueueName, list[Holding]]:
         """Return by queue who may go at all, the first to go first."""
         found: dict[QueueName, list[Holding]] = {}
-        for queue in _below(self._node.root):
+        for queue in self._node.root.subtree():
+            if queue.children:
+                continue
             may_go = self._trial.own_may_go if queue is self._node else self._others_may_go
             if queue is not self._node and not self._borrows(queue):
                 continue
@@ -222,16 +224,3 @@ class FairVictimSearch:
     def _remove(self, victim: Victim, removed: list[Victim]) -> None:
         self._trial.remove(victim.holding)
         removed.append(victim)
-
-
-def _above(node: QueueNode) -> Iterator[QueueNode]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
-
-
-def _below(node: QueueNode) -> Iterator[QueueNode]:
-    if not node.children:
-        yield node
-    for child in node.children.values():
-        yield from _below(child)

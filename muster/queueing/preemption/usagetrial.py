@@ -111,10 +111,8 @@ def _above(used: int, kept: int) -> int:
 
 
 def path(node: QueueNode | None) -> Iterator[QueueNode]:
-    """Yield a queue and those above it, up to the root."""
-    while node is not None:
-        yield node
-        node = node.parent
+    """Return a queue and those above it, up to the root; none where there is no queue."""
+    return iter(()) if node is None else node.path()
 
 
 def below_common(node: QueueNode, other: QueueNode | None) -> list[QueueNode]:

@@ -8,6 +8,8 @@
     all2 ── e
 """
 
+from collections.abc import Callable, Mapping
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from muster.cluster.claims import ClaimKey, ClaimPart, QuotaClaim
 from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
-from muster.cluster.quota.cells import Cell, Quota
+from muster.cluster.quota.cells import Amounts, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
 from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
@@ -34,10 +36,12 @@ CLAIM = st.tuples(st.sampled_from("abcde"), st.integers(1, 3), st.integers(0, 1)
 class Forgetful(Tournament):
     """Computes all anew for each claim."""
 
-    def first(self, ranks: dict[QueueName, Rank]) -> QueueName:  # type: ignore[override]
+    def first(
+        self, ranks: Mapping[QueueName, Rank], cells: Callable[[QueueName], Amounts]
+    ) -> QueueName:
         self._heads.clear()
         self._standings.clear()
-        return super().first(ranks)
+        return super().first(ranks, cells)
 
 
 def _cohort(name: str) -> QueueName:
