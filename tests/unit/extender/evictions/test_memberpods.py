@@ -44,7 +44,10 @@ async def site() -> AsyncIterator[EvictionSite]:
         yield made
 
 
-def _reader(site: EvictionSite) -> tuple[MemberPods, Counting, list[PodUid]]:
+async def _reader(site: EvictionSite) -> tuple[MemberPods, Counting, list[PodUid]]:
+    """Have two gangs run; return who reads the pods of the first one, and their UIDs."""
+    await site.run()
+    await site.run(OTHER)
     it = site.cluster.extender
     view, client = it.engine.state.gang(KEY), Counting(it.client)
     assert view is not None
@@ -55,9 +58,7 @@ def _reader(site: EvictionSite) -> tuple[MemberPods, Counting, list[PodUid]]:
 async def test_members_are_read_without_the_other_pods_of_the_namespace(
     site: EvictionSite,
 ) -> None:
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
 
     for _ in range(2):
         pods = await reader.read("default", uids)
@@ -72,9 +73,7 @@ async def test_members_are_read_without_the_other_pods_of_the_namespace(
 async def test_a_member_that_has_just_gone_has_nobody_read_the_whole_namespace(
     site: EvictionSite,
 ) -> None:
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
     await site.cluster.api.delete(f"{PODS}/g-1")
 
     pods = await reader.read("default", uids)
@@ -95,9 +94,7 @@ async def test_a_member_that_has_just_gone_has_nobody_read_the_whole_namespace(
 async def test_a_member_that_stays_missing_is_looked_for_once_in_the_whole_namespace(
     site: EvictionSite,
 ) -> None:
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
     await site.cluster.api.delete(f"{PODS}/g-1")
     for _ in range(3):
         await reader.read("default", uids)
@@ -113,9 +110,7 @@ async def test_where_there_are_many_pods_those_of_each_node_are_read(
 ) -> None:
     """Three members on three nodes, five pods and a gang of seven that waits."""
     monkeypatch.setattr(memberpods, "PODS_A_NODE", 1)
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
 
     pods = await reader.read("default", uids)
 
@@ -125,17 +120,14 @@ async def test_where_there_are_many_pods_those_of_each_node_are_read(
 
 
 async def test_where_there_are_few_pods_for_each_node_one_list_is_read(site: EvictionSite) -> None:
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
     assert site.cluster.extender.engine.state.pod_count < len(uids) * memberpods.PODS_A_NODE
     await reader.read("default", uids)
     assert client.read == [GANG.size]
 
 
 async def test_gangs_that_are_read_together_share_a_list(site: EvictionSite) -> None:
-    await site.run()
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
     await asyncio.gather(*(reader.read("default", uids) for _ in range(3)))
     assert client.read == [GANG.size]
 
@@ -143,9 +135,7 @@ async def test_gangs_that_are_read_together_share_a_list(site: EvictionSite) -> 
 async def test_a_member_whose_labels_have_changed_meanwhile_is_found_all_the_same(
     site: EvictionSite,
 ) -> None:
-    await site.run()
-    await site.run(OTHER)
-    reader, client, uids = _reader(site)
+    reader, client, uids = await _reader(site)
     labels = (await site.cluster.api.get(f"{PODS}/g-1"))["metadata"]["labels"]
     gone = {"metadata": {"labels": dict.fromkeys(labels)}}
     await site.cluster.api.patch(f"{PODS}/g-1", gone)
