@@ -9,7 +9,7 @@ The same class carries ``Snapshot.overlay``: started from frozen tables it is a 
 cluster that shares everything it does not touch.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 
@@ -91,7 +91,9 @@ class Model:
             like=None if like is None else like.label_sets
         )
         self.devices = DeviceTable(
-            self._kind_of, self._uid_of, None if like is None else like.devices
+            _kinds_of(self.pods, self.classes),
+            self.pods.uids.__getitem__,
+            None if like is None else like.devices,
         )
         self.holds: PagedList[Hold | None] = PagedList(
             None, like=None if like is None else like.holds
@@ -363,13 +365,6 @@ class Model:
 
     # --- details ----------------------------------------------------------------------
 
-    def _kind_of(self, row: int) -> tuple[int, PodClass]:
-        number = self.pods.pod_class[row]
-        return number, self.classes[number]
-
-    def _uid_of(self, row: int) -> bytes:
-        return self.pods.uids[row]
-
     def _count(self, row: int, node: int, sign: int) -> None:
         pods = self.pods
         class_id, labels_id = pods.pod_class[row], pods.labels[row]
@@ -413,3 +408,19 @@ class Model:
     def _release_labels(self, labels_id: int) -> None:
         if self.label_sets.release(labels_id):
             self.matches.forget_labels(labels_id)
+
+
+def _kinds_of(
+    pods: PodTable, classes: NameTable[PodClass]
+) -> Callable[[int], tuple[int, PodClass]]:
+    """Return what reads a pod's class by its row.
+
+    It refers to tables, not to the model: the model would refer to itself, and megabytes of each
+    overlay would stay until the cycle collector comes, or for ever (``observability.memory``).
+    """
+
+    def kind(row: int) -> tuple[int, PodClass]:
+        number = pods.pod_class[row]
+        return number, classes[number]
+
+    return kind

@@ -15,7 +15,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
-from muster.queueing.backfill.expectedends import ExpectedEnd, Going, expected_ends
+from muster.queueing.backfill.expectedends import ExpectedEnd, Going, certain_ends, expected_ends
 from muster.queueing.backfill.runtimes import RunTimes
 
 
@@ -70,16 +70,19 @@ class GangEnds:
         """
         return expected_ends(snapshot, now, self.run_times.of, going, self._settings.slack_seconds)
 
-    def given(self, ends: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
+    def given(
+        self, snapshot: Snapshot, going: Going, now: float, gang: GangKey
+    ) -> list[ExpectedEnd]:
         """Return what goes now, if others give way to a gang: it gets that room, and no other.
 
-        An end that is expected sooner is a guess: with a promise elsewhere that room would be free
-        for all. What goes for others counts, too, beside the nodes that are promised to them: who
-        ends was chosen so.
+        Arguments as in ``expected``, which reads each gang that runs; this does not. An end that is
+        expected sooner is a guess: with a promise elsewhere that room would be free for all. What
+        goes for others counts, too, beside the nodes that are promised to them: who ends was chosen
+        so.
         """
         if not self.departures.giving_to(gang):
             return []
-        return [end for end in ends if end.is_certain]
+        return certain_ends(snapshot, now, going)
 
     def own(self, given: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
         """Return what goes for a gang alone, or is being deleted, of what is ``given``."""

@@ -2,12 +2,13 @@
 
 ::
 
-    expected ends ──► those that go for it alone, else all ──► first with quota ──► earliest start
-                                                                                       │
-       a later start without a reason keeps the former promise ◄───────────────────────┘
+    what goes for it alone ──► else what goes at all ──► else all that is expected to end
+                                                                          │
+    a later start without a reason     earliest start ◄── first end with quota
+    keeps the former promise ◄──────────────┘
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from extender.engine import Engine
@@ -21,8 +22,24 @@ from muster.cluster.snapshot import Snapshot
 from muster.decisions.answer import decide
 from muster.decisions.earlieststart import EarliestStart, earliest_start, names_of
 from muster.placement.question import Question
-from muster.queueing.backfill.expectedends import LEAVING_S, ExpectedEnd
+from muster.queueing.backfill.expectedends import LEAVING_S, ExpectedEnd, Going
 from muster.queueing.backfill.promise import Freed, Promise, StartClaim
+
+FreedBy = Mapping[ExpectedEnd, Sequence[Freed]]
+"""What each end gives back to queues, the first end first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Whose start is looked for, and in which state."""
+
+    claim: StartClaim
+    questions: Sequence[Question]
+    snapshot: Snapshot
+    #: Who gives way at the snapshot's moment: they may be gone soon.
+    going: Going
+    #: Seconds since the epoch.
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +48,10 @@ class _Found:
 
     start: EarliestStart
     question: Question
+    #: The ends that were counted on, whether it waits for them or not.
+    freed: FreedBy
     #: Whether others give way to it, and their room alone is its.
-    is_given: bool
+    is_given: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +69,15 @@ class PromiseGiver:
     ) -> Promise | None:
         """Compute a gang's promise and return it, ``None``: nobody knows when it starts."""
         now, before = self.engine.clock(), self.book.of(claim.gang)
-        going = self.ends.departures.going()  # of the snapshot's moment: they may be gone soon
-        ends = await pace.drive(self.ends.expected(snapshot, going, now))
-        freed = {end: self.quotas.freed(end, snapshot) for end in ends}
+        going = self.ends.departures.going()
         self.ends.learn_nothing_of(going)
-        found = await self._found(claim, questions, snapshot, freed, pace)
+        asked = _Asked(claim, questions, snapshot, going, now)
+        found = await self._found_on_given(asked, pace) or await self._found_on_any(asked, pace)
         if found is None or (self.book.is_further(claim) and found.start.at > now + LEAVING_S):
             self.book.drop(claim.gang)
             return None
         self.tries.given(claim)
-        made = self._made(claim, found.start, freed, snapshot, before)
+        made = self._made(claim, found, snapshot, before)
         if before is not None and not found.is_given and self._is_worse(made, before, now):
             made = before
         counted_on = tuple(gang for gang in found.start.waits_for if gang in going)
@@ -67,59 +85,50 @@ class PromiseGiver:
         self.book.put(made, PromiseBasis(found.question, counted_on))
         return made
 
-    async def _found(
-        self,
-        claim: StartClaim,
-        questions: Sequence[Question],
-        snapshot: Snapshot,
-        freed: Mapping[ExpectedEnd, Sequence[Freed]],
-        pace: Pace,
-    ) -> _Found | None:
-        """Return the earliest start on room that is given to a gang, else on any.
+    async def _found_on_given(self, asked: _Asked, pace: Pace) -> _Found | None:
+        """Return the earliest start on room that is given to a gang, if others give way to it.
 
         First on what goes for it alone: thousands of pods may go for others.
         """
-        given = self.ends.given(list(freed), claim.gang)
-        own = self.ends.own(given, claim.gang)
+        gang = asked.claim.gang
+        given = self.ends.given(asked.snapshot, asked.going, asked.now, gang)
+        own, freed = self.ends.own(given, gang), self._freed(given, asked.snapshot)
         for ends in (own, given) if len(own) < len(given) else (given,):
-            of = {end: freed[end] for end in ends}
-            found = await self._earliest(claim, questions, snapshot, of, pace)
+            found = await self._earliest(asked, {end: freed[end] for end in ends}, pace)
             if found is not None:
-                return replace(found, is_given=True)
-        return await self._earliest(claim, questions, snapshot, freed, pace)
+                return replace(found, freed=freed, is_given=True)
+        return None
 
-    async def _earliest(
-        self,
-        claim: StartClaim,
-        questions: Sequence[Question],
-        snapshot: Snapshot,
-        freed: Mapping[ExpectedEnd, Sequence[Freed]],
-        pace: Pace,
-    ) -> _Found | None:
-        """Return the earliest start by any question.
+    async def _found_on_any(self, asked: _Asked, pace: Pace) -> _Found | None:
+        """Return the earliest start on what is expected to end."""
+        ends = self.ends.expected(asked.snapshot, asked.going, asked.now)
+        return await self._earliest(
+            asked, self._freed(await pace.drive(ends), asked.snapshot), pace
+        )
 
-        ``freed``: what each end gives back to queues, the first end first.
-        """
+    def _freed(self, ends: Iterable[ExpectedEnd], snapshot: Snapshot) -> FreedBy:
+        return {end: self.quotas.freed(end, snapshot) for end in ends}
+
+    async def _earliest(self, asked: _Asked, freed: FreedBy, pace: Pace) -> _Found | None:
+        """Return the earliest start by any question."""
         found: _Found | None = None
-        ends, first = list(freed), self.quotas.first_admitted(claim, freed.values())
-        for question in questions if ends and first is not None else ():
+        ends, claim = list(freed), asked.claim
+        first = self.quotas.first_admitted(claim, freed.values())
+        for question in asked.questions if ends and first is not None else ():
             others = self.book.nodes_of_others(claim)
-            asked = replace(question, quota="", promised=others)
-            start = await pace.drive(earliest_start(snapshot, asked, ends, decide, first or 0))
+            alone = replace(question, quota="", promised=others)
+            steps = earliest_start(asked.snapshot, alone, ends, decide, first or 0)
+            start = await pace.drive(steps)
             if start is not None and (found is None or start.at < found.start.at):
-                found = _Found(start, asked, is_given=False)
+                found = _Found(start, alone, freed)
         return found
 
     def _made(
-        self,
-        claim: StartClaim,
-        start: EarliestStart,
-        freed: Mapping[ExpectedEnd, Sequence[Freed]],
-        snapshot: Snapshot,
-        before: Promise | None,
+        self, claim: StartClaim, found: _Found, snapshot: Snapshot, before: Promise | None
     ) -> Promise:
-        returned = _by(start.at, freed)
-        overrun = {end.gang for end in freed if end.is_overrun}
+        start = found.start
+        returned = _by(start.at, found.freed)
+        overrun = {end.gang for end in found.freed if end.is_overrun}
         return Promise(
             self.quotas.claim_at_start(claim, returned, before),
             start=start.at,
@@ -138,6 +147,6 @@ class PromiseGiver:
         return is_later and not has_lost_nodes(self.engine, before)
 
 
-def _by(time: float, freed: Mapping[ExpectedEnd, Sequence[Freed]]) -> tuple[Freed, ...]:
+def _by(time: float, freed: FreedBy) -> tuple[Freed, ...]:
     """Return what is given back by a time."""
     return tuple(one for end, given in freed.items() if end.at <= time for one in given)

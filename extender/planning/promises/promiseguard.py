@@ -99,12 +99,14 @@ class PromiseGuard:
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
         now, going = self.engine.clock(), self.ends.departures.going()
-        ends = await pace.drive(self.ends.expected(snapshot, going, now))
+        expected: list[ExpectedEnd] | None = None
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            given = self.ends.given(ends, one.gang) or ends
-            by_then = [end for end in given if end.at <= one.start]
+            ends = self.ends.given(snapshot, going, now, one.gang)
+            if not ends and expected is None:
+                expected = await pace.drive(self.ends.expected(snapshot, going, now))
+            by_then = [end for end in ends or expected or () if end.at <= one.start]
             others = self.book.nodes_of_others(one.claim)
             asked = replace(self.book.basis(one.gang).question, now=one.start, promised=others)
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))

@@ -14,7 +14,7 @@ A gang that overruns is not given up at once: the longer it is late, the longer 
 go on. So what waits for it is moved a few times, not every second.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,33 +65,53 @@ def expected_ends(
     ``now``: seconds since the epoch. ``slack``: seconds from the end of a gang until its room is
     free.
     """
-    found = list(_deleted(snapshot, now))
+    found = certain_ends(snapshot, now, going)
     for number, row in enumerate(_gangs_on_nodes(snapshot)):
         view = snapshot.gang(snapshot.gang_at(row))
         end = None if view is None else end_of(view, now, run_time, slack)
-        if view is not None and view.key in going:
-            found += _going(snapshot, view, going[view.key], now, end)
-        elif end is not None:
-            found.append(end)
+        if end is not None:
+            found += _of_those_that_stay(snapshot, end, going)
         if number % GANGS_PER_STEP == 0:
             yield
-    return sorted(found, key=lambda end: (end.at, end.gang or ""))
+    return _in_order(found)
 
 
-def _going(
-    snapshot: Snapshot,
-    view: GangView,
-    members: Collection[PodUid],
-    now: float,
-    rest: ExpectedEnd | None,
+def certain_ends(snapshot: Snapshot, now: float, going: Going) -> list[ExpectedEnd]:
+    """Return what ends soon, whatever was expected, the first end first.
+
+    Reads the gangs that give way, and no other.
+    """
+    found = list(_deleted(snapshot, now))
+    for gang, members in going.items():
+        view = snapshot.gang(gang)
+        rows = None if view is None else view.in_room[_leave(snapshot, view.in_room, members)]
+        if rows is not None and len(rows):
+            found.append(ExpectedEnd(now + LEAVING_S, rows, gang, is_certain=True))
+    return _in_order(found)
+
+
+def _of_those_that_stay(
+    snapshot: Snapshot, end: ExpectedEnd, going: Going
 ) -> Iterator[ExpectedEnd]:
-    """Yield the end of what gives way of a gang, and of what stays: the ``rest``."""
-    rows, uid = view.in_room, snapshot.pods.uid
-    gone = np.array([not members or uid(int(row)) in members for row in rows], dtype=np.bool_)
-    if gone.any():
-        yield ExpectedEnd(now + LEAVING_S, rows[gone], view.key, is_certain=True)
-    if rest is not None and not gone.all():
-        yield replace(rest, rows=rows[~gone])
+    """Yield the end of a gang without its members that give way."""
+    members = None if end.gang is None else going.get(end.gang)
+    if members is None:
+        yield end
+        return
+    rows = end.rows[~_leave(snapshot, end.rows, members)]
+    if len(rows):
+        yield replace(end, rows=rows)
+
+
+def _leave(snapshot: Snapshot, rows: Rows, members: Collection[PodUid]) -> NDArray[np.bool_]:
+    """Return which of a gang's rows give way; ``members`` as in ``Going``."""
+    uid = snapshot.pods.uid
+    leave = (not members or uid(int(row)) in members for row in rows)
+    return np.fromiter(leave, dtype=np.bool_, count=len(rows))
+
+
+def _in_order(ends: Iterable[ExpectedEnd]) -> list[ExpectedEnd]:
+    return sorted(ends, key=lambda end: (end.at, end.gang or ""))
 
 
 def end_of(view: GangView, now: float, run_time: RunTime, slack: float = 0.0) -> ExpectedEnd | None:

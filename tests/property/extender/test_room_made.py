@@ -10,6 +10,7 @@ gang for which the last one did so runs at the next look, whoever else waits.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 
 from hypothesis import settings
@@ -24,13 +25,19 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.resumable import run
 from muster.kube.names import RACK
+from muster.queueing.backfill.expectedends import ExpectedEnd, certain_ends, expected_ends
 
 ENTITLED = {"a": 16, "b": 8, "c": 0}
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (4, 8), (1, 4), (2, 4), (4, 2)))
 FIRST = st.tuples(
     st.sampled_from(((1, 8), (1, 8), (1, 4), (2, 8))), st.sampled_from("cca"), st.booleans()
 )
+
+
+def _facts(end: ExpectedEnd) -> tuple[object, ...]:
+    return end.at, end.gang, end.rows.tolist(), end.is_overrun, end.is_certain
 
 
 class RoomMachine(RuleBasedStateMachine):
@@ -144,6 +151,18 @@ class RoomMachine(RuleBasedStateMachine):
         for key, preemptor in self.site.orders.leaving.items():
             assert self.site.runs(key) == [True]
             assert preemptor != key
+
+    @invariant()
+    def what_goes_for_others_is_known_without_reading_all_that_runs(self) -> None:
+        if not hasattr(self, "site"):
+            return
+        snapshot, going = self.site.state.snapshot(), self.site.orders.going()
+        every = run(expected_ends(snapshot, self.site.now, lambda _: 1e6, going))
+        certain = certain_ends(snapshot, self.site.now, going)
+        sought = [end for end in every if end.is_certain]
+        assert [_facts(end) for end in certain] == [_facts(end) for end in sought]
+        twice = Counter(row for end in every for row in end.rows.tolist() if end.gang)
+        assert max(twice.values(), default=1) == 1
 
     def _check(self, order: EvictionOrder) -> None:
         """No queue is left with less than its own by those who give way to gangs of others."""

@@ -11,6 +11,7 @@ Victims leave when the test has them leave.
 import pytest
 from support.clusters.backfillsites import NOW
 from support.clusters.roomsite import RoomSite
+from support.machine.cyclicgarbage import only_cycles
 
 from extender.planning.promises.promisetries import MOST_TRIED
 from muster.cluster.ids import GangKey
@@ -138,3 +139,16 @@ async def test_each_gang_keeps_the_room_that_was_made_for_it_however_late_the_ot
 def _nodes(site: RoomSite, key: GangKey) -> list[str]:
     snapshot = site.state.snapshot()
     return [snapshot.nodes.name(int(snapshot.pods.node[row])) for row in site.view(key).bound]
+
+
+async def test_nothing_of_the_cluster_is_left_to_the_cycle_collector() -> None:
+    """It does not see what the extender has frozen since: megabytes of each plan would stay."""
+    site, _ = await _full()
+    for number in range(3):
+        site.gang(f"high{number}", 1, at=1.0 + number, priority=5)
+    with only_cycles() as left:
+        await site.settle(NOW + 5)
+        site.leave(next(iter(site.orders.leaving)))
+        await site.settle(NOW + 6)
+    assert len(site.orders.taken) == 3
+    assert not [kind for kind in left if kind.__module__.startswith("muster.cluster")]

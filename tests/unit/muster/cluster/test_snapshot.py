@@ -18,8 +18,10 @@ from support.clusters.builders import (
     state,
     uid,
 )
+from support.machine.cyclicgarbage import only_cycles
 
 from muster.cluster.events import BudgetGone, BudgetUpserted, NodeGone, PodGone, PricesLearned
+from muster.cluster.resumable import run
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.cluster.state import ClusterState
@@ -174,6 +176,15 @@ def test_an_overlay_can_be_overlaid() -> None:
 def test_an_overlay_of_a_row_without_a_pod_is_refused() -> None:
     with pytest.raises(ValueError, match="pod row 99 is not in use"):
         busy().snapshot().overlay(without_pods=[99])
+
+
+def test_an_overlay_is_freed_with_its_last_reference() -> None:
+    """Hundreds are made in a minute, and each has columns of its own of what it changes."""
+    snapshot = busy().snapshot()
+    with only_cycles() as left:
+        snapshot.overlay(without_pods=[0], with_nodes=[node("n5", rack="r2")])
+        run(snapshot.without([0]))
+    assert not left
 
 
 # --- dump and load --------------------------------------------------------------------
