@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from muster.cli.output import Failure, add_json_flag, show
+from muster.cli.output import ExitCode, Failure, add_json_flag, show
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers
@@ -39,6 +39,6 @@ def _run(arguments: argparse.Namespace) -> int:
             arguments.runs,
         )
     except ValueError as error:
-        raise Failure(f"muster bench sustained: {error}") from error
+        raise Failure(str(error), code=ExitCode.USAGE) from error
     show("sustained", sustained.run(settings), as_json=arguments.json)
     return 0

@@ -1,13 +1,12 @@
 """The demonstration from end to end, as `make demo` starts it."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.machine.commandline import Refusal, muster
 
 from loadtest.testbed.controlplane.assets import Minor
 
@@ -19,14 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 def demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "muster.cli.main", "demo", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-    )
+    return muster("demo", *arguments, **environment)
 
 
 def figures(*arguments: str) -> dict[str, Any]:
@@ -60,10 +52,8 @@ def test_the_report_without_colour_draws_gangs_as_letters() -> None:
     assert "partial gangs      0" in done.stdout
 
 
-def test_a_wrong_argument_ends_with_a_sentence_and_no_traceback() -> None:
-    done = demo("--hosts", "2")
-    assert done.returncode == 2
-    assert done.stderr.strip() == (
+def test_a_wrong_argument_ends_with_a_sentence_and_no_traceback(refusal: Refusal) -> None:
+    assert refusal("demo", "--hosts", "2").strip() == (
         "muster demo: hosts: 2 is too few for three groups of leaves: give at least 10"
     )
 

@@ -1,11 +1,10 @@
 """`muster bench gate` as a program: what it measures is real, and its exit code is the verdict."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.machine.commandline import Refusal, muster
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -20,16 +19,6 @@ ratios:
 """
 
 
-def gate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "muster.cli.main", "bench", "gate", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-
-
 @pytest.fixture
 def bounds(tmp_path: Path) -> Path:
     path = tmp_path / "bounds.yaml"
@@ -40,7 +29,7 @@ def bounds(tmp_path: Path) -> Path:
 def test_a_ratio_over_its_bound_fails_after_three_measurements_and_one_within_passes(
     bounds: Path,
 ) -> None:
-    done = gate("--bounds", str(bounds), "--json")
+    done = muster("bench", "gate", "--bounds", str(bounds), "--json")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     tries = {each["name"]: len(each["tries"]) for each in report["ratios"]}
@@ -51,14 +40,12 @@ def test_a_ratio_over_its_bound_fails_after_three_measurements_and_one_within_pa
     }
 
 
-def test_what_cannot_be_used_ends_with_2_and_one_line(bounds: Path) -> None:
+def test_what_cannot_be_used_ends_with_2_and_one_line(bounds: Path, refusal: Refusal) -> None:
     bounds.write_text(FAR_OFF.replace("plan-mixed", "plan-fast"), encoding="utf-8")
     for arguments, words in (
         (["--bounds", str(bounds)], "ratios[1].name: 'plan-fast' is not measured"),
         (["--only", "nothing"], "--only nothing: no such ratio: there are plan, "),
     ):
-        done = gate(*arguments)
-        assert done.returncode == 2
-        assert words in done.stderr
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1
+        said = refusal("bench", "gate", *arguments)
+        assert words in said
+        assert said.count("\n") == 1

@@ -1,13 +1,12 @@
 """The load test from end to end, small, as `muster loadtest` starts it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.extenders.progress import but_progress
+from support.machine.commandline import Refusal, muster
 
 from loadtest.testbed.controlplane.assets import Minor
 
@@ -30,18 +29,8 @@ phases:
 """
 
 
-def loadtest(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "muster.cli.main", "loadtest", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-
-
 def reported(out: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    done = loadtest("--json", "--out", str(out), *arguments)
+    done = muster("loadtest", "--json", "--out", str(out), *arguments)
     assert done.returncode == code, done.stdout[-2000:] + done.stderr
     told = f"muster loadtest: logs of all programs: {out / 'report-logs'}\n"
     assert but_progress(done.stderr) == (told if code else "")
@@ -112,12 +101,9 @@ def test_gangs_that_find_no_room_are_told_and_end_with_code_1(tmp_path: Path) ->
     ],
 )
 def test_a_wrong_argument_ends_with_a_sentence_before_anything_starts(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
+    tmp_path: Path, refusal: Refusal, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = loadtest(*arguments, "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    assert words in refusal("loadtest", *arguments, "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.extenders.progress import but_progress
+from support.machine.commandline import Refusal, muster
 
 from loadtest.fourphase.report import curve
 from loadtest.fourphase.site.turns import Load
@@ -115,10 +115,7 @@ async def test_the_observer_waits_no_longer_than_its_limit() -> None:
 
 
 def loadtest(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "muster.cli.main", "loadtest", "--json", "--out", str(out)]
-    return subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    return muster("loadtest", "--json", "--out", str(out), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +129,10 @@ def loadtest(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_wrong_wish_ends_with_a_sentence_before_anything_starts(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
+    tmp_path: Path, refusal: Refusal, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = loadtest(tmp_path / "out", "--nodes", "50", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    out = ("--out", str(tmp_path / "out"))
+    assert words in refusal("loadtest", "--nodes", "50", *arguments, *out)
     assert not (tmp_path / "out").exists()
 
 

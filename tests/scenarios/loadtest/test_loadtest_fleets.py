@@ -1,13 +1,12 @@
 """Fleets and traces end to end on the simulated control plane, as `muster loadtest` starts them."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.machine.commandline import Refusal, muster
 
 from loadtest.fourphase.driver import fleets
 from loadtest.fourphase.run import replay
@@ -17,18 +16,8 @@ DATA = ROOT.parent / "shared" / "data"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-def loadtest(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "muster.cli.main", "loadtest", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-
-
 def reported(out: Path, *arguments: str) -> dict[str, Any]:
-    done = loadtest("--json", "--out", str(out), *arguments)
+    done = muster("loadtest", "--json", "--out", str(out), *arguments)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     assert report["verdict"]["good"]
@@ -134,10 +123,8 @@ def test_an_openb_trace_runs_on_the_machines_it_ran_on(tmp_path: Path, data: str
     ],
 )
 def test_what_is_absent_or_contradicts_is_told_in_a_sentence(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
+    tmp_path: Path, refusal: Refusal, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = loadtest("--nodes", "60", *arguments, "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    out = ("--out", str(tmp_path / "out"))
+    assert words in refusal("loadtest", "--nodes", "60", *arguments, *out)
     assert not (tmp_path / "out").exists()

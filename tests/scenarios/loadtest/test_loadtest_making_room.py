@@ -6,11 +6,10 @@
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.machine.commandline import muster
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
@@ -43,13 +42,7 @@ def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(
     file.write_text(PHASES, encoding="utf-8")
     words = ["--nodes", "60", "--phases", str(file), "--out", str(out), "--making-room", "--json"]
     words += ["--gated", "--beside-withdrawal"] if gated else []
-    done = subprocess.run(
-        [sys.executable, "-m", "muster.cli.main", "loadtest", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
+    done = muster("loadtest", *words)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     report = json.loads(done.stdout)
     assert report["making_room"] is True
