@@ -159,6 +159,7 @@ async def play(plane: Plane, api: Api, load: Load, number: int) -> Round:
 
 
 async def _turn(plane: Plane, api: Api, load: Load, *, with_muster: bool) -> Turn:
+    await _clean_up(api)  # without an API server this fails at once, and Muster starts for minutes
     async with AsyncExitStack() as stack:
         ready_s = ready_within(load.nodes)
         started = Muster(plane, reserves=True, ready_s=ready_s) if with_muster else None
