@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, FairRule
 from muster.observability.configfile import out_of_range
-from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
-_STRATEGIES: Final = ((FairRule.FINAL,), (FairRule.INITIAL,), DEFAULT_RULES)
+_STRATEGIES: Final = ((FairRule.FINAL,), (FairRule.INITIAL,), FAIR_RULES)
 _ALLOWED: Final = (
     "this list is not allowed: name LessThanOrEqualToFinalShare, LessThanInitialShare, or both in"
     " this order"
@@ -24,7 +24,7 @@ class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     #: among gangs it does, among Workloads it does not
     fair_sharing: bool | None = None
     #: when a Workload takes from other queues by their shares, with fair sharing
-    preemption_strategies: tuple[FairRule, ...] = DEFAULT_RULES
+    preemption_strategies: tuple[FairRule, ...] = FAIR_RULES
     #: number of Workloads whose status is being written at a time
     concurrency: int = 32
     #: time between two writes of one ClusterQueue's status

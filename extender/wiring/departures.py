@@ -1,5 +1,6 @@
 """Builders of what has gangs give way to others, or leave nodes."""
 
+from extender.config.settings import ExtenderConfig
 from extender.evictions.drainreports import DrainReports
 from extender.evictions.drains import DrainParts, NodeDrains
 from extender.evictions.evictor import Evictor, EvictorParts
@@ -69,6 +70,13 @@ def drains_of(
     return NodeDrains(parts, it.config.draining)
 
 
+def policies_of(config: ExtenderConfig) -> PreemptionPolicies:
+    """Return who gives way to whom as the configuration says."""
+    making_room, kueue = config.making_room, config.queueing.kueue
+    fair = kueue.preemption_strategies if kueue.fair_sharing else ()
+    return PreemptionPolicies(making_room.named(), services=making_room.services, fair=fair)
+
+
 def room_maker_of(
     it: Common,
     evictor: Evictor,
@@ -77,8 +85,7 @@ def room_maker_of(
     nominations: RoomNominations | None,
 ) -> RoomMaker:
     """Build the part that has others give way."""
-    making_room = it.config.making_room
-    policies = PreemptionPolicies(making_room.named(), services=making_room.services)
+    policies = policies_of(it.config)
     return RoomMaker(
         it.engine,
         it.pods,

@@ -27,13 +27,12 @@ from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
-from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, NO_PREEMPTION
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.turn import Turns
 from muster.queueing.claims.book import ClaimBook
-from muster.queueing.claims.fairvictims import DEFAULT_RULES
 
 _GPU: Final = Cell("", "nvidia.com/gpu")
 _DEPARTMENTS: Final = 100
@@ -167,7 +166,7 @@ def _arrivals(turns: Turns, leaves: list[QueueName], draw: random.Random) -> lis
 
 def _fair_pass(heads: int, draw: random.Random) -> float:
     """Decide about all heads with Kueue's fair sharing; returns milliseconds for each."""
-    book = ClaimBook(lambda _flavor: (), lambda _namespace: {}, DEFAULT_RULES)
+    book = ClaimBook(lambda _flavor: (), lambda _namespace: {}, FAIR_RULES)
     root, group = QueueName("kueue/cohort/all"), ResourceGroup(("cpu",), (Flavor("f"),))
     book.queue(QueueUpserted(QueueSpec(root)))
     for number in range(_COHORTS):

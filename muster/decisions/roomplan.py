@@ -92,6 +92,7 @@ class RoomRight(StrEnum):
 
     PRIORITY = "a higher priority in its queue"
     RECLAIM = "the queue takes back what it is entitled to"
+    SHARE = "its queue has the greater share"
     FOREIGN = "a higher priority"
 
 
@@ -513,5 +514,6 @@ def _right(rules: RoomRules, other: Tenant) -> RoomRight:
         return RoomRight.PRIORITY
     here, there = rules.usage.find(rules.wants.queue), rules.usage.find(other.queue)
     if here is not None and there is not None and here.root is there.root:
-        return RoomRight.RECLAIM
+        by_share = rules.policies.fair_rules(here) and not rules.would_be_entitled(there, here)
+        return RoomRight.SHARE if by_share else RoomRight.RECLAIM
     return RoomRight.FOREIGN

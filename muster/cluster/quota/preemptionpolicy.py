@@ -47,6 +47,22 @@ class ReclaimFloor(StrEnum):
     ZERO = "Zero"
 
 
+class FairRule(StrEnum):
+    """When who borrows takes from a queue with a greater share (``preemptionStrategies``).
+
+    Compared are the shares just below the lowest queue above both.
+    """
+
+    #: The taker's with what it asks for ≤ the other's without what is taken.
+    FINAL = "LessThanOrEqualToFinalShare"
+    #: The taker's with what it asks for < the other's with what is taken.
+    INITIAL = "LessThanInitialShare"
+
+
+FAIR_RULES: Final = (FairRule.FINAL, FairRule.INITIAL)
+"""Kueue's default."""
+
+
 @dataclass(frozen=True, slots=True)
 class PreemptionPolicy:
     """The settings of one queue; the defaults are those of Muster's own queues."""

@@ -21,6 +21,7 @@ from muster.cluster.claims import ClaimKey, QuotaClaim
 from muster.cluster.events import QueueGone, QueueUpserted
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
+from muster.cluster.quota.preemptionpolicy import FairRule
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.claims.checks import CheckStep, needed, next_step
 from muster.queueing.claims.cycle import (
@@ -33,7 +34,6 @@ from muster.queueing.claims.cycle import (
     QueueTerms,
 )
 from muster.queueing.claims.delays import ClaimDelays
-from muster.queueing.claims.fairvictims import FairRule
 from muster.queueing.claims.flavorchoice import Taints
 from muster.queueing.claims.ledger import ClaimLedger, Holding
 from muster.queueing.claims.lines import ClaimLine, RowKey

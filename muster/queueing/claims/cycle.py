@@ -21,6 +21,7 @@ from typing import NamedTuple
 from muster.cluster.claims import ClaimKey, Grant, QuotaClaim
 from muster.cluster.quota.availability import borrows, lack
 from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.preemptionpolicy import FairRule
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
@@ -28,7 +29,7 @@ from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
 from muster.queueing.claims.checks import CheckRule, CheckStep, needed
 from muster.queueing.claims.fairorder import Tournament
-from muster.queueing.claims.fairvictims import FairRule, FairVictimSearch
+from muster.queueing.claims.fairvictims import FairVictimSearch
 from muster.queueing.claims.flavorchoice import Fit, FlavorChoice, Taints, choose
 from muster.queueing.claims.ledger import ClaimLedger, Holding, RoomPromise
 from muster.queueing.claims.lines import ClaimLine, LineHead, RowKey

@@ -17,13 +17,11 @@ kubernetes-sigs/kueue, pkg/scheduler/preemption (``fairPreemptions``, its folder
 """
 
 from collections.abc import Callable, Iterator
-from enum import StrEnum
-from typing import Final
 
 from muster.cluster.claims import QuotaClaim
 from muster.cluster.quota.availability import borrows
 from muster.cluster.quota.cells import Amounts
-from muster.cluster.quota.preemptionpolicy import ReclaimWithin
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, FairRule, ReclaimWithin
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.claims.ledger import ClaimLedger, Holding
@@ -36,16 +34,6 @@ from muster.queueing.claims.victimtrial import (
 from muster.queueing.shares.borrowed import NONE, Share, share
 
 
-class FairRule(StrEnum):
-    """When a claim may take from a queue of others (``preemptionStrategies``)."""
-
-    FINAL = "LessThanOrEqualToFinalShare"
-    INITIAL = "LessThanInitialShare"
-
-
-DEFAULT_RULES: Final = (FairRule.FINAL, FairRule.INITIAL)
-
-
 class FairVictimSearch:
     """One claim that lacks room in the tree of promises. The tree is left as it was."""
 
@@ -55,7 +43,7 @@ class FairVictimSearch:
         node: QueueNode,
         claim: QuotaClaim,
         cells: Amounts,
-        rules: tuple[FairRule, ...] = DEFAULT_RULES,
+        rules: tuple[FairRule, ...] = FAIR_RULES,
     ) -> None:
         """``node``: the claim's queue in ``ledger.promised``; ``cells``: what it asks for."""
         self._trial = VictimTrial(ledger, node, claim, cells)

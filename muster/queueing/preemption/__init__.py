@@ -7,6 +7,7 @@ the settings are Kueue's (``muster.cluster.quota.preemptionpolicy``).
 ``policies``       whose settings count: of queues that make room
 ``tenant``         a gang as the rules see it
 ``usagetrial``     what queues would use if some gangs ended and others ran
+``fairshares``     whether a queue that borrows takes from another one by their shares
 ``rules``          whether one gang gives way to another, rule by rule
 ``victimaccount``  whether several give way together, and whether the quota suffices then
 ``disruptionbudgets`` how many of their pods may end now

@@ -16,6 +16,7 @@ from muster.cluster.quota.aliases import OWN
 from muster.cluster.quota.preemptionpolicy import (
     NO_PREEMPTION,
     OWN_PREEMPTION,
+    FairRule,
     PreemptionPolicy,
     ReclaimWithin,
     WithinQueue,
@@ -23,6 +24,7 @@ from muster.cluster.quota.preemptionpolicy import (
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 
+KUEUE: Final = "kueue"
 YUNIKORN: Final = "yunikorn"
 
 
@@ -64,6 +66,13 @@ class PreemptionPolicies:
     services: GivingServices = GivingServices.SHARED
     #: Priorities whose classes say that their pods never give way; YuniKorn's queues obey them.
     firm_classes: frozenset[int] = frozenset()
+    #: When gangs that borrow take from a queue with a greater share; Kueue's queues obey it.
+    fair: tuple[FairRule, ...] = ()
+
+    def fair_rules(self, node: QueueNode) -> tuple[FairRule, ...]:
+        """Return when gangs of a queue that borrow take from queues with a greater share."""
+        is_kueue = dialect_of(node.spec.name) == KUEUE
+        return self.fair if is_kueue and self.of(node).reclaim is not ReclaimWithin.NEVER else ()
 
     def is_firm_by_class(self, queue: QueueName | None, priority: int) -> bool:
         """Return whether gangs of a priority never give way in a queue, as their class says."""

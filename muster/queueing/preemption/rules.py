@@ -8,7 +8,7 @@
         yes: young ─► by priority (withinClusterQueue)           │
         no, one tree: not reclaimable ─► young ─► outside a fence
               ─► the queue that wants room stays entitled?
-                    yes: reclaimWithinCohort     no: borrowWithinCohort
+                    yes: reclaimWithinCohort     no: borrowWithinCohort, or by ``fairshares``
               ─► the other queue is above what it is entitled to, and does not fall too far
         no, two trees, or no queue: one of the queues keeps to its tree ─► young
               ─► a strictly lower priority, as kube-scheduler has it ─► its queue, if it has one
@@ -34,6 +34,7 @@ from muster.cluster.quota.preemptionpolicy import (
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.specs.gangspec import Preemptibility
+from muster.queueing.preemption.fairshares import sides_of, takes_by_share
 from muster.queueing.preemption.policies import GivingServices, PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
@@ -59,6 +60,7 @@ class Keeps(StrEnum):
     OUTSIDE = "one of the two queues takes and gives only in its own tree"
     RECLAIM_NEVER = "the queue takes nothing back from others (policy)"
     BORROWER = "the queue would use more than it is entitled to"
+    SHARE = "its queue would have a lesser share than the queue that wants room"
     OVER_THRESHOLD = "its priority is above the threshold for those who borrow"
     ENTITLED = "its queue uses no more than it is entitled to"
     WOULD_FALL = "its queue would fall below what it is entitled to"
@@ -182,15 +184,27 @@ class RoomRules:
             return Keeps.FENCED
         mine = compared_priority(self.wants.priority, up)
         priority = compared_priority(other.priority, below_common(there, here))
-        if self._would_be_entitled(there, here):
+        if self.would_be_entitled(there, here):
             return _by_priority(policy.reclaim, priority, mine)
+        if self.policies.fair_rules(here):
+            kept = _by_priority(policy.reclaim, priority, mine)
+            return kept or self._by_share(other, there, here)
         if not policy.borrows or is_firm(self.wants, policy):
             return Keeps.BORROWER
         if not policy.may_borrow_from(other.priority):
             return Keeps.OVER_THRESHOLD
         return None if priority < mine else Keeps.NOT_LOWER
 
-    def _would_be_entitled(self, there: QueueNode, here: QueueNode) -> bool:
+    def _by_share(self, other: Tenant, there: QueueNode, here: QueueNode) -> Keeps | None:
+        """Return whether its queue's share keeps a gang, if its taker's own give all they may."""
+        usage, sides = self.usage.copy(), sides_of(here, there)
+        usage.give_back(self.wants.queue, self.own)
+        usage.give_back(other.queue, other.amounts)
+        gone = [(other, other.amounts)]
+        takes = takes_by_share(self.policies.fair_rules(here), usage, self.wants, sides, gone)
+        return None if takes else Keeps.SHARE
+
+    def would_be_entitled(self, there: QueueNode, here: QueueNode) -> bool:
         """Return whether the queue stays entitled, if its own gangs give all that they may."""
         known = self._rights.get(there.spec.name)
         if known is None:

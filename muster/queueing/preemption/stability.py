@@ -7,6 +7,10 @@ that wants room, against the gang that has it now: it must be refused.
 The *potential* is the sum over queues, and over the contested cells, of what is used above the
 entitlement, by weight. Taking back what a queue is entitled to makes it strictly less, so that
 no sequence of such steps can return to where it was.
+
+Where a queue that borrows takes from one that borrows more, the sum stays the same. There the
+squares are summed: x of b given by a queue of weight w to another of b' and w', where Kueue's rule
+(b' + x)/w' ≤ (b - x)/w holds, change b²/w + b'²/w' by -x²/w or less.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,18 +18,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from muster.cluster.quota.cells import Amounts, Cell
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.preemption.fairshares import sides_of
 from muster.queueing.preemption.rules import RoomRules
-from muster.queueing.preemption.tenant import Tenant
-from muster.queueing.preemption.usagetrial import UsageTrial, below_common
+from muster.queueing.preemption.tenant import Gone, Tenant
+from muster.queueing.preemption.usagetrial import UsageTrial
 
 _UNITS: Final = {"cpu": 1000, "memory": 1 << 30, "ephemeral-storage": 1 << 30}
 """How much of a resource counts as one, so that bytes do not outweigh devices."""
-
-Gone = tuple[Tenant, Amounts]
-"""A gang that gives way, and what it gives back: all that it holds, or its surplus."""
 
 
 def usage_after(rules: RoomRules, gone: Iterable[Gone]) -> UsageTrial:
@@ -61,21 +63,19 @@ def is_evener(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     where a gang that borrows takes from lower priorities alone: the potential must not grow there.
     """
     here = rules.usage.find(rules.wants.queue)
+    power = 2 if here is not None and rules.policies.fair_rules(here) else 1
     nodes: dict[QueueName, QueueNode] = {}
     for there in {other.queue for other, _ in gone if not rules.is_own(other)}:
         found = rules.usage.find(there)
         if here is not None and found is not None and found.root is here.root:
-            tops = (
-                (below_common(here, found) or [here])[-1],
-                (below_common(found, here) or [found])[-1],
-            )
+            tops = sides_of(here, found)
             nodes |= {node.spec.name: node for node in tops}
     cells, after = sorted(rules.contested), usage_after(rules, gone)
     if not nodes:
         return True
-    before = potential(rules.usage, nodes.values(), cells)
-    change = potential(after, nodes.values(), cells) - before
-    return change < 0 or (change == 0 and _rises(rules, gone))
+    before = potential(rules.usage, nodes.values(), cells, power)
+    change = potential(after, nodes.values(), cells, power) - before
+    return change < 0 or (power == 1 and change == 0 and _rises(rules, gone))
 
 
 def _rises(rules: RoomRules, gone: Sequence[Gone]) -> bool:
@@ -85,14 +85,21 @@ def _rises(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     return all(other.priority < rules.wants.priority for other, _ in gone)
 
 
-def potential(usage: UsageTrial, nodes: Iterable[QueueNode], cells: Sequence[Cell]) -> Fraction:
-    """Return the sum of what queues use above their entitlement, by weight, cell by cell."""
+def potential(
+    usage: UsageTrial, nodes: Iterable[QueueNode], cells: Sequence[Cell], power: int = 1
+) -> Fraction:
+    """Return the sum of what queues use above their entitlement, by weight, cell by cell.
+
+    ``power``: 1, or 2 for the sum of squares.
+    """
     return sum(
         (
             Fraction(
                 max(0, usage.used(node, cell) - usage.entitled(node, cell)),
-                max(node.spec.weight, 1) * _UNITS.get(cell.resource, 1),
+                _UNITS.get(cell.resource, 1),
             )
+            ** power
+            / max(node.spec.weight, 1)
             for node in nodes
             for cell in cells
         ),

@@ -46,3 +46,7 @@ class Tenant:
     cooldown: float = 0.0
     #: Whether it makes others give way (``preemptionPolicy`` is not Never).
     preempts: bool = True
+
+
+Gone = tuple[Tenant, Amounts]
+"""A gang that gives way, and what it gives back: all that it holds, or its surplus."""

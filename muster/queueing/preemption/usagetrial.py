@@ -12,6 +12,7 @@ from muster.cluster.quota.cells import UNLIMITED, Amounts, Cell, less, plus
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import QuotaTree
+from muster.queueing.shares.borrowed import Share, share_of
 
 
 class UsageTrial:
@@ -42,6 +43,12 @@ class UsageTrial:
         if key not in self._used:
             self._used[key] = node.used(cell)
         return self._used[key] + self._changes.get(key, 0)
+
+    def share(self, node: QueueNode) -> Share:
+        """Return the share that a queue has with what it uses here."""
+        name = node.spec.name
+        cells = {*node.usage, *(cell for at, cell in self._changes if at == name)}
+        return share_of(node, {cell: self.used(node, cell) for cell in cells})
 
     def kept(self, node: QueueNode, cell: Cell) -> int:
         """Return what nobody outside the subtree can use; as it was when first asked for."""

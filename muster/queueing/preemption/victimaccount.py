@@ -7,9 +7,10 @@ They are added and dropped one by one, as the search for the cheapest set goes o
 from dataclasses import dataclass, field
 
 from muster.cluster.quota.cells import Amounts, Cell
-from muster.cluster.quota.preemptionpolicy import ReclaimFloor
+from muster.cluster.quota.preemptionpolicy import FairRule, ReclaimFloor
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.preemption.fairshares import sides_of, takes_by_share
 from muster.queueing.preemption.rules import RoomRules, falls
 from muster.queueing.preemption.tenant import Tenant
 from muster.queueing.preemption.usagetrial import UsageTrial, below_common, path
@@ -22,6 +23,10 @@ class VictimAccount:
     rules: RoomRules
     #: What queues use without the set.
     usage: UsageTrial = field(init=False)
+    #: When the gang takes by shares, where it borrows.
+    _fair: tuple[FairRule, ...] = field(init=False)
+    #: Likewise, and without all of its own queue that may go; kept where it takes by shares.
+    _least: UsageTrial = field(init=False)
     #: Who of the set is charged to other queues, by queue, with what each gives back.
     _reclaimed: dict[QueueName | None, list[tuple[Tenant, Amounts]]] = field(default_factory=dict)
     #: By queue, those below the queue above both, and whether it is of another tree.
@@ -31,7 +36,12 @@ class VictimAccount:
 
     def __post_init__(self) -> None:
         """Begin with nobody."""
-        self.usage = self.rules.usage.copy()
+        rules = self.rules
+        self.usage, self._least = rules.usage.copy(), rules.usage.copy()
+        here = rules.usage.find(rules.wants.queue)
+        self._fair = () if here is None else rules.policies.fair_rules(here)
+        if self._fair:
+            self._least.give_back(rules.wants.queue, rules.own)
 
     def add(self, other: Tenant, amounts: Amounts) -> bool:
         """Let a gang give back ``amounts``; returns whether its queues may spare that.
@@ -42,13 +52,17 @@ class VictimAccount:
         if self.rules.is_own(other):
             return True
         self._reclaimed.setdefault(other.queue, []).append((other, amounts))
-        return not self._falls(other)
+        if self._fair:
+            self._least.give_back(other.queue, amounts)
+        return not self._falls(other) and not self._outweighs(other)
 
     def drop(self, other: Tenant, amounts: Amounts) -> None:
         """Take back an addition."""
         self.usage.charge(other.queue, amounts)
         if not self.rules.is_own(other):
             self._forget(other, amounts)
+            if self._fair:
+                self._least.charge(other.queue, amounts)
 
     def _forget(self, other: Tenant, amounts: Amounts) -> None:
         there = self._reclaimed[other.queue]
@@ -111,12 +125,32 @@ class VictimAccount:
             self._paths[queue] = frozenset(node.spec.name for node in nodes)
         return self._paths[queue]
 
+    def _outweighs(self, other: Tenant) -> bool:
+        """Return whether the set leaves a queue too small a share, whoever else goes with it."""
+        here = self.usage.find(self.rules.wants.queue)
+        there = self.usage.find(other.queue)
+        if not self._fair or here is None or there is None or there.root is not here.root:
+            return False
+        return not self._may_take(self._least, here, there)
+
     def _has_right(self) -> bool:
         """Return whether the queue is entitled to what it takes from others, or may borrow it."""
         rules = self.rules
         here = self.usage.find(rules.wants.queue)
-        if here is None or rules.policies.of(here).borrows:
+        if here is None or (rules.policies.of(here).borrows and not self._fair):
             return True
         nodes = map(self.usage.find, self._reclaimed)
         there = {node.spec.name: node for node in nodes if node and node.root is here.root}
-        return all(rules.stays_entitled(self.usage, here, node) for node in there.values())
+        return all(self._may_take(self.usage, here, node) for node in there.values())
+
+    def _may_take(self, usage: UsageTrial, here: QueueNode, there: QueueNode) -> bool:
+        """Return whether the queue is entitled to take from another, or has the lesser share."""
+        rules = self.rules
+        if rules.stays_entitled(usage, here, there):
+            return True
+        if not self._fair:
+            return False
+        sides = sides_of(here, there)
+        queues = [queue for queue in self._reclaimed if sides[1].spec.name in self._path(queue)]
+        gone = [one for queue in queues for one in self._reclaimed[queue]]
+        return takes_by_share(self._fair, usage, rules.wants, sides, gone)

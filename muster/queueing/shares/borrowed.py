@@ -44,12 +44,17 @@ NONE: Final = Share(is_unlimited=False, thousandths=Fraction(0))
 
 def share(node: QueueNode, request: Amounts = _NOTHING) -> Share:
     """Return the share of a queue once it has what it requests as well."""
+    cells = {*node.usage, *request}
+    return share_of(node, {cell: node.used(cell) + request.get(cell, 0) for cell in cells})
+
+
+def share_of(node: QueueNode, used: Amounts) -> Share:
+    """Return the share of a queue that uses so much."""
     if node.parent is None:
         return NONE
     borrowed: dict[str, int] = defaultdict(int)
-    for cell in {*node.usage, *request}:
-        above = node.used(cell) + request.get(cell, 0) - node.entitled(cell)
-        borrowed[cell.resource] += max(0, above)
+    for cell, amount in used.items():
+        borrowed[cell.resource] += max(0, amount - node.entitled(cell))
     dominant = max(
         (_part(node.parent, resource, amount) for resource, amount in borrowed.items() if amount),
         default=Fraction(0),

@@ -25,12 +25,16 @@ from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
-from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION, PreemptionPolicy
+from muster.cluster.quota.preemptionpolicy import (
+    FAIR_RULES,
+    NO_PREEMPTION,
+    FairRule,
+    PreemptionPolicy,
+)
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.checks import CheckRule, CheckStep
 from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimGranted, QueueTerms
-from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 ALL = QueueName("kueue/cohort/all")
 QUEUES = ("a", "b", "c")
@@ -239,7 +243,7 @@ class Claims(RuleBasedStateMachine):
 class FairClaims(Claims):
     """The same with Kueue's fair sharing."""
 
-    rules = DEFAULT_RULES
+    rules = FAIR_RULES
 
 
 TestClaims = Claims.TestCase

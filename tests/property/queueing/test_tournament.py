@@ -19,13 +19,12 @@ from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Amounts, Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
-from muster.cluster.quota.preemptionpolicy import NO_PREEMPTION, PreemptionPolicy
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, NO_PREEMPTION, PreemptionPolicy
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims import cycle
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.cycle import ClaimDecision
 from muster.queueing.claims.fairorder import Rank, Tournament
-from muster.queueing.claims.fairvictims import DEFAULT_RULES
 
 PARENTS = {"a": "x", "b": "x", "c": "y", "d": "all", "e": "all2"}
 COHORTS = {"all": None, "all2": None, "x": "all", "y": "x"}
@@ -49,7 +48,7 @@ def _cohort(name: str) -> QueueName:
 
 
 def _book(queues: dict[str, tuple[int, int, bool, bool]]) -> ClaimBook:
-    book = ClaimBook(lambda _flavor: (), lambda _namespace: {}, DEFAULT_RULES)
+    book = ClaimBook(lambda _flavor: (), lambda _namespace: {}, FAIR_RULES)
     for name, parent in COHORTS.items():
         book.queue(QueueUpserted(QueueSpec(_cohort(name), parent and _cohort(parent))))
     for name, (amount, flavors, evicts, is_strict) in queues.items():

@@ -8,11 +8,14 @@
 Source: kubernetes-sigs/kueue, apis/kueue/v1beta2/clusterqueue_types.go at 0.19.
 """
 
+from dataclasses import replace
+
 import pytest
-from support.clusters.queuescene import QueueScene
+from support.clusters.queuescene import ALL, QueueScene
 from support.clusters.roomscene import NOW, keeps_of, names_of
 from support.dialects.clusterqueues import cluster_queue, scene
 
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, FairRule
 from muster.decisions.roomplan import NoRoom, RoomRight, WhyNoRoom
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps
@@ -173,6 +176,78 @@ def test_who_would_borrow_takes_lower_priorities_up_to_the_threshold(
     else:
         assert not isinstance(answer, NoRoom), answer
         assert len(answer.victims) == 1
+
+
+# --- by shares ------------------------------------------------------------------------------
+
+FAIR = replace(ALL, fair=FAIR_RULES)
+FINAL_ALONE = replace(ALL, fair=(FairRule.FINAL,))
+ANY = "{reclaimWithinCohort: Any}"
+
+
+def borrowing(*sizes: int, weight: int = 1, policy: str = ANY) -> QueueScene:
+    """b borrows all of four hosts from c, with gangs of so many hosts; a has none."""
+    made = scene(
+        "a/r1 n1 n2 n3 n4",
+        cluster_queue("a", 0, policy),
+        cluster_queue("b", 0, weight=weight),
+        cluster_queue("c", 32),
+    )
+    nodes = iter(("n1", "n2", "n3", "n4"))
+    for number, size in enumerate(sizes):
+        made.runs(f"x{number}", [next(nodes) for _ in range(size)], queue="b")
+    return made
+
+
+@pytest.mark.parametrize(("hosts", "gone"), [(1, 1), (2, 2), (3, None)])
+def test_a_queue_that_borrows_less_takes_until_shares_are_even(
+    hosts: int, gone: int | None
+) -> None:
+    """b has four gangs of a host each. Three hosts would leave b one, and a would have three."""
+    made = borrowing(1, 1, 1, 1)
+    answer = made.room(made.wants("w", hosts, queue="a"), policies=FAIR)
+    if gone is None:
+        assert isinstance(answer, NoRoom)
+        assert answer.reason is WhyNoRoom.NOT_ENOUGH
+    else:
+        assert not isinstance(answer, NoRoom), answer
+        assert [victim.right for victim in answer.victims] == [RoomRight.SHARE] * gone
+
+
+@pytest.mark.parametrize(("policies", "goes"), [(FAIR, True), (FINAL_ALONE, False)])
+def test_by_the_second_rule_the_last_one_may_leave_the_other_queue_with_less(
+    policies: PreemptionPolicies, *, goes: bool
+) -> None:
+    """b has one gang of four hosts. a with two has less than b with it, more than b without."""
+    made = borrowing(4)
+    answer = made.room(made.wants("w", 2, queue="a"), policies=policies)
+    assert isinstance(answer, NoRoom) != goes
+    if isinstance(answer, NoRoom):
+        assert keeps_of(answer) == {Keeps.SHARE: 1}
+
+
+@pytest.mark.parametrize(("weight", "hosts"), [(1, 2), (3, 1)])
+def test_shares_count_by_weight(weight: int, hosts: int) -> None:
+    """With weight 3, b may have three hosts while a has one."""
+    made = borrowing(1, 1, 1, 1, weight=weight)
+    assert len(names_of(made.made(made.wants("w", hosts, queue="a"), policies=FAIR))) == hosts
+    assert isinstance(made.room(made.wants("v", hosts + 1, queue="a"), policies=FAIR), NoRoom)
+
+
+def test_shares_count_only_with_fair_sharing_and_where_the_queue_takes_at_all() -> None:
+    made = borrowing(1, 1, 1, 1)
+    refused = made.refused(made.wants("w", 1, queue="a"))
+    assert keeps_of(refused) == {Keeps.BORROWER: 4}
+    never = borrowing(1, 1, 1, 1, policy="{}")
+    refused = never.refused(never.wants("w", 1, queue="a"), policies=FAIR)
+    assert keeps_of(refused) == {Keeps.RECLAIM_NEVER: 4}
+
+
+def test_by_shares_lower_priorities_alone_give_way_where_the_policy_says_so() -> None:
+    made = borrowing(policy="{reclaimWithinCohort: LowerPriority}")
+    for node, priority in (("n1", 5), ("n2", 2), ("n3", 1), ("n4", 5)):
+        made.runs(node, [node], queue="b", priority=priority)
+    assert names_of(made.made(made.wants("w", 1, queue="a", priority=2), policies=FAIR)) == ["n3"]
 
 
 # --- whose queues ---------------------------------------------------------------------------

@@ -9,7 +9,9 @@ metadata: {name: f}
 """
 
 
-def cluster_queue(name: str, gpus: int, preemption: str = "{}", cohort: str = "all") -> str:
+def cluster_queue(
+    name: str, gpus: int, preemption: str = "{}", cohort: str = "all", weight: int = 1
+) -> str:
     """Return a ClusterQueue of one flavor."""
     return f"""
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -19,6 +21,7 @@ spec:
   cohortName: {cohort}
   namespaceSelector: {{}}
   preemption: {preemption}
+  fairSharing: {{weight: "{weight}"}}
   resourceGroups:
   - coveredResources: [cpu, nvidia.com/gpu]
     flavors:

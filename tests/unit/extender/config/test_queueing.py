@@ -4,8 +4,8 @@ import pytest
 
 from extender.config import settings
 from extender.config.queueing import QueueingConfig
+from muster.cluster.quota.preemptionpolicy import FAIR_RULES, FairRule
 from muster.observability.configfile import ConfigError
-from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 HEAD = "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
 
@@ -37,7 +37,7 @@ def test_a_number_that_makes_no_sense_is_refused(usage: str, says: str) -> None:
 def test_fair_sharing_is_as_it_was_unless_somebody_says_so() -> None:
     assert QueueingConfig().kueue.fair_sharing is None
     assert _parsed("{kueue: {fairSharing: false}}").kueue.fair_sharing is False
-    assert _parsed("{kueue: {fairSharing: true}}").kueue.preemption_strategies == DEFAULT_RULES
+    assert _parsed("{kueue: {fairSharing: true}}").kueue.preemption_strategies == FAIR_RULES
 
 
 def test_strategies_are_those_that_kueue_allows() -> None:

@@ -16,11 +16,16 @@ from muster.cluster.events import QueueUpserted
 from muster.cluster.quota.aliases import QueueUser, Spelling
 from muster.cluster.quota.cells import Cell, Quota
 from muster.cluster.quota.flavors import Flavor, ResourceGroup
-from muster.cluster.quota.preemptionpolicy import PreemptionPolicy, ReclaimWithin, WithinQueue
+from muster.cluster.quota.preemptionpolicy import (
+    FAIR_RULES,
+    FairRule,
+    PreemptionPolicy,
+    ReclaimWithin,
+    WithinQueue,
+)
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.cycle import ClaimEvicted, ClaimGranted
-from muster.queueing.claims.fairvictims import DEFAULT_RULES, FairRule
 
 ALL = QueueName("kueue/cohort/all")
 CPU, MEMORY = Cell("f", "cpu"), Cell("f", "memory")
@@ -33,7 +38,7 @@ class Site:
 
     def __init__(
         self,
-        rules: tuple[FairRule, ...] = DEFAULT_RULES,
+        rules: tuple[FairRule, ...] = FAIR_RULES,
         policy: PreemptionPolicy = RECLAIMS,
         **weights: int,
     ) -> None:
@@ -182,7 +187,7 @@ def test_one_that_borrows_takes_from_another_as_long_as_its_share_is_less(
 
 def test_the_second_rule_lets_one_more_go_where_the_first_finds_too_few() -> None:
     """a borrows 8 with one large claim: without it its share is nothing, with it more than b's."""
-    for rules, victims in (((FINAL,), {}), (DEFAULT_RULES, {"big": "InCohortFairSharing"})):
+    for rules, victims in (((FINAL,), {}), (FAIR_RULES, {"big": "InCohortFairSharing"})):
         site = Site(rules)
         site.wait("big", "a", 12)
         site.decide()
