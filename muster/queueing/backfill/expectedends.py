@@ -84,8 +84,9 @@ def certain_ends(snapshot: Snapshot, now: float, going: Going) -> list[ExpectedE
     found = list(_deleted(snapshot, now))
     for gang, members in going.items():
         view = snapshot.gang(gang)
-        rows = None if view is None else view.in_room[_leave(snapshot, view.in_room, members)]
-        if rows is not None and len(rows):
+        held = np.empty(0, dtype=np.int32) if view is None else view.in_room
+        rows = held[_leave(snapshot, held, members)]
+        if len(rows):
             found.append(ExpectedEnd(now + LEAVING_S, rows, gang, is_certain=True))
     return _in_order(found)
 

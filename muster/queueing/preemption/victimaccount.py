@@ -23,10 +23,11 @@ class VictimAccount:
     rules: RoomRules
     #: What queues use without the set.
     usage: UsageTrial = field(init=False)
-    #: When the gang takes by shares, where it borrows.
-    _fair: tuple[FairRule, ...] = field(init=False)
-    #: Likewise, and without all of its own queue that may go; kept where it takes by shares.
+    #: What they use without the set and without all of the gang's own queue that may go; kept
+    #: where it takes by shares.
     _least: UsageTrial = field(init=False)
+    #: When the gang takes by shares, where its queue borrows; empty: never.
+    _fair: tuple[FairRule, ...] = field(init=False)
     #: Who of the set is charged to other queues, by queue, with what each gives back.
     _reclaimed: dict[QueueName | None, list[tuple[Tenant, Amounts]]] = field(default_factory=dict)
     #: By queue, those below the queue above both, and whether it is of another tree.
