@@ -37,7 +37,7 @@ from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
 from muster.queueing.backfill.promise import StartClaim
-from muster.queueing.order import begun
+from muster.queueing.order import begun, is_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,9 @@ class QueueTurns:
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         node = None if queue is None else state.charges.tree.find(queue)
+        extra = is_extra(view)
         if queue is None or node is None:
-            return StartClaim(view.key, priority=view.priority, is_entitled=False)
+            return StartClaim(view.key, priority=view.priority, is_entitled=False, is_extra=extra)
         snapshot = state.snapshot()
         if _is_elsewhere(queue, snapshot):
             return None
@@ -282,7 +283,9 @@ class QueueTurns:
         request = self._request(queue, asked.of_first(max(asked.minimum, 1)))
         root = node.root.spec.name
         entitled = not borrows(node, request)
-        return StartClaim(view.key, queue, root, request, view.priority, is_entitled=entitled)
+        return StartClaim(
+            view.key, queue, root, request, view.priority, is_entitled=entitled, is_extra=extra
+        )
 
     def _ordered_by(self, view: GangView, queue: QueueName, asked: MemberRequests) -> float:
         """Return what orders gangs of one queue and priority: by default their age."""

@@ -54,7 +54,7 @@ from muster.placement.victims.units import GivingUnit, UnitSet, at_risk, holding
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import Going
-from muster.queueing.order import placed
+from muster.queueing.order import is_extra
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
@@ -412,16 +412,16 @@ class _Case:
         No gang ends for members above another one's minimum: every minimum goes before any extras.
         """
         prices, found = MovePrices(self.later), list[GivingUnit]()
-        is_extra = self.view.spec is not None and placed(self.view) >= self.view.spec.min_count
+        for_extras = is_extra(self.view)
         for number, view in enumerate(views):
             tenant = self._tenants[view.key]
             keeps = self._way(view.key) or rules.keeps(tenant)
             may_go = keeps is None or rules.goes_in_part(tenant, keeps)
             units = units_of(prices, view, self._at_risk(view)) if may_go else []
-            if keeps is not None or is_extra:  # its surplus may go all the same
+            if keeps is not None or for_extras:  # its surplus may go all the same
                 units = [unit for unit in units if not unit.is_whole]
             if not units:
-                keeps = keeps or (Keeps.IS_WHOLE if is_extra else Keeps.HOLDS_NOTHING)
+                keeps = keeps or (Keeps.IS_WHOLE if for_extras else Keeps.HOLDS_NOTHING)
                 self._keeps[keeps] += 1
             if keeps is Keeps.HELD:
                 self._held.append(self._budgets[view.key])

@@ -38,6 +38,11 @@ def begun(gang: GangView) -> bool:
     return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 
+def is_extra(gang: GangView) -> bool:
+    """Return whether members that wait are above a minimum that the gang has."""
+    return gang.spec is not None and placed(gang) >= max(gang.spec.min_count, 1)
+
+
 def _rank(gang: GangView) -> tuple[bool, bool, int, float, GangKey]:
     lacks = bool(gang.lacks_standby) and not len(gang.waiting)
     return (not begun(gang), not lacks, -gang.priority, gang.submitted_at, gang.key)

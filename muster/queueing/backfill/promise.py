@@ -41,13 +41,18 @@ class StartClaim:
     priority: int = 0
     #: Whether its queue stays within its entitlement with it; once it has a promise: at its start.
     is_entitled: bool = True
+    #: Whether it is for members above the minimum of a gang that has its minimum.
+    is_extra: bool = False
 
     def outranks(self, other: "StartClaim") -> bool:
         """Return whether it may delay the other one: higher priority, or entitled and that not.
 
         Age is no reason: what was promised to the other one stays promised. Nor is entitlement
-        within one queue, which has it for all its gangs.
+        within one queue, which has it for all its gangs. Every gang's minimum goes before anybody's
+        extras, whatever their priority.
         """
+        if self.is_extra != other.is_extra:
+            return other.is_extra
         if self.priority != other.priority:
             return self.priority > other.priority
         is_own = self.queue is not None and self.queue == other.queue
@@ -125,9 +130,9 @@ class Promise:
         """Return whether a gang may delay this one.
 
         Room that others gave up is for the one to whom they gave way: only a higher priority of its
-        own queue takes it. Otherwise gangs would end in vain.
+        own queue takes it, and not for members above a minimum. Otherwise gangs would end in vain.
         """
-        if not self.is_made:
+        if not self.is_made or claim.is_extra != self.claim.is_extra:
             return claim.outranks(self.claim)
         return claim.queue == self.claim.queue and claim.priority > self.claim.priority
 

@@ -136,6 +136,26 @@ async def test_each_gang_keeps_the_room_that_was_made_for_it_however_late_the_ot
             assert set(site.promise_of(key).nodes) <= left[key]
 
 
+async def test_room_that_was_made_for_a_gang_is_not_for_members_above_anothers_minimum() -> None:
+    """One of two members of rich (9) runs, the other waits, beside small (5) for the last node."""
+    site = RoomSite(2, without_queues=True)
+    site.lapse = 1e-6
+    low = site.gang("low", 1, priority=1)
+    await site.settle()
+    rich = site.gang("rich", 2, at=1.0, priority=9, min_count=1)
+    await site.settle(NOW + 1)
+    assert len(site.view(rich).bound) == 1
+    small = site.gang("small", 1, at=2.0, priority=5)
+    await site.settle(NOW + 5)
+    assert [order.preemptor for order in site.orders.taken] == [small]
+
+    site.leave(low)
+    await site.settle(NOW + 6)
+
+    assert site.runs(small) == [True]
+    assert len(site.view(rich).bound) == 1
+
+
 def _nodes(site: RoomSite, key: GangKey) -> list[str]:
     snapshot = site.state.snapshot()
     return [snapshot.nodes.name(int(snapshot.pods.node[row])) for row in site.view(key).bound]
