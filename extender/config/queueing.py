@@ -23,7 +23,7 @@ class KueueQueueing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     #: whether what queues borrow counts by their weights (Kueue's ``fairSharing.enable``); null:
     #: among gangs it does, among Workloads it does not
     fair_sharing: bool | None = None
-    #: when a Workload takes from other queues by their shares, with fair sharing
+    #: when a Workload or a gang takes from other queues by their shares, with fair sharing
     preemption_strategies: tuple[FairRule, ...] = FAIR_RULES
     #: number of Workloads whose status is being written at a time
     concurrency: int = 32

@@ -37,7 +37,7 @@ from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.admission.waitingline import UnqueuedGang, WaitingLine
 from muster.queueing.backfill.promise import StartClaim
-from muster.queueing.order import begun, is_extra
+from muster.queueing.order import begun, waits_for_extras
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class QueueTurns:
         state = self._engine.state
         queue = state.charges.queue_of(state.queue_user(view))
         node = None if queue is None else state.charges.tree.find(queue)
-        extra = is_extra(view)
+        extra = waits_for_extras(view)
         if queue is None or node is None:
             return StartClaim(view.key, priority=view.priority, is_entitled=False, is_extra=extra)
         snapshot = state.snapshot()

@@ -54,7 +54,7 @@ from muster.placement.victims.units import GivingUnit, UnitSet, at_risk, holding
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import Going
-from muster.queueing.order import is_extra
+from muster.queueing.order import waits_for_extras
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
@@ -412,7 +412,7 @@ class _Case:
         No gang ends for members above another one's minimum: every minimum goes before any extras.
         """
         prices, found = MovePrices(self.later), list[GivingUnit]()
-        for_extras = is_extra(self.view)
+        for_extras = waits_for_extras(self.view)
         for number, view in enumerate(views):
             tenant = self._tenants[view.key]
             keeps = self._way(view.key) or rules.keeps(tenant)

@@ -38,9 +38,9 @@ def begun(gang: GangView) -> bool:
     return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 
-def is_extra(gang: GangView) -> bool:
-    """Return whether members that wait are above a minimum that the gang has."""
-    return gang.spec is not None and placed(gang) >= max(gang.spec.min_count, 1)
+def waits_for_extras(gang: GangView) -> bool:
+    """Return whether a gang has its minimum, so that members that wait are above it."""
+    return gang.spec is not None and placed(gang) >= gang.spec.min_count
 
 
 def _rank(gang: GangView) -> tuple[bool, bool, int, float, GangKey]:

@@ -7,7 +7,7 @@ from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Amounts
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.tables.gangview import GangView
-from muster.queueing.order import begun, placed
+from muster.queueing.order import begun, waits_for_extras
 
 #: The least is the first of its queue.
 Rank = tuple[bool, bool, int, float, GangKey]
@@ -15,8 +15,7 @@ Rank = tuple[bool, bool, int, float, GangKey]
 
 def rank_of(view: GangView) -> Rank:
     """Return a gang's place among the gangs of its queue: begun, minimum, priority, age, name."""
-    is_extra = view.spec is not None and placed(view) >= view.spec.min_count
-    return (not begun(view), is_extra, -view.priority, view.submitted_at, view.key)
+    return (not begun(view), waits_for_extras(view), -view.priority, view.submitted_at, view.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,12 +82,11 @@ def certain_ends(snapshot: Snapshot, now: float, going: Going) -> list[ExpectedE
     Reads the gangs that give way, and no other.
     """
     found = list(_deleted(snapshot, now))
-    for gang, members in going.items():
-        view = snapshot.gang(gang)
-        held = np.empty(0, dtype=np.int32) if view is None else view.in_room
-        rows = held[_leave(snapshot, held, members)]
+    for view in filter(None, map(snapshot.gang, going)):
+        held = view.in_room
+        rows = held[_leave(snapshot, held, going[view.key])]
         if len(rows):
-            found.append(ExpectedEnd(now + LEAVING_S, rows, gang, is_certain=True))
+            found.append(ExpectedEnd(now + LEAVING_S, rows, view.key, is_certain=True))
     return _in_order(found)
 
 

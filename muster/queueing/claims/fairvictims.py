@@ -31,6 +31,7 @@ from muster.queueing.claims.victimtrial import (
     VictimTrial,
     eviction_order,
 )
+from muster.queueing.preemption.fairshares import sides_of
 from muster.queueing.shares.borrowed import NONE, Share, share
 
 
@@ -115,7 +116,7 @@ class FairVictimSearch:
         self, queue: QueueNode, line: list[Holding], spared: list[Holding], removed: list[Victim]
     ) -> None:
         """Remove the first of a queue whom the first rule lets go."""
-        mine, theirs = self._sides(queue)
+        mine, theirs = sides_of(self._node, queue)
         claims, before = share(mine), share(theirs)
         while line:
             one = line.pop(0)
@@ -144,7 +145,7 @@ class FairVictimSearch:
             dropped.add(queue.spec.name)
             if queue is self._node:
                 continue
-            mine, theirs = self._sides(queue)
+            mine, theirs = sides_of(self._node, queue)
             if share(mine) < share(theirs):
                 one = lines[queue.spec.name].pop(0)
                 self._remove(Victim(one, EvictionReason.SHARED), removed)
@@ -189,16 +190,6 @@ class FairVictimSearch:
         """Return whether a queue has a share, or the claim's own queue is in it."""
         is_own = at is self._node or at.spec.name in self._above
         return is_own or share(at) > NONE
-
-    def _sides(self, queue: QueueNode) -> tuple[QueueNode, QueueNode]:
-        """Return the queues of the claim and of another just below the lowest one above both."""
-        theirs = queue
-        while theirs.parent is not None and theirs.parent.spec.name not in self._above:
-            theirs = theirs.parent
-        mine = self._node
-        while mine.parent is not None and mine.parent is not theirs.parent:
-            mine = mine.parent
-        return mine, theirs
 
     # --- removal ----------------------------------------------------------------------------
 

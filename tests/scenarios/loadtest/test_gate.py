@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support.machine.commandline import Refusal, muster
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 # No plan costs less than a hundredth of a pass, and none costs a million of them.

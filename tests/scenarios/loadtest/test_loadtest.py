@@ -10,7 +10,6 @@ from support.machine.commandline import Refusal, muster
 
 from loadtest.testbed.controlplane.assets import Minor
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 TOO_MUCH = """

@@ -19,7 +19,6 @@ from loadtest.testbed.controlplane.assets import DEFAULT_MINOR, Assets
 from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane
 from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 ONE_PHASE = """

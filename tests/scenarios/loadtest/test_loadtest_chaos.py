@@ -16,7 +16,6 @@ from support.machine.commandline import Refusal, muster
 
 from loadtest.testbed.controlplane.assets import Minor
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PHASES = """
@@ -106,16 +105,16 @@ def test_a_storm_of_410s_while_the_clock_jumps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chaos", "told"),
+    ("chaos", "message"),
     [
         ("restart-api-server@two", "phase two: restart-api-server: the simulated API"),
         ("flood", "--chaos flood: 'flood' is no fault"),
     ],
 )
 def test_a_fault_that_cannot_be_made_is_refused_before_anything_starts(
-    tmp_path: Path, refusal: Refusal, chaos: str, told: str
+    tmp_path: Path, refusal: Refusal, chaos: str, message: str
 ) -> None:
-    assert told in refusal(*words(tmp_path, "--chaos", chaos))
+    assert message in refusal(*words(tmp_path, "--chaos", chaos))
     assert not (tmp_path / "out").exists()
 
 

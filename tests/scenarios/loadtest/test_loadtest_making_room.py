@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from support.machine.commandline import muster
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
 
 PHASES = """

@@ -1,12 +1,10 @@
 """`muster bench sustained`, small, as it is started on the command line."""
 
 import json
-from pathlib import Path
 
 import pytest
 from support.machine.commandline import Refusal, muster
 
-ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 

@@ -115,7 +115,7 @@ async def test_a_gang_behind_others_that_get_nothing_has_its_turn_though_no_even
 async def test_each_gang_keeps_the_room_that_was_made_for_it_however_late_the_others_leave() -> (
     None
 ):
-    """wide leaves two nodes for one gang: the other one is free for nobody else's gang."""
+    """wide leaves two nodes for one gang. Promises of the other gangs are on neither of them."""
     site = RoomSite(4, without_queues=True)
     site.lapse = 1e-6
     low = [site.gang(f"low{number}", 1, priority=1) for number in range(2)]
