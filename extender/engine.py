@@ -24,6 +24,9 @@ class SteadyClock:
     Deadlines, back-offs and assembly windows are compared with earlier times. If the wall clock
     were set back by two hours in between, a gang deferred for a second would be deferred for two
     hours. If it were set forward, every hold would expire at once.
+
+    Most earlier times are timestamps of the API server, so ``ServerTime`` moves the clock to that
+    of the API server before the cluster is listed.
     """
 
     def __init__(self, wall: Clock = time.time, monotonic: Clock = time.monotonic) -> None:
@@ -33,6 +36,10 @@ class SteadyClock:
     def __call__(self) -> float:
         """Return the time."""
         return self._began + self._monotonic()
+
+    def move(self, seconds: float) -> None:
+        """Set the clock, once and before anything is compared with it (``ServerTime``)."""
+        self._began += seconds
 
 
 class Engine:

@@ -26,8 +26,10 @@ from aiohttp import web
 
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, TLS_BUFFER_BYTES, make_app
 from extender.config.settings import ExtenderConfig
+from extender.engine import SteadyClock
 from extender.errors import Deposed
 from extender.intake.firstlist.reader import decoders_of
+from extender.intake.servertime import ServerTime
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
 from extender.releases.plankeys import KeyHome
@@ -66,9 +68,12 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
                 auth, transport=transport, writes=writes, packed=decoders_of(config.first_list)
             )
         )
+        clock = SteadyClock()
         extender = Extender(
             config,
             client,
+            clock=clock,
+            server_time=ServerTime(client, clock),
             candidacy=candidacy,
             on_deposed=stop.set,
             collector=Collector(),

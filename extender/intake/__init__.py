@@ -1,6 +1,7 @@
 """From watched objects to events of the cluster model.
 
 ``sync``                reads watches, applies events: the inbox and the one writer
+``servertime``          the clock, set to the API server's before the first list
 ``sources``             which kinds are watched, and which function applies their changes
 ``objects``             the ``Feed``: from one object to the events of the model
 ``nodes``               the same for nodes, one by one or a list at a time

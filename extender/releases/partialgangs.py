@@ -83,6 +83,10 @@ class PartialGangs:
         self._seen: set[GangKey] = set()
         self._whole: set[GangKey] = set()  # seen whole since they last had no bound member
 
+    def begin(self) -> None:
+        """Note when this process begins to know the cluster: just before it is listed."""
+        self._started_at = self._engine.clock()
+
     @property
     def reported(self) -> int:
         """Number of gangs that were reported as Partial."""

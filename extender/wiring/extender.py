@@ -24,6 +24,7 @@ from extender.intake.checkpoints import Checkpoints
 from extender.intake.objects import Feed, Namespaces
 from extender.intake.planchecks import PlanChecks
 from extender.intake.podwatchers import PodWatchers
+from extender.intake.servertime import ServerTime
 from extender.intake.sync import Sync
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
@@ -79,6 +80,8 @@ class Extender:
     client: KubeClient
     #: seconds since the epoch, never decreasing
     clock: Clock = field(default_factory=SteadyClock)
+    #: sets ``clock`` before the cluster is listed; None: it is right as it is
+    server_time: ServerTime | None = None
     #: monotonic seconds, for time slices
     monotonic: Clock = time.perf_counter
     #: a random number in [0, 1)
@@ -189,7 +192,6 @@ class Extender:
         self.feed = rooms.feed_of(it, namespaces, watchers)
         self.conditions = rooms.conditions_of(it)
         self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
-        keys = self.plan_keys.begin if self.candidacy is None else self.plan_keys.read
         self.queues = rooms.queue_statuses_of(it)
         self.releaser = rooms.releaser_of(it, self.feed, records)
         self.networks = rooms.networks_of(it, records, self.releaser)
@@ -206,7 +208,7 @@ class Extender:
             self.queues,
             self.suspended,
             claims=self.claims,
-            prepare=keys,
+            prepare=self._prepare,
         )
         return lost, expected
 
@@ -335,6 +337,13 @@ class Extender:
         """Return whether every event is applied and nothing is left to plan or release now."""
         sent = self.networks.is_idle and self.releaser.is_idle
         return not self.sync.backlog and self.planner.is_idle and sent
+
+    async def _prepare(self) -> None:
+        """Do what comes before the first list: the clock, then the keys of plans."""
+        if self.server_time is not None:
+            await self.server_time.begin()
+        self.partial.begin()
+        await (self.plan_keys.begin if self.candidacy is None else self.plan_keys.read)()
 
     def _ready(self) -> bool:
         """Return whether the cluster is listed and this replica leads; the fence may expire."""

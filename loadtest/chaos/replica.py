@@ -20,6 +20,7 @@ from extender.config.settings import ExtenderConfig
 from extender.engine import SteadyClock
 from extender.errors import MalformedCall, NotReady
 from extender.intake.firstlist.reader import decoders_of
+from extender.intake.servertime import ServerTime
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
 from extender.releases.plankeys import KeyHome
@@ -119,15 +120,14 @@ class Replica:
         fence = None if candidacy is None else candidacy.fence
         writes = None if fence is None else Connection(self.link, self._dice.random, fence=fence)
         reads = Connection(self.link, self._dice.random)
+        packed = decoders_of(self._config.first_list)
+        client = KubeClient(Anonymous(), transport=reads, writes=writes, packed=packed)
+        clock = SteadyClock(self.clock, self._loop.time)
         extender = self.extender = Extender(
             self._config,
-            KubeClient(
-                Anonymous(),
-                transport=reads,
-                writes=writes,
-                packed=decoders_of(self._config.first_list),
-            ),
-            clock=SteadyClock(self.clock, self._loop.time),
+            client,
+            clock=clock,
+            server_time=ServerTime(client, clock),
             monotonic=self._monotonic,
             jitter=self._dice.random,
             candidacy=candidacy,

@@ -21,7 +21,7 @@ piece from the cache, not older than the version it had.
 Writes ask for ``PartialObjectMetadata``: a PATCH would otherwise return the whole pod.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
@@ -33,6 +33,7 @@ from muster.kube.errors import NotFound, VersionExpired
 from muster.kube.http.auth import Auth
 from muster.kube.http.calllabels import Observer
 from muster.kube.http.longbody import Rooms
+from muster.kube.http.serverclock import Skew
 from muster.kube.http.transport import Answered, AnswerStream, HttpRequest, Transport
 from muster.kube.resources import PODS, KubeObject, Resource
 from muster.kube.watching.frames import Codec, ListMeta, Page, PageDecoder, served
@@ -108,6 +109,13 @@ class KubeClient:
         if found is None:
             found = self._codecs[resource] = Codec(resource)
         return found
+
+    async def skew(self, clock: Callable[[], float]) -> Skew:
+        """Compare the API server's clock with ours (epoch seconds); asks once.
+
+        Raises ``TransportError``, ``DecodeError`` where the answer has no date, ``AuthError``.
+        """
+        return await self._transport.skew(clock)
 
     # -- reading ---------------------------------------------------------------------------------
 

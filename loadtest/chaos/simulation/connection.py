@@ -16,9 +16,11 @@ from muster.kube.errors import NotSent, TransportError, from_response
 from muster.kube.http.auth import Auth
 from muster.kube.http.credentials import Credentials, FixedSource
 from muster.kube.http.fence import Fence
+from muster.kube.http.serverclock import Skew, between
 from muster.kube.http.transport import HttpRequest, Retry, Transport
 
 _NOBODY: Final = Credentials("http://simulated")
+_VERSION: Final = HttpRequest("GET", "/version")
 _RESET: Final = (Lost, NotReached)
 
 
@@ -77,6 +79,12 @@ class Connection(Transport):
             raise NotSent(str(error)) from error
         except (Lost, TimeoutError) as error:
             raise TransportError(f"{type(error).__name__}: {error}") from error
+
+    async def skew(self, clock: Callable[[], float]) -> Skew:
+        """Ask the server's time; the way there and back takes as long as that of any request."""
+        began, before = asyncio.get_running_loop().time(), clock()
+        date = await self._attempt(_VERSION, _NOBODY, self._timeout_s)
+        return between(date.decode(), before, asyncio.get_running_loop().time() - began)
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest, *, idle_s: float) -> AsyncIterator[Any]:

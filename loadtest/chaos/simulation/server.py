@@ -7,6 +7,7 @@ what a network and a server under stress add (time, refusals, lost answers) is
 
 import random
 from collections.abc import Callable, Mapping
+from email.utils import formatdate
 from typing import Final
 
 import orjson
@@ -45,6 +46,7 @@ class Server:
 
     def __init__(self, clock: Callable[[], float], dice: random.Random) -> None:
         self.store, self.registry = Store(), Registry()
+        self._clock = clock
         self._objects = Objects(self.store, self.registry, clock, dice.getrandbits(63))
         self._writer = Writer(self._objects, Admission(self.store))
         self._reader = Reader(self.store, _BOOKMARK_S)
@@ -88,7 +90,12 @@ class Server:
         content_type: str,
         accept: str = "",
     ) -> bytes:
-        """Return the encoded answer; raises ``StatusError``."""
+        """Return the encoded answer; raises ``StatusError``.
+
+        Of ``/version`` only the Date header of its answer is of use; it is the answer here.
+        """
+        if path == "/version":
+            return formatdate(self._clock(), usegmt=True).encode()
         request = Request(
             target=parse_target(path, self.registry),
             query=dict(query),

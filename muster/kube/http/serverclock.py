@@ -5,9 +5,10 @@ only to about a second and half the round trip (RFC 9110 section 6.6.1).
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -39,30 +40,36 @@ class Skew:
         return abs(self.ahead_s) + self.uncertainty_s
 
 
-async def skew(auth: Auth) -> Skew:
-    """Ask the API server once. Raises ``TransportError``, ``DecodeError`` and ``AuthError``."""
+async def skew(auth: Auth, clock: Callable[[], float] = time.time) -> Skew:
+    """Ask the API server once. ``clock``: ours, in seconds since the epoch.
+
+    What it says of the request is not asked, only the header. Raises ``TransportError`` (also for
+    a status of 500 or more, which something in front of the API server may have sent),
+    ``DecodeError`` and ``AuthError``.
+    """
     credentials = await auth.current()
     tls = True if credentials.tls is None else credentials.tls
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     try:
         async with aiohttp.ClientSession(timeout=timeout, headers=credentials.headers) as session:
-            before, began = datetime.now(UTC), time.monotonic()
+            before, began = clock(), time.monotonic()
             url = credentials.server + "/version"
             name, proxy = credentials.server_hostname, credentials.proxy
             async with session.get(url, ssl=tls, server_hostname=name, proxy=proxy) as reply:
                 trip_s = time.monotonic() - began
-                text = reply.headers.get("Date", "")
+                status, text = reply.status, reply.headers.get("Date", "")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise TransportError(f"{credentials.server}: {error}") from error
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise TransportError(f"GET {url}: status {status}")
     return between(text, before, trip_s)
 
 
-def between(header: str, before: datetime, trip_s: float) -> Skew:
+def between(header: str, before: float, trip_s: float) -> Skew:
     """Compare a Date header with our time ``before`` asking; ``trip_s``: the round trip."""
     try:
         theirs = parsedate_to_datetime(header)
     except ValueError as error:
         raise DecodeError(f"Date header {header!r}: not a date") from error
-    ours_s = before.timestamp() + trip_s / 2
-    ahead_s = theirs.timestamp() + _RESOLUTION_S / 2 - ours_s
+    ahead_s = theirs.timestamp() + _RESOLUTION_S / 2 - (before + trip_s / 2)
     return Skew(ahead_s, _RESOLUTION_S / 2 + trip_s / 2)

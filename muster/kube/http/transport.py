@@ -48,7 +48,7 @@ from muster.kube.errors import (
     Unauthorized,
     from_response,
 )
-from muster.kube.http import sockets
+from muster.kube.http import serverclock, sockets
 from muster.kube.http.auth import Auth
 from muster.kube.http.calllabels import NO_ANSWER, OK, Observer, verb_and_resource
 from muster.kube.http.closedbody import SUCCESS
@@ -56,6 +56,7 @@ from muster.kube.http.credentials import Credentials
 from muster.kube.http.exchange import Exchange, NoConnectionError, ServerAddress
 from muster.kube.http.fence import Fence
 from muster.kube.http.longbody import Rooms
+from muster.kube.http.serverclock import Skew
 
 Answered = bytes | memoryview
 JSON: Final = "application/json"
@@ -120,6 +121,9 @@ class HttpRequest:
     def within(self, server_s: float) -> "HttpRequest":
         """Return the request with a deadline for the API server (request_deadline.go)."""
         return replace(self, query={**(self.query or {}), "timeout": f"{server_s * 1000:.0f}ms"})
+
+
+_VERSION: Final = HttpRequest("GET", "/version")
 
 
 class Transport:
@@ -198,6 +202,11 @@ class Transport:
                 asked = error.retry_after if isinstance(error, APIError) else None
             await self._sleep(self._retry.wait_s(attempt, jitter=self._jitter(), asked=asked))
             attempt += 1
+
+    async def skew(self, clock: Callable[[], float]) -> Skew:
+        """Compare the API server's clock with ours; raises what ``serverclock.skew`` raises."""
+        with self._observed(_VERSION):
+            return await serverclock.skew(self._auth, clock)
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest, *, idle_s: float) -> AsyncIterator["AnswerStream"]:

@@ -7,7 +7,7 @@ import pytest
 from muster.kube.errors import DecodeError
 from muster.kube.http.serverclock import between
 
-NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC).timestamp()
 
 
 def test_equal_clocks_cannot_be_told_from_a_cut_off_second() -> None:

@@ -1,0 +1,61 @@
+"""Sets the extender's clock to that of the API server, once, before anything is listed.
+
+::
+
+    start ──► GET /version ──► clocks may be equal: the clock stays
+                 │        ╲──► it is ahead or behind for certain: the clock is moved
+                 └ no answer: again, since nothing can be listed either
+
+Ages, deadlines and windows are computed from timestamps that the API server wrote, some of them for
+an older leader on another machine. With a clock of its own that is 25 minutes ahead, a replica
+would take every new gang for an old one: it would not roll back one that stands in part, and give
+up on one whose members are still being created.
+
+The header that is compared has whole seconds. A difference that is smaller than that, which is
+normal for machines that follow time servers, changes nothing.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from extender.engine import SteadyClock
+from muster.kube.client import KubeClient
+from muster.kube.errors import DecodeError, KubeError
+from muster.kube.http.serverclock import Skew
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+
+
+class ServerTime:
+    """Moves ``clock``."""
+
+    def __init__(self, client: KubeClient, clock: SteadyClock) -> None:
+        self._client, self._clock = client, clock
+
+    async def begin(self) -> None:
+        """Ask until there is an answer; without a date in it the clock stays."""
+        while True:
+            try:
+                skew = await self._client.skew(self._clock)
+            except DecodeError as error:
+                text = "the API server's time is not known, this machine's is used"
+                log.warning(text, extra={"problem": str(error)})
+                return
+            except KubeError as error:
+                log.info("the API server's time not read", extra={"error": str(error)})
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._follow(skew)
+                return
+
+    def _follow(self, skew: Skew) -> None:
+        if not skew.certain_s:
+            return
+        self._clock.move(skew.ahead_s)
+        log.warning(
+            "the API server's clock differs from this machine's, times follow the API server",
+            extra={"ahead_s": round(skew.ahead_s, 1)},
+        )
