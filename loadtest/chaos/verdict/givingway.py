@@ -5,6 +5,7 @@
     marked for P ─► evicted ─► gone ─► P runs                    as it should be
         │             │          └───► back, and P waits for just that room      CYCLE
         │             └─ P runs already, or is gone              for NOTHING
+        ├─ P was begun anew since, with other pods               the room was for the one before
         ├─ one of P's queue with a higher priority runs ► P's room is its
         ├─ its queue used no more than its part without it       BELOW
         └─ at rest: P never ran and waits                        for NOTHING
@@ -55,6 +56,8 @@ class Order:
     is_whole: bool
     #: what it gives up: GPUs
     gpus: int
+    #: the preemptor's pods at that time, by UID
+    members: frozenset[str]
     has_begun: bool = False
     is_gone: bool = False
     #: whether its queue was looked at
@@ -140,7 +143,9 @@ class GivingWay:
         if pod.members_going:
             gpus = pod.members_going * pod.requests.get(GPU, 0)
         preemptor = self._job_of(pod.gives_way_to)
-        self._orders[pod.gang] = Order(pod.gang, preemptor, self._now, not pod.members_going, gpus)
+        members = frozenset(each.uid for each in self._records.gang(preemptor))
+        is_whole = not pod.members_going
+        self._orders[pod.gang] = Order(pod.gang, preemptor, self._now, is_whole, gpus, members)
         self.findings.orders += 1
 
     def _job_of(self, key: str) -> str:
@@ -204,7 +209,7 @@ class GivingWay:
             order.is_judged = True
             self.findings.below += self._below(order)
         victim, preemptor = self._jobs.get(order.victim), self._jobs.get(order.preemptor)
-        if preemptor is None or preemptor.over or self._is_placed(preemptor):
+        if preemptor is None or self._is_settled(order, preemptor):
             self.findings.served += preemptor is not None and self._is_placed(preemptor)
             if order.has_begun or self._now - order.since > LATE_S:
                 del self._orders[order.victim]
@@ -221,6 +226,15 @@ class GivingWay:
         elif order.is_gone:
             self._came_back(order, preemptor)
             del self._orders[order.victim]
+
+    def _is_settled(self, order: Order, preemptor: Job) -> bool:
+        """Return whether the preemptor has its room, or is not there any more.
+
+        A controller may have begun it anew: then no pod of those times is left.
+        """
+        now = {pod.uid for pod in self._records.gang(order.preemptor)}
+        is_another = bool(order.members) and order.members.isdisjoint(now)
+        return preemptor.over or is_another or self._is_placed(preemptor)
 
     def _is_overtaken(self, order: Order, preemptor: Job) -> bool:
         """Return whether one of its queue with a higher priority got its room since the order."""

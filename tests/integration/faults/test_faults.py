@@ -152,20 +152,39 @@ async def test_a_clock_set_back_makes_no_gang_wait_for_more_members_for_hours(
     async with cluster(real_plane, assemblyWindowSeconds=5) as fleet:
         clock = await its_clock(fleet, tmp_path)
         await fleet.add_racks([0])
-        gang = pods.Gang("train", 16, minimum="16", required=names.RACK)
-        owner = await pods.create_owner(fleet.api, gang)
-        members = list(pods.members(gang, owner))
-        for pod in members:
-            del pod["metadata"]["annotations"][names.GANG_SIZE]
-        await create_all(fleet.api, PODS, members)
+        gang = await submit_without_size(fleet)
         clock.set(-2 * HOUR_S)
         await fleet.bound(gang)
         await it_has_the_time(fleet, -2 * HOUR_S)
 
 
-async def its_clock(fleet: Cluster, directory: Path) -> WallClock:
+async def test_an_extender_that_starts_with_a_clock_two_hours_behind_has_the_api_servers_time(
+    real_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """By its own clock the members are still to be created, in two hours."""
+    async with cluster(real_plane, assemblyWindowSeconds=5) as fleet:
+        await its_clock(fleet, tmp_path, -2 * HOUR_S)
+        await fleet.add_racks([0])
+        gang = await submit_without_size(fleet)
+        await fleet.bound(gang)
+        await it_has_the_time(fleet, -2 * HOUR_S)
+
+
+async def submit_without_size(fleet: Cluster) -> pods.Gang:
+    """Create a gang of 16 that does not tell its size."""
+    gang = pods.Gang("train", 16, minimum="16", required=names.RACK)
+    owner = await pods.create_owner(fleet.api, gang)
+    members = list(pods.members(gang, owner))
+    for pod in members:
+        del pod["metadata"]["annotations"][names.GANG_SIZE]
+    await create_all(fleet.api, PODS, members)
+    return gang
+
+
+async def its_clock(fleet: Cluster, directory: Path, offset_s: float = 0.0) -> WallClock:
     """Start the extender again, with a clock that the test sets."""
     clock, extender = WallClock(directory / "offset"), fleet.muster.extender
+    clock.set(offset_s)
     extender.kill()
     extender.command = clock.command(extender.command)
     await fleet.muster.start(extender)

@@ -18,6 +18,8 @@ from support.apiservers.apifaults import FaultyServer, api_server
 
 from extender.app import make_app
 from extender.config.settings import ExtenderConfig
+from extender.engine import SteadyClock
+from extender.intake.servertime import ServerTime
 from extender.wiring.extender import Extender
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.client.nodes import node
@@ -192,11 +194,13 @@ async def running_extender(
 ) -> AsyncIterator[World]:
     """Run an extender on an API server that is there already; ``clock`` tells epoch seconds.
 
+    A ``SteadyClock`` is set to that of the API server, as in a process of its own.
     ``without``: jobs that the test does itself.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(auth.fixed(url)))
-        extender = Extender(config, client, clock)
+        server_time = ServerTime(client, clock) if isinstance(clock, SteadyClock) else None
+        extender = Extender(config, client, clock, server_time)
         for job in without:
             del extender.parts.jobs[job]
         app = make_app(extender.parts)

@@ -3,12 +3,14 @@
 The two racks are drawn in support/clocked.py.
 """
 
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from support.clusters.clocked import Clocked, two_racks
-from support.extenders.extenders import PODS, rack_nodes, until
+from support.extenders.extenders import PODS, rack_nodes, running_extender, until
 
+from extender.engine import SteadyClock
 from extender.releases.partialgangs import PartialGangs
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, members
@@ -149,6 +151,26 @@ async def test_a_gang_that_ran_whole_and_lost_a_member_is_kept_and_reported(
     await torn.look(after=10 * ROLL_BACK_S)
     assert await torn.exists("g-0")
     assert torn.partial.reported == 1
+
+
+@pytest.mark.parametrize("off_s", [0.0, 1500.0, -1500.0])
+async def test_the_next_leader_rolls_back_a_gang_that_never_was_whole_whatever_its_own_clock_says(
+    torn: Torn, off_s: float
+) -> None:
+    """Found by the simulation: by a clock far ahead a gang bound just now is an old one."""
+    await torn.half(GANG)
+    await torn.look()
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    up = [0.0]
+    clock = SteadyClock(lambda: time.time() + off_s, lambda: up[0])
+    server, config = torn.cluster.server, torn.cluster.extender.config
+    async with running_extender(server, torn.cluster.api.url, config, clock) as later:
+        await later.settled()
+        for up[0] in (0.0, ROLL_BACK_S + 1):
+            await later.extender.parts.api.census.take()
+            await later.extender.partial.look()
+    assert not await torn.exists("g-0", "g-1")
 
 
 async def test_a_gang_that_waits_for_kube_scheduler_alone_is_never_rolled_back(

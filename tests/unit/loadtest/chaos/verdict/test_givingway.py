@@ -201,6 +201,23 @@ def test_a_gang_that_never_ran_though_another_gave_way_to_it_is_found_at_rest(ca
     assert case.judge.findings.for_nothing == ["gang v gave way to p, which never ran"]
 
 
+def test_nobody_is_judged_by_a_gang_that_was_begun_anew_since_another_gave_way_to_it(
+    case: Case,
+) -> None:
+    """Found by a run: the new one, with the old name, may wait for quite other room."""
+    case.mark()
+    case.judge.evicted("v")
+    case.drop("v")
+    case.look(SOON_S)
+    case.drop("p")
+    case.put(pod("p", uid="p2"))
+    case.look(LATE_S + 3)
+
+    case.judge.rest()
+
+    assert case.found == []
+
+
 @pytest.mark.parametrize(
     ("queue", "ranked", "is_right"),
     [("own", "high", True), ("own", "", False), ("lent", "high", False)],
