@@ -1,0 +1,73 @@
+"""The extender's clock and the API server's, before anything is listed."""
+
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from support.extenders.extenders import world
+
+from extender.engine import SteadyClock
+from extender.intake import servertime
+from extender.intake.servertime import ServerTime
+from muster.kube.client import KubeClient
+from muster.kube.errors import AuthError, DecodeError, KubeError, TransportError
+from muster.kube.http.serverclock import Skew
+
+START, UP = 1_000_000.0, 500.0
+MINUTES_25 = 1500.0
+
+
+class Answers:
+    """What a client says of the API server's clock, one after the other."""
+
+    def __init__(self, *answers: Skew | KubeError) -> None:
+        self.answers = list(answers)
+
+    async def skew(self, clock: Callable[[], float]) -> Skew:
+        clock()
+        found = self.answers.pop(0)
+        if isinstance(found, KubeError):
+            raise found
+        return found
+
+
+async def told(*answers: Skew | KubeError) -> float:
+    """Return the time after a start at ``START`` by our own clock."""
+    clock, client = SteadyClock(lambda: START, lambda: UP), Answers(*answers)
+    await ServerTime(cast(KubeClient, client), clock).begin()
+    assert not client.answers
+    return clock()
+
+
+@pytest.mark.parametrize("ahead_s", [MINUTES_25, -MINUTES_25, 0.8, -0.8])
+async def test_a_difference_that_is_certain_moves_the_clock(ahead_s: float) -> None:
+    assert await told(Skew(ahead_s, 0.6)) == START + ahead_s
+
+
+@pytest.mark.parametrize("ahead_s", [0.5, -0.5, 0.0])
+async def test_clocks_that_may_be_equal_are_taken_as_equal(ahead_s: float) -> None:
+    assert await told(Skew(ahead_s, 0.6)) == START
+
+
+async def test_an_api_server_that_does_not_answer_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(servertime, "RETRY_S", 0.0)
+    refused, unreadable = TransportError("refused"), AuthError("token: not there yet")
+    assert await told(refused, unreadable, refused, Skew(MINUTES_25, 0.6)) == START + MINUTES_25
+
+
+async def test_an_answer_without_a_date_leaves_the_clock_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await told(DecodeError("Date header '': not a date")) == START
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("off_s", [MINUTES_25, -MINUTES_25])
+async def test_a_date_over_http_sets_a_clock_to_within_a_second(off_s: float) -> None:
+    async with world() as cluster:
+        clock = SteadyClock(lambda: time.time() + off_s)
+        await ServerTime(cast(Any, cluster.extender.client), clock).begin()
+        assert clock() == pytest.approx(time.time(), abs=1.5)
