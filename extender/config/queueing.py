@@ -6,6 +6,7 @@ import msgspec
 
 from muster.cluster.quota.preemptionpolicy import FAIR_RULES, FairRule
 from muster.observability.configfile import out_of_range
+from muster.queueing.averageuse.userhistory import UseTerms
 
 _STRATEGIES: Final = ((FairRule.FINAL,), (FairRule.INITIAL,), FAIR_RULES)
 _ALLOWED: Final = (
@@ -46,6 +47,11 @@ class UsageConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     def is_on(self) -> bool:
         """Whether past use counts."""
         return self.half_life_seconds > 0
+
+    @property
+    def terms(self) -> UseTerms:
+        """How it counts, where it does."""
+        return UseTerms(self.half_life_seconds, self.interval_seconds, self.resource_weights)
 
 
 class QueueingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

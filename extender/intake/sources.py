@@ -200,7 +200,7 @@ def _queue_source(
 
     def upserted(found: Any) -> None:
         makes_room = workloads is not None or kind.dialect in making_room
-        past = statuses.counts_past_use and workloads is None
+        past = statuses.counts_past_use
         reading = as_obeyed(
             kind.read(found),
             makes_room=makes_room,

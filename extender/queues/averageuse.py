@@ -15,6 +15,7 @@ from typing import Any, Final
 from extender.config.queueing import UsageConfig
 from extender.engine import Engine
 from extender.planning.queueturns import QueueTurns
+from extender.queues.localuse import NOTE_S, LocalUse, cells
 from extender.timeslice import Pace
 from muster.apiwire.queues import QueueUse
 from muster.cluster.quota.aliases import QueueUser
@@ -24,9 +25,8 @@ from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, ShareFunction
 from muster.queueing.admission.counteduse import AverageColumns, goes_by_average
 from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.queuehistory import QueueAverage, QueueHistory
-from muster.queueing.averageuse.userhistory import LocalName, UserHistory, local_name
+from muster.queueing.averageuse.userhistory import UserHistory, local_name
 from muster.workloads.queues.averages import fields
-from muster.workloads.queues.kueue import LocalQueue
 from muster.workloads.queues.muster import OwnQueue
 from muster.workloads.queues.sight import AverageSight
 
@@ -34,7 +34,6 @@ _FIRST_USED: Final = "who used less lately goes first"
 _FIRST_BORROWED: Final = "of queues that borrow, the one that did so less lately goes first"
 _FIRST_PART: Final = "of queues alike, the one that used less of its part lately goes first"
 _MOST_SHOWN: Final = 2  # resources in a line
-NOTE_S: Final = 10.0  # a change counts from the next look on; a half-life is hours or days
 
 
 class AverageUse:
@@ -47,9 +46,8 @@ class AverageUse:
         self._pace = pace
         self.history = QueueHistory(config.half_life_seconds, config.interval_seconds)
         charges = engine.state.charges
-        self.users = UserHistory(
-            config.half_life_seconds, config.interval_seconds, config.resource_weights, charges
-        )
+        self.users = UserHistory(config.terms, charges)
+        self.local = LocalUse(self.users, engine.clock, config.interval_seconds)
         #: for the order of gangs in queues that go by their users
         self.order = UserOrder(self.users, charges)
         self._was_noted = False
@@ -61,13 +59,9 @@ class AverageUse:
         if isinstance(found, OwnQueue) and queue is not None:
             said = fields.own_average(found.status)
             if said is not None:
-                average = QueueAverage(_cells(said.amounts), _cells(said.borrowed))
+                average = QueueAverage(cells(said.amounts), cells(said.borrowed))
                 self.history.restore(queue, average, said.at)
-        elif isinstance(found, LocalQueue):
-            said = fields.local_average(found.status)
-            if said is not None:
-                meta = found.metadata
-                self.users.restore(f"{meta.namespace}/{meta.name}", said.amounts, said.at)
+        self.local.seen(found)
 
     async def run(self) -> None:
         """Look every few seconds, forever."""
@@ -86,6 +80,7 @@ class AverageUse:
         now = self._engine.clock()
         self.users.note(now)
         self.columns.now = self.order.now = now
+        self.local.noted()
         self._was_noted = True
 
     def of(self, node: QueueNode) -> QueueAverage | None:
@@ -107,13 +102,13 @@ class AverageUse:
         """Return what those used who name a queue; nothing where that orders nothing."""
         if not node.spec.goes_by_users:
             return ()
-        now, charges = self._engine.clock(), self._engine.state.charges
+        charges = self._engine.state.charges
         users = {local_name(user): user for user, _ in charges.charged(node.spec.name)}
         found = [
             QueueUse(
                 name,
                 charges.aliases.weight(user) / WEIGHT_ONE,
-                fields.texts(_cells(self.users.average(name, now))),
+                fields.texts(self.local.average(name)),
                 self.order.key(user, node.spec.name),
             )
             for name, user in sorted(users.items())
@@ -122,14 +117,14 @@ class AverageUse:
 
     def lines(self, user: QueueUser) -> tuple[str, ...]:
         """Return what past use means for a gang that waits; nothing where it means nothing."""
-        charges, now = self._engine.state.charges, self._engine.clock()
+        charges = self._engine.state.charges
         queue = charges.queue_of(user)
         node = None if queue is None else charges.tree.find(queue)
         if node is None or queue is None:
             return ()
         if node.spec.goes_by_users:
             name = local_name(user)
-            used = _shown(_cells(self.users.average(name, now)))
+            used = _shown(self.local.average(name))
             return (f"LocalQueue {name} used {used} on average: in queue {queue} {_FIRST_USED}",)
         past, shares = self.of(node), _ordered_by(node)
         if past is None or shares is ShareFunction.PRIORITY:
@@ -137,13 +132,6 @@ class AverageUse:
         used, borrowed = _shown(past.used), _shown(past.borrowed)
         who = _FIRST_BORROWED if shares is ShareFunction.BORROWED else _FIRST_PART
         return (f"queue {queue} used {used} on average and borrowed {borrowed}: {who}",)
-
-    def local_sight(self, node: QueueNode | None, name: LocalName) -> AverageSight | None:
-        """Return what those used who name a queue as a LocalQueue has it, for its status."""
-        if node is None or not node.spec.goes_by_users or not self._was_noted:
-            return None
-        found = self.users.average(name, self._engine.clock())
-        return AverageSight(_cells(found), {}, self._config.interval_seconds)
 
     @property
     def turn(self) -> int:
@@ -173,7 +161,3 @@ def _shown(average: Mapping[Cell, float]) -> str:
     found = fields.texts(average)
     named = [name for name in found if "/" in name] or list(found)
     return ", ".join(f"{found[name]} {name}" for name in named[:_MOST_SHOWN]) or "nothing"
-
-
-def _cells(amounts: Mapping[str, float]) -> dict[Cell, float]:
-    return {Cell("", resource): amount for resource, amount in amounts.items()}

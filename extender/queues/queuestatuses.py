@@ -302,7 +302,7 @@ class QueueStatusWriter:
             return None
         if tracked.kind.type is LocalQueue:
             name = f"{tracked.meta.namespace}/{tracked.meta.name}"
-            return averages.local_sight(node, name)
+            return averages.local.sight(node, name)
         return averages.sight(node)
 
     def _users(self, queue: QueueName, reading: QueueReading) -> list[QueueUser]:

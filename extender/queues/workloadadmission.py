@@ -28,6 +28,7 @@ from muster.cluster.claims import ClaimKey
 from muster.kube import wire
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import Conflict, KubeError, NotFound
+from muster.queueing.averageuse.userhistory import UseTerms
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.checks import CheckStep
 from muster.queueing.claims.cycle import ClaimChecked, ClaimDecision, ClaimEvicted, ClaimRefusal
@@ -62,10 +63,13 @@ class WorkloadParts:
 class WorkloadAdmission:
     """All Workloads of a cluster."""
 
-    def __init__(self, parts: WorkloadParts, config: KueueQueueing) -> None:
+    def __init__(
+        self, parts: WorkloadParts, config: KueueQueueing, use: UseTerms | None = None
+    ) -> None:
+        """``use``: how past use counts; ``None``: not at all."""
         self._parts = parts
         fair = config.preemption_strategies if config.fair_sharing else ()
-        self.book = ClaimBook(parts.taints, parts.labels, fair)
+        self.book = ClaimBook(parts.taints, parts.labels, fair, use)
         self._objects: dict[ClaimKey, KueueWorkload] = {}
         #: decisions that are not written yet, in order
         self._due: dict[ClaimKey, list[ClaimDecision]] = {}

@@ -8,7 +8,7 @@ take ten times as long. One that Kueue's own manager writes is left alone, and s
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import msgspec
 
 from extender.config.queueing import KueueQueueing
 from extender.engine import Clock
+from extender.queues.localuse import NOTE_S, LocalUse
 from extender.queues.workloadadmission import WorkloadAdmission
 from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
@@ -80,8 +81,11 @@ class WorkloadQueues:
         clock: Clock,
         config: KueueQueueing,
         described: DescribedQueues,
+        local_use: LocalUse | None = None,
     ) -> None:
+        """``local_use``: what those used who name the queues; ``None``: past use does not count."""
         self._admission = admission
+        self._local_use = local_use
         self._book = admission.book
         self._client = client
         self._clock = clock
@@ -107,6 +111,8 @@ class WorkloadQueues:
             self._book.queue(event)
         if isinstance(found, kueue.ClusterQueue | kueue.LocalQueue):
             self._track(kind, served, found, reading, is_ours=not is_elsewhere)
+        if self._local_use is not None:
+            self._local_use.seen(found)
         if isinstance(found, kueue.ClusterQueue):
             self._set_terms(found, reading, is_elsewhere=is_elsewhere)
         elif isinstance(found, kueue.ResourceFlavor):
@@ -184,6 +190,26 @@ class WorkloadQueues:
             turn += 1
             await asyncio.sleep(self._config.status_seconds)
 
+    def use_jobs(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return the job that takes note of use, by name; none where past use does not count."""
+        local = self._local_use
+        if local is None:
+            return {}
+
+        async def run() -> None:
+            while True:
+                self.note_use()
+                await asyncio.sleep(min(NOTE_S, local.interval_s))
+
+        return {"workload-use": run}
+
+    def note_use(self) -> None:
+        """Take note of what everybody uses who names a queue."""
+        if self._local_use is not None:
+            self._book.note_use(self._clock())
+            self._local_use.noted()
+            self._admission.wake()
+
     async def write(self, *, with_local: bool) -> None:
         """Write the statuses that differ now. Raises ``KubeError``."""
         users = self._book.sums() if with_local else {}
@@ -220,11 +246,13 @@ class WorkloadQueues:
         """Return a queue as it is now, or what those hold who name it as a LocalQueue says."""
         tree, catalogue, queue = self._book.ledger.held, self._described.catalogue, tracked.queue
         node, meta = tree.find(queue), tracked.found.metadata
-        unchecked = Counter[Cell]()
+        unchecked, average = Counter[Cell](), None
         if isinstance(tracked.found, kueue.LocalQueue):
             user = QueueUser(kueue.DIALECT, meta.namespace, meta.name)
             sums = users.get(user, ClaimSums())
             gangs, named = GangCounts(waiting=sums.waiting, running=sums.holding), sums.cells
+            if self._local_use is not None:
+                average = self._local_use.sight(node, f"{meta.namespace}/{meta.name}")
         else:
             waiting, holding = self._book.pending(queue), self._book.holding(queue)
             number, unchecked = self._book.unchecked(queue)
@@ -242,6 +270,7 @@ class WorkloadQueues:
             unobeyed=tracked.reading.unobeyed,
             now=self._clock(),
             version=tracked.resource.version,
+            average=average,
         )
 
     def _verdict(self, tracked: _Tracked) -> Verdict:

@@ -42,6 +42,7 @@ from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
 from extender.queues.averageuse import AverageUse, turns_of
 from extender.queues.learnedruns import LearnedRuns
+from extender.queues.localuse import LocalUse
 from extender.queues.queueevents import QueueEvents
 from extender.queues.queueobjects import QueueObjects
 from extender.queues.queuestatuses import QueueStatusWriter, StatusParts
@@ -244,6 +245,7 @@ class KueueClaims:
             "workloads": self.admission.run,
             "workload-reasons": self.admission.run_reasons,
             "workload-queues": self.queues.run,
+            **self.queues.use_jobs(),
         }
 
 
@@ -264,8 +266,11 @@ def claims_of(it: Common, namespaces: Namespaces) -> KueueClaims:
         labels=lambda namespace: namespaces.get(namespace, {}),
         taints=taints,
     )
-    admission = WorkloadAdmission(parts, config)
-    queues = WorkloadQueues(admission, it.client, it.engine.clock, config, described)
+    usage, clock = it.config.queueing.usage, it.engine.clock
+    admission = WorkloadAdmission(parts, config, usage.terms if usage.is_on else None)
+    past = admission.book.past
+    local_use = None if past is None else LocalUse(past, clock, usage.interval_seconds)
+    queues = WorkloadQueues(admission, it.client, clock, config, described, local_use)
     return KueueClaims(admission, queues)
 
 

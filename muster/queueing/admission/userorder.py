@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.charges import QueueCharges
 from muster.cluster.quota.queuespec import QueueName
-from muster.queueing.averageuse.userhistory import UserHistory
+from muster.queueing.averageuse.userhistory import UserCharges, UserHistory
 
 
 class UserOrder:
     """What orders the gangs of such queues."""
 
-    def __init__(self, history: UserHistory, charges: QueueCharges) -> None:
+    def __init__(self, history: UserHistory, charges: UserCharges) -> None:
         """Begin at the beginning of time."""
         self._history = history
         self._charges = charges

@@ -17,12 +17,14 @@ bytes, pieces; so bytes outweigh all else unless they are worth less, as there.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import inf
-from typing import Final
+from typing import Final, Protocol
 
-from muster.cluster.quota.aliases import QueueUser
-from muster.cluster.quota.charges import QueueCharges
+from muster.cluster.quota.aliases import QueueAliases, QueueUser
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName
+from muster.cluster.quota.tree import QuotaTree
 from muster.queueing.averageuse.usehistory import UseHistory
 
 DEFAULT: Final = "default"
@@ -37,15 +39,40 @@ def local_name(user: QueueUser) -> LocalName:
     return f"{user.namespace}/{user.text or DEFAULT}"
 
 
+@dataclass(frozen=True, slots=True)
+class UseTerms:
+    """How past use counts."""
+
+    #: Seconds, above 0.
+    half_life: float
+    #: Seconds; see ``UseHistory.part``.
+    ahead: float
+    #: Of a unit of each resource; 1 if not named.
+    worth: Mapping[str, float] = field(default_factory=dict)
+
+
+class UserCharges(Protocol):
+    """Queues with what is charged to them for whom: ``QueueCharges``, or ``ClaimLedger``."""
+
+    @property
+    def tree(self) -> QuotaTree:
+        """The queues."""
+
+    @property
+    def aliases(self) -> QueueAliases:
+        """How they are named."""
+
+    def charged(self, queue: QueueName) -> Iterator[tuple[QueueUser, Mapping[Cell, int]]]:
+        """Yield those who name a queue, with what it is charged for them."""
+
+
 class UserHistory:
     """The averages of those who name queues that go by their users."""
 
-    def __init__(
-        self, half_life: float, ahead: float, worth: Mapping[str, float], charges: QueueCharges
-    ) -> None:
-        """Begin without a past; ``worth``: of a unit of each resource, 1 if not named."""
-        self._history: UseHistory[LocalName, str] = UseHistory(half_life, ahead)
-        self._worth = worth
+    def __init__(self, terms: UseTerms, charges: UserCharges) -> None:
+        """Begin without a past."""
+        self._history: UseHistory[LocalName, str] = UseHistory(terms.half_life, terms.ahead)
+        self._worth = terms.worth
         self._charges = charges
         self._noted: set[LocalName] = set()
 

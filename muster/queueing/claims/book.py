@@ -23,6 +23,8 @@ from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.preemptionpolicy import FairRule
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.admission.userorder import UserOrder
+from muster.queueing.averageuse.userhistory import UserHistory, UseTerms
 from muster.queueing.claims.checks import CheckStep, needed, next_step
 from muster.queueing.claims.cycle import (
     AdmissionCycle,
@@ -62,12 +64,17 @@ class ClaimBook:
         taints: Taints,
         labels: Callable[[str], Mapping[str, str]],
         fair: tuple[FairRule, ...] = (),
+        use: UseTerms | None = None,
     ) -> None:
         """``taints``: of a flavor's nodes; ``labels``: of a namespace.
 
-        ``fair``: the rules of fair sharing; empty: Kueue without it.
+        ``fair``: the rules of fair sharing; empty: Kueue without it. ``use``: how past use counts
+        in queues that go by their users; ``None``: not at all.
         """
         self.ledger = ClaimLedger()
+        #: what those used lately who name such queues; ``None``: it does not count
+        self.past = None if use is None else UserHistory(use, self.ledger)
+        self._users = None if self.past is None else UserOrder(self.past, self.ledger)
         self.claims: dict[ClaimKey, QuotaClaim] = {}
         #: why claims wait, as far as they were looked at
         self.refusals: dict[ClaimKey, ClaimRefusal] = {}
@@ -88,7 +95,7 @@ class ClaimBook:
         self._moved = False
         self._last: dict[QueueName, QueueUpserted] = {}
         self._inputs = CycleInputs(
-            self.ledger, self._lines, self.claims, self._terms, taints, labels, fair
+            self.ledger, self._lines, self.claims, self._terms, taints, labels, fair, self._users
         )
 
     # --- queues -----------------------------------------------------------------------------
@@ -169,10 +176,10 @@ class ClaimBook:
         self._unline(key)
         cells, before = claim.grant.cells(), self.ledger.holding(key)
         now = Holding(
-            key, claim.uid, claim.grant.queue, cells,
+            key, claim.uid, claim.grant.queue, cells, claim.user,
             claim.priority, claim.since, claim.granted_at, claim.is_leaving,
         )  # fmt: skip
-        if before is None or (before.queue, before.cells) != (now.queue, dict(cells)):
+        if before is None or not before.is_same(now):
             self._free(key)
             self.ledger.hold(now)
         elif now.is_leaving and not before.is_leaving:
@@ -227,6 +234,15 @@ class ClaimBook:
         if row not in self._refused.get(queue, ()):
             self._dirty.add(queue)
 
+    def note_use(self, now: float) -> None:
+        """Take note of what everybody uses; another may be first in a strict queue then."""
+        if self.past is None:
+            return
+        self.past.note(now)
+        nodes = (self.ledger.held.find(queue) for queue in self._lines)
+        found = (node.spec for node in nodes if node is not None)
+        self._dirty.update(spec.name for spec in found if spec.is_strict and spec.goes_by_users)
+
     def _end_delays(self, now: float) -> None:
         """Have those wait in line whose time has come."""
         for key in self._delays.due(now):
@@ -269,6 +285,8 @@ class ClaimBook:
         stops: list[ClaimDecision] = [*self._stops(), *self._steps()]
         touched = self._whole_trees()
         self._dirty.clear()
+        if self._users is not None:
+            self._users.now = now
         for queue in touched:
             self._refused.pop(queue, None)
         cycle = AdmissionCycle(self._inputs, now)

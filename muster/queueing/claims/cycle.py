@@ -27,6 +27,7 @@ from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.quota.tree import closed_at, closed_text
 from muster.cluster.specs.podconstraints import Requirement
 from muster.queueing.admission.refusal import barred
+from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.claims.checks import CheckRule, CheckStep, needed
 from muster.queueing.claims.fairorder import Tournament
 from muster.queueing.claims.fairvictims import FairVictimSearch
@@ -116,6 +117,8 @@ class CycleInputs:
     labels: Callable[[str], Mapping[str, str]]
     #: when claims take from other queues by their shares; empty: without fair sharing
     fair: tuple[FairRule, ...] = ()
+    #: what orders the claims of queues that go by their users; ``None``: none do
+    users: UserOrder | None = None
 
 
 class _Entry(NamedTuple):
@@ -216,10 +219,22 @@ class AdmissionCycle:
 
     def _enter(self, queue: QueueName) -> None:
         """Have the first of a queue's rows take part."""
-        heads = self._heads[queue]
-        if heads:
-            head, row = heappop(heads)
+        if self._heads[queue]:
+            head, row = self._next(queue)
             heappush(self._entries, self._entry(queue, head, row))
+
+    def _next(self, queue: QueueName) -> tuple[LineHead, RowKey]:
+        """Return the first of a queue's rows, and remove it from them.
+
+        What somebody was given a moment ago counts already, so keys are computed anew.
+        """
+        heads, users = self._heads[queue], self._in.users
+        if users is None or not users.goes_by_users(queue):
+            return heappop(heads)
+        keys = {user: users.key(user, queue) for user in {row.user for _, row in heads}}
+        first = min(heads, key=lambda each: (keys[each[1].user], each[0]))
+        heads.remove(first)
+        return first
 
     def _entry(self, queue: QueueName, head: LineHead, row: RowKey) -> _Entry:
         node = self._ledger.promised.find(queue)
@@ -326,7 +341,14 @@ class AdmissionCycle:
         self._in.lines[grant.queue].discard(claim.key)
         self._ledger.hold(
             Holding(
-                claim.key, claim.uid, grant.queue, cells, claim.priority, claim.since, self._now
+                claim.key,
+                claim.uid,
+                grant.queue,
+                cells,
+                claim.user,
+                claim.priority,
+                claim.since,
+                self._now,
             )
         )
         checks = needed(self._terms(grant.queue).checks, grant)
@@ -334,7 +356,8 @@ class AdmissionCycle:
 
     def _promise(self, claim: QuotaClaim, choice: FlavorChoice, awaited: set[ClaimKey]) -> None:
         self._in.lines[choice.grant.queue].discard(claim.key)
-        self._ledger.promise(claim.key, RoomPromise(choice.grant, choice.cells, awaited))
+        promise = RoomPromise(choice.grant, choice.cells, claim.user, awaited)
+        self._ledger.promise(claim.key, promise)
         message = f"{len(awaited)} evicted workloads have not left yet"
         self.refusals[claim.key] = ClaimRefusal("WaitingForPreemptedWorkloads", message)
 

@@ -11,12 +11,13 @@ both trees. With nobody evicted the trees are equal.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.cluster.claims import ClaimKey, Grant
 from muster.cluster.errors import InvariantViolation
 from muster.cluster.events import QueueGone, QueueUpserted
+from muster.cluster.quota.aliases import QueueAliases, QueueUser
 from muster.cluster.quota.audit import audit
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.charges import QueueCharges
@@ -36,6 +37,8 @@ class Holding:
     queue: QueueName
     #: How much of each cell.
     cells: Amounts
+    #: Who names the queue.
+    user: QueueUser
     #: The claim's priority.
     priority: int
     #: When the claim was made, in seconds since the epoch.
@@ -44,6 +47,11 @@ class Holding:
     granted_at: float
     #: Whether it was evicted.
     is_leaving: bool = False
+
+    def is_same(self, other: "Holding") -> bool:
+        """Return whether both are charged alike: the same queue, amounts and user."""
+        mine = (self.queue, dict(self.cells), self.user)
+        return mine == (other.queue, dict(other.cells), other.user)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +62,8 @@ class RoomPromise:
     grant: Grant
     #: How much of each cell that is.
     cells: Amounts
+    #: Who names the queue.
+    user: QueueUser
     #: The evicted claims that have not left yet.
     awaited: set[ClaimKey] = field(default_factory=set)
 
@@ -75,6 +85,24 @@ class ClaimLedger:
         self._holdings: dict[ClaimKey, Holding] = {}
         self._by_queue: defaultdict[QueueName, dict[ClaimKey, Holding]] = defaultdict(dict)
         self._promises: dict[ClaimKey, RoomPromise] = {}
+        #: what those hold or are promised who name a queue
+        self._by_user: defaultdict[QueueName, defaultdict[QueueUser, Counter[Cell]]] = defaultdict(
+            lambda: defaultdict(Counter)
+        )
+
+    @property
+    def tree(self) -> QuotaTree:
+        """The queues, with what claims hold."""
+        return self.held
+
+    @property
+    def aliases(self) -> QueueAliases:
+        """How the queues are named."""
+        return self.charges.aliases
+
+    def charged(self, queue: QueueName) -> Iterator[tuple[QueueUser, Mapping[Cell, int]]]:
+        """Yield those who name a queue, with what they hold of it or are promised."""
+        yield from self._by_user.get(queue, {}).items()
 
     # --- queues -----------------------------------------------------------------------------
 
@@ -114,6 +142,7 @@ class ClaimLedger:
         """Charge a claim; one that held something holds this instead."""
         self.free(one.key)
         self._holdings[one.key] = self._by_queue[one.queue][one.key] = one
+        self._by_user[one.queue][one.user].update(one.cells)
         _charge(self.held, one.queue, one.cells)
         if not one.is_leaving:
             _charge(self.promised, one.queue, one.cells)
@@ -131,6 +160,7 @@ class ClaimLedger:
         if one is None:
             return None
         del self._by_queue[one.queue][key]
+        self._less(one)
         _give_back(self.held, one.queue, one.cells)
         if not one.is_leaving:
             _give_back(self.promised, one.queue, one.cells)
@@ -148,13 +178,23 @@ class ClaimLedger:
         """Keep room for a claim that has none yet."""
         self.withdraw(key)
         self._promises[key] = promise
+        self._by_user[promise.queue][promise.user].update(promise.cells)
         _charge(self.promised, promise.queue, promise.cells)
 
     def withdraw(self, key: ClaimKey) -> None:
         """Keep no room for a claim."""
         promise = self._promises.pop(key, None)
         if promise is not None:
+            self._less(promise)
             _give_back(self.promised, promise.queue, promise.cells)
+
+    def _less(self, one: Holding | RoomPromise) -> None:
+        """Take what somebody held or was promised off what its user has."""
+        users = self._by_user[one.queue]
+        left = users[one.user]
+        left.subtract(one.cells)
+        if not any(left.values()):
+            del users[one.user]
 
     # --- checks -----------------------------------------------------------------------------
 
@@ -162,6 +202,10 @@ class ClaimLedger:
         """Compare both trees with the claims; raises ``InvariantViolation``."""
         held: defaultdict[QueueName, Counter[Cell]] = defaultdict(Counter)
         promised: defaultdict[QueueName, Counter[Cell]] = defaultdict(Counter)
+        users: defaultdict[tuple[QueueName, QueueUser], Counter[Cell]] = defaultdict(Counter)
+        all_: list[Holding | RoomPromise] = [*self._holdings.values(), *self._promises.values()]
+        for each in all_:
+            users[each.queue, each.user].update(each.cells)
         for key, one in self._holdings.items():
             if self._by_queue[one.queue].get(key) is not one:
                 raise InvariantViolation(f"claim {key} is not among those of queue {one.queue}")
@@ -170,6 +214,9 @@ class ClaimLedger:
                 promised[one.queue].update(one.cells)
         for promise in self._promises.values():
             promised[promise.queue].update(promise.cells)
+        for (queue, user), cells in users.items():
+            if self._by_user[queue][user] != cells:
+                raise InvariantViolation(f"queue {queue}: {user} has not what its claims hold")
         audit(self.held, held)
         audit(self.promised, promised)
 

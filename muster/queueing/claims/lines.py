@@ -12,12 +12,22 @@ once in vain, however many wait in it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from muster.cluster.claims import ClaimKey, ClaimPart, QuotaClaim
 from muster.cluster.quota.aliases import QueueUser
 
-RowKey = tuple[int, QueueUser, tuple[ClaimPart, ...]]
 _Place = tuple[float, str, ClaimKey]
+
+
+class RowKey(NamedTuple):
+    """What the claims of one row have in common."""
+
+    priority: int
+    #: Who names the queue.
+    user: QueueUser
+    #: What each of them asks for.
+    parts: tuple[ClaimPart, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +87,7 @@ class ClaimLine:
         while heap:
             place = heap[0]
             if self._members.get(place[2]) == (row, place):
-                return LineHead(-row[0], *place)
+                return LineHead(-row.priority, *place)
             heappop(heap)
         self._rows.pop(row, None)
         return None
@@ -85,4 +95,4 @@ class ClaimLine:
 
 def row_of(claim: QuotaClaim) -> RowKey:
     """Return the row in which a claim waits."""
-    return (claim.priority, claim.user, claim.parts)
+    return RowKey(claim.priority, claim.user, claim.parts)

@@ -4,6 +4,8 @@
 
     cohort all ─┬─ ClusterQueue vision   4 CPUs, takes back what it lent   LocalQueue default/vision
                 └─ ClusterQueue speech   4 CPUs, takes back what it lent   LocalQueue default/speech
+
+    ClusterQueue shared   4 CPUs, by use   LocalQueues default/busy, quiet, other
 """
 
 from collections.abc import AsyncIterator
@@ -25,21 +27,39 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 JSON = dict[str, Any]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS = f"{KUEUE}/namespaces/default/workloads"
-SETTINGS = {"queueing": {"kueue": {"workloads": True, "statusSeconds": 0.2}}}
+SETTINGS = {
+    "queueing": {
+        "kueue": {"workloads": True, "statusSeconds": 0.2},
+        "usage": {"halfLifeSeconds": 3600, "intervalSeconds": 1},
+    }
+}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def api(minor: Minor) -> AsyncIterator[Api]:
-    """A control plane with the two queues, and Muster on it."""
-    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as plane, plane.api("admin") as it:
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
+        yield it
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(plane: ControlPlane) -> AsyncIterator[Api]:
+    """An administrator's client of a control plane with the two queues."""
+    async with plane.api("admin") as it:
         await install_crds(it)
         await it.create(f"{KUEUE}/resourceflavors", named("ResourceFlavor", "f"))
         for name in ("vision", "speech"):
             await it.create(f"{KUEUE}/clusterqueues", cluster_queue(name))
             queue = named("LocalQueue", name) | {"spec": {"clusterQueue": name}}
             await it.create(f"{KUEUE}/namespaces/default/localqueues", queue)
-        async with Muster(plane, extender=SETTINGS, with_webhook=False):
-            yield it
+        yield it
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def muster(plane: ControlPlane, api: Api) -> AsyncIterator[Muster]:
+    """Muster on it, which lists the queues as it starts."""
+    assert api
+    async with Muster(plane, extender=SETTINGS, with_webhook=False) as it:
+        yield it
 
 
 def named(kind: str, name: str) -> JSON:
@@ -305,3 +325,34 @@ async def test_a_workload_that_allows_it_gets_quota_for_fewer_pods(api: Api) -> 
     assert found["status"]["admission"]["podSetAssignments"] == [
         {"name": "main", "count": 4, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "4"}}
     ]
+
+
+async def test_who_used_less_lately_goes_first_in_a_queue_that_goes_by_use_after_a_restart_too(
+    api: Api, muster: Muster
+) -> None:
+    shared = cluster_queue("shared")
+    shared["spec"]["cohortName"] = "only-shared"
+    shared["spec"]["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    await api.create(f"{KUEUE}/clusterqueues", shared)
+    for name in ("busy", "quiet", "other"):
+        queue = named("LocalQueue", name) | {"spec": {"clusterQueue": "shared"}}
+        await api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
+    await api.create(WORKLOADS, workload("past", "busy", "4"))
+    await reached(api, "past", "Admitted")
+
+    async def is_written() -> bool:
+        found = await api.get(f"{KUEUE}/namespaces/default/localqueues/busy")
+        said = found.get("status", {}).get("fairSharing", {}).get("admissionFairSharingStatus", {})
+        return "cpu" in said.get("consumedResources", {})
+
+    await until(is_written)
+    muster.extender.kill()
+    await finish(api, "past")
+    await api.create(WORKLOADS, workload("holder", "other", "4"))
+    await muster.start(muster.extender)
+    await reached(api, "holder", "Admitted")
+    for name, queue in (("older", "busy"), ("younger", "quiet")):
+        await api.create(WORKLOADS, workload(name, queue, "4"))
+    await finish(api, "holder")
+    await reached(api, "younger", "Admitted")
+    assert not is_true(await api.get(f"{WORKLOADS}/older"), "QuotaReserved")

@@ -23,7 +23,7 @@ from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.userorder import UserOrder
 from muster.queueing.averageuse.decay import advanced
 from muster.queueing.averageuse.usehistory import UseHistory
-from muster.queueing.averageuse.userhistory import UserHistory
+from muster.queueing.averageuse.userhistory import UserHistory, UseTerms
 
 GPU, CPU = "gpu", "cpu"
 HALF_LIVES = st.floats(60, 1e6)
@@ -154,7 +154,7 @@ def test_gangs_of_a_queue_that_goes_by_its_users_go_as_if_each_were_looked_for_a
         Spelling(users[u].namespace, "main", weight=w) for u, w in zip("tl", weights, strict=True)
     ]
     charges.put(spec, spellings)
-    history = UserHistory(3600.0, 300.0, {}, charges)
+    history = UserHistory(UseTerms(3600.0, 300.0), charges)
     for user, past in zip("tl", pasts, strict=True):
         history.restore(f"{users[user].namespace}/main", {GPU: past}, 0.0)
     turns = Turns(charges.tree, users=UserOrder(history, charges))

@@ -6,6 +6,8 @@
          ├─ b   the same
          └─ c   strict, evicts nobody
 
+Each has two LocalQueues. A third machine has b and c go by what these used lately.
+
 The objects are the truth: a book that is built from them holds what the running one holds, but for
 what is being written.
 """
@@ -32,28 +34,31 @@ from muster.cluster.quota.preemptionpolicy import (
     PreemptionPolicy,
 )
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.queueing.averageuse.userhistory import UseTerms
 from muster.queueing.claims.book import ClaimBook
 from muster.queueing.claims.checks import CheckRule, CheckStep
 from muster.queueing.claims.cycle import ClaimDecision, ClaimEvicted, ClaimGranted, QueueTerms
 
 ALL = QueueName("kueue/cohort/all")
 QUEUES = ("a", "b", "c")
+LOCAL = tuple(f"{name}{second}" for name in QUEUES for second in ("", "-2"))
 FLAVORS = ("f", "g")
 
 
-def book(fair: tuple[FairRule, ...] = ()) -> ClaimBook:
+def book(fair: tuple[FairRule, ...] = (), use: UseTerms | None = None) -> ClaimBook:
     """Return an empty book."""
-    return ClaimBook(lambda _flavor: (), lambda _namespace: {}, fair)
+    return ClaimBook(lambda _flavor: (), lambda _namespace: {}, fair, use)
 
 
 class Claims(RuleBasedStateMachine):
     """A book beside the objects that the API server stores."""
 
     rules: tuple[FairRule, ...] = ()
+    use: UseTerms | None = None
 
     def __init__(self) -> None:
         super().__init__()
-        self.book = book(self.rules)
+        self.book = book(self.rules, self.use)
         self.stored: dict[ClaimKey, QuotaClaim] = {}
         self.under_way: list[ClaimDecision] = []
         self.quotas = dict.fromkeys(QUEUES, 4)
@@ -74,10 +79,12 @@ class Claims(RuleBasedStateMachine):
             cells = {Cell(f, "cpu"): Quota(self.quotas[name], borrowable=6) for f in FLAVORS}
             policy = NO_PREEMPTION if name == "c" else PreemptionPolicy()
             spec = QueueSpec(
-                QueueName(f"kueue/{name}"), ALL, cells, is_strict=name == "c", preemption=policy
-            )
+                QueueName(f"kueue/{name}"), ALL, cells, is_strict=name == "c", preemption=policy,
+                goes_by_users=self.use is not None and name != "a",
+            )  # fmt: skip
             group = ResourceGroup(("cpu",), tuple(map(Flavor, FLAVORS)))
-            found.append(QueueUpserted(spec, (Spelling("ns", name),), (), (group,)))
+            named = (Spelling("ns", name), Spelling("ns", f"{name}-2", weight=2000))
+            found.append(QueueUpserted(spec, named, (), (group,)))
         return found
 
     def show(self, claim: QuotaClaim) -> None:
@@ -87,7 +94,7 @@ class Claims(RuleBasedStateMachine):
         self.book.seen(self.stored[claim.key])
 
     @rule(
-        name=st.integers(0, 9), queue=st.sampled_from(QUEUES), cpus=st.integers(1, 9),
+        name=st.integers(0, 9), queue=st.sampled_from(LOCAL), cpus=st.integers(1, 9),
         pods=st.integers(1, 2), priority=st.integers(0, 2),
     )  # fmt: skip
     def submit(self, name: int, queue: str, cpus: int, pods: int, priority: int) -> None:
@@ -133,6 +140,8 @@ class Claims(RuleBasedStateMachine):
 
     @rule()
     def decide(self) -> None:
+        if self.version % 3 == 0:
+            self.book.note_use(float(self.version))
         found = self.book.decide(float(self.version))
         for one in found:
             if isinstance(one, ClaimGranted):
@@ -189,7 +198,7 @@ class Claims(RuleBasedStateMachine):
 
     def rebuilt(self) -> ClaimBook:
         """Return a book made of the objects alone."""
-        found = book(self.rules)
+        found = book(self.rules, self.use)
         for claim in self.stored.values():
             found.seen(claim)
         self.describe(found)
@@ -246,5 +255,12 @@ class FairClaims(Claims):
     rules = FAIR_RULES
 
 
+class ClaimsByUse(Claims):
+    """The same with past use, which counts half as much after fifty changes."""
+
+    use = UseTerms(50.0, 5.0)
+
+
 TestClaims = Claims.TestCase
 TestFairClaims = FairClaims.TestCase
+TestClaimsByUse = ClaimsByUse.TestCase

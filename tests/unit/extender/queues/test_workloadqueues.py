@@ -1,5 +1,7 @@
 """ClusterQueues of Kueue's Workloads: closed while a check that they name is missing or inactive.
 
+And their LocalQueues, whose use counts in a ClusterQueue that goes by it.
+
 ::
 
     ClusterQueue a  4 CPUs, names check "budget"      LocalQueue default/main
@@ -16,6 +18,7 @@ from support.apiservers.apifaults import api_server
 from support.dialects.kinds import serve
 
 from extender.config.queueing import KueueQueueing
+from extender.queues.localuse import LocalUse
 from extender.queues.workloadadmission import WorkloadAdmission, WorkloadParts
 from extender.queues.workloadqueues import WorkloadQueues
 from loadtest.testbed.client.api import Api
@@ -23,6 +26,7 @@ from muster.kube import wire
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.kube.resources import Resource
+from muster.queueing.averageuse.userhistory import UseTerms
 from muster.queueing.claims.cycle import ClaimDecision, ClaimGranted
 from muster.workloads.claims.admissioncheck import AdmissionCheck
 from muster.workloads.claims.kueueworkload import KueueWorkload
@@ -61,6 +65,7 @@ class Site:
     api: Api
     client: KubeClient
     now: float = 1_000_000.0
+    use: UseTerms | None = None
     admission: WorkloadAdmission = field(init=False)
     queues: WorkloadQueues = field(init=False)
 
@@ -69,9 +74,11 @@ class Site:
             self.client, lambda: self.now, lambda _namespace: {}, lambda _flavor: ()
         )
         config = KueueQueueing(workloads=True)
-        self.admission = WorkloadAdmission(parts, config)
+        self.admission = WorkloadAdmission(parts, config, self.use)
+        past = self.admission.book.past
+        local = None if past is None else LocalUse(past, lambda: self.now, 60.0)
         self.queues = WorkloadQueues(
-            self.admission, self.client, lambda: self.now, config, DescribedQueues()
+            self.admission, self.client, lambda: self.now, config, DescribedQueues(), local
         )
 
     async def see(self, kind: type[Any], name: str, namespace: str = "") -> None:
@@ -174,3 +181,53 @@ async def test_a_stopped_queue_says_that_first(site: Site) -> None:
     await site.api.patch(f"{ROOT}/clusterqueues/a", {"spec": stopped})
     await site.see(ClusterQueue, "a")
     assert (await site.active("clusterqueues/a"))[1] == "Stopped"
+
+
+async def consumed(site: Site) -> JSON:
+    """Write the statuses; return what that of the LocalQueue says of past use."""
+    await site.queues.write(with_local=True)
+    status = (await site.api.get(f"{ROOT}/namespaces/default/localqueues/main"))["status"]
+    found: JSON = (status.get("fairSharing") or {}).get("admissionFairSharingStatus") or {}
+    return found
+
+
+async def by_use(site: Site) -> Site:
+    """Return the site of a replica that counts past use, with a queue that goes by it."""
+    scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    spec = {**QUEUE, "admissionChecksStrategy": None, "admissionScope": scope}
+    await site.api.patch(f"{ROOT}/clusterqueues/a", {"spec": spec})
+    found = Site(site.api, site.client, site.now, UseTerms(3600.0, 60.0))
+    await found.see_all()
+    return found
+
+
+async def test_a_local_queue_says_what_was_used_on_average_and_the_next_leader_goes_on(
+    site: Site,
+) -> None:
+    first = await by_use(site)
+    first.submit("w", "4")
+    assert [type(one) for one in first.decide()] == [ClaimGranted]
+    assert await consumed(first) == {}, "nobody has taken note yet"
+    first.queues.note_use()
+    first.now += 3600.0
+    first.queues.note_use()
+    said = await consumed(first)
+    assert said["consumedResources"] == {"cpu": "2"}
+    first.now += 30.0
+    first.queues.note_use()
+    assert await consumed(first) == said, "once in a minute is often enough"
+
+    second = await by_use(site)
+    second.now = first.now
+    past = second.admission.book.past
+    assert past is not None
+    second.queues.note_use()
+    assert past.average("default/main", second.now)["cpu"] == pytest.approx(2000, rel=0.05)
+
+
+async def test_without_a_half_life_a_local_queue_says_nothing_of_past_use(site: Site) -> None:
+    await by_use(site)
+    await site.see_all()
+    site.queues.note_use()
+    assert await consumed(site) == {}
+    assert site.queues.use_jobs() == {}

@@ -17,7 +17,7 @@ from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.turn import Turns
 from muster.queueing.admission.userorder import UserOrder
-from muster.queueing.averageuse.userhistory import UserHistory
+from muster.queueing.averageuse.userhistory import UserHistory, UseTerms
 
 GPU = Cell("", "gpu")
 A = QueueName("kueue/a")
@@ -42,7 +42,7 @@ class Bench:
         named = zip((TEAM, LAB), weights, strict=True)
         spellings = [Spelling(user.namespace, user.text, weight=one) for user, one in named]
         self.charges.put(spec, spellings)
-        self.history = UserHistory(HOUR, 300.0, worth or {}, self.charges)
+        self.history = UserHistory(UseTerms(HOUR, 300.0, worth or {}), self.charges)
         self.order = UserOrder(self.history, self.charges)
         self.turns = Turns(self.charges.tree, users=self.order)
         self.requests: dict[GangKey, Applicant] = {}
