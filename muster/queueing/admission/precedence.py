@@ -34,8 +34,6 @@ class Players:
     rows: Rows
     #: int64[rows, cells].
     requests: Amounts
-    #: int64[queues, cells]: ``QuotaColumns.potential``.
-    potential: Amounts
     #: Returns int64[queues, cells]: ``FairShares.given``.
     given: Callable[[], Amounts]
     #: Averages, ``None``: past use does not count.
@@ -185,21 +183,12 @@ def _share(players: Players) -> list[Key]:
     entitled = queues.entitled[rows]
     above = players.borrowed()
     above[(entitled >= PLENTY) | ~queues.shared(rows)] = 0
-    borrowed = _by_resource(queues, above)
+    borrowed = queues.by_resource(above)
     parents = queues.parent[rows]
-    whole = _by_resource(queues, players.potential[parents])
+    whole = queues.potential_by_resource()[parents]
     whole[parents < 0] = 0
     weight = queues.weight[rows, None]
     over = whole * np.where(weight == 0, WEIGHT_ONE, weight)
     parts = np.divide(borrowed * 1000 * WEIGHT_ONE, over, out=np.zeros_like(over), where=over > 0)
     dominant = parts.max(axis=1, initial=0)
     return [(queues.weight[rows] == 0) & (dominant > 0), dominant]
-
-
-def _by_resource(queues: QuotaColumns, amounts: Floats | Amounts) -> NDArray[np.float64]:
-    """Add up the flavors of each resource; float64[rows, resources]."""
-    names = sorted({cell.resource for cell in queues.cells})
-    member = np.array([[c.resource == name for name in names] for c in queues.cells], np.float64)
-    member = member.reshape(len(queues.cells), len(names))
-    found: NDArray[np.float64] = np.minimum(amounts, PLENTY).astype(np.float64) @ member
-    return found

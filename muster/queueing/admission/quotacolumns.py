@@ -44,6 +44,8 @@ class QuotaColumns:
         self.cells: list[Cell] = []
         #: how often queues came, went or got other numbers; usage does not count
         self.numbers = 0
+        #: (numbers, potential, the same by resource)
+        self._potential: tuple[int, Amounts, NDArray[np.float64]] | None = None
         self.rebuild()
 
     # --- copying ----------------------------------------------------------------------------
@@ -66,6 +68,10 @@ class QuotaColumns:
             self._root[level] = self._root[self.parent[level]]
         named = {cell for node in self._nodes for cell in node.cells()}
         self.cells = sorted(named | self._asked)
+        names = sorted({cell.resource for cell in self.cells})
+        member = [[cell.resource == name for name in names] for cell in self.cells]
+        #: float64[cells, resources]: 1 where a cell is of a resource
+        self._member = np.array(member, np.float64).reshape(len(self.cells), len(names))
         shape = (len(self._nodes), len(self.cells))
         self.used, self.entitled, self.kept, self.own, self.limit = (
             np.zeros(shape, np.int64) for _ in range(5)
@@ -153,8 +159,26 @@ class QuotaColumns:
         return self._from_above(self.own, idle)
 
     def potential(self) -> Amounts:
-        """Return the most that each queue could take if nobody else used anything."""
-        return self._from_above(self.limit, self.kept)
+        """Return the most that each queue could take if nobody else used anything.
+
+        It is computed anew when queues have other numbers, and must not be written to.
+        """
+        if self._potential is None or self._potential[0] != self.numbers:
+            found = self._from_above(self.limit, self.kept)
+            self._potential = (self.numbers, found, self.by_resource(found))
+        return self._potential[1]
+
+    def potential_by_resource(self) -> NDArray[np.float64]:
+        """Return the same with the flavors of a resource added up: float64[queues, resources]."""
+        self.potential()
+        if self._potential is None:
+            raise AssertionError("it was computed")
+        return self._potential[2]
+
+    def by_resource(self, amounts: Amounts | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the flavors of each resource; float64[rows, resources]."""
+        found: NDArray[np.float64] = np.minimum(amounts, PLENTY).astype(np.float64) @ self._member
+        return found
 
     def _from_above(self, own: Amounts, kept: Amounts) -> Amounts:
         """Return from the roots down the lesser of ``own`` and of ``kept`` plus the parent's."""

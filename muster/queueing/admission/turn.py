@@ -113,15 +113,16 @@ class Turns:
 
         ``limits``: int64[queues, cells].
         """
-        rows, queue = self._rows(), self.waiting.column("queue")
-        may, order = self._fit(rows, limits), self._order()
+        row_of, queue = self._rows(), self.waiting.column("queue")
+        may, order = self._fit(row_of, limits), self._order()
         if self._queues.is_strict.any():
-            may &= _firsts_of(queue, order) | ~self._queues.is_strict[rows]
+            may &= _firsts_of(queue, order) | ~self._queues.is_strict[row_of][queue]
         may &= self.waiting.column("passed") == 0
         places = np.flatnonzero(may) if order is None else order[may[order]]
-        firsts = places[_changes(queue[places])]
+        named = queue[places]
+        firsts = np.flatnonzero(_changes(named))
         found = np.full(len(self._queues.parent), _NOBODY)
-        found[rows[firsts]] = firsts
+        found[row_of[named[firsts]]] = places[firsts]
         return found
 
     def first_of(self, queue: QueueName) -> GangKey | None:
@@ -151,30 +152,33 @@ class Turns:
         return places
 
     def _rows(self) -> Rows:
-        """Return int64[gangs]: the row of each gang's queue, -1 where there is no such queue."""
+        """Return int64[queues of the list]: their rows, -1 where there is no such queue."""
         names = self.waiting.queues()
         if len(self._row_of) != len(names):
             known = self._queues.row
             self._row_of = np.array([known.get(name, -1) for name in names], dtype=np.int64)
             self._has_strangers = bool((self._row_of < 0).any())
-        return self._row_of[self.waiting.column("queue")]
+        return self._row_of
 
-    def _fit(self, rows: Rows, limits: Amounts) -> Flags:
+    def _fit(self, row_of: Rows, limits: Amounts) -> Flags:
         """Return bool[gangs]: its queue admits, and no more is requested than its limits."""
         needs, others = self.waiting.requests.amounts(self._queues.cells)
         admits = self._queues.admits()
-        request = self.waiting.column("request")
+        queue, request = self.waiting.column("queue"), self.waiting.column("request")
         if len(limits) * len(needs) > _TABLE * len(request) + (1 << 16):
-            asked = needs[request]
+            asked, rows = needs[request], row_of[queue]
             fit: Flags = ((asked <= limits[rows]) | (asked == 0)).all(axis=1) & ~others[request]
             fit &= admits[rows] & (rows >= 0)
             return fit
-        table = admits[:, None] & ~others
+        table = admits & ~others[:, None]  # a request a line: queues are many, requests few
         for cell in range(len(self._queues.cells)):
-            table &= (needs[:, cell] <= limits[:, cell, None]) | (needs[:, cell] == 0)
-        found: Flags = table.ravel().take(rows * len(needs) + request, mode="wrap")
+            need = needs[:, cell, None]
+            table &= (need <= limits[:, cell]) | (need == 0)
+        index = request * len(admits)
+        index += row_of.take(queue)
+        found: Flags = table.ravel().take(index, mode="wrap")
         if self._has_strangers:
-            found &= rows >= 0
+            found &= (row_of >= 0)[queue]
         return found
 
     # --- the tournament ---------------------------------------------------------------------
@@ -194,8 +198,7 @@ class Turns:
         needs, _ = self.waiting.requests.amounts(self._queues.cells)
         requests = needs[self.waiting.column("request")[best[here]]]
         past = None if self._averages is None else self._averages.of(self._queues)
-        potential = self._queues.potential()
-        players = Players(self._queues, here, requests, potential, self._fair.given, past)
+        players = Players(self._queues, here, requests, self._fair.given, past)
         keys = self._precedence(players)
         winners: Rows = here[self._least(self._queues.parent[here], keys, best[here])]
         return winners
@@ -214,14 +217,13 @@ class Turns:
         names = ("begun_last", "extra", "urgency", "since")
         columns = [self.waiting.column(name)[places] for name in names]
         starts = np.flatnonzero(_changes(groups))
-        sizes = np.diff(starts, append=len(groups))
-        left = np.ones(len(groups), np.bool_)
+        found = np.arange(len(groups))
         for key in (*columns[:2], *keys, *columns[2:]):
-            values = np.where(left, key, np.inf)
-            left &= values == np.repeat(np.minimum.reduceat(values, starts), sizes)
-        found = np.flatnonzero(left)
-        if len(found) > len(starts):  # equal in everything: the name decides
-            found = np.array(sorted(found, key=lambda i: self._name(int(places[i]))))
+            found = _least_of(groups, key, found)
+            if len(found) == len(starts):
+                return found
+        # equal in everything: the name decides
+        found = np.array(sorted(found, key=lambda i: self._name(int(places[i]))))
         _, first = np.unique(np.searchsorted(starts, found, side="right"), return_index=True)
         return found[first]
 
@@ -239,6 +241,18 @@ def _firsts_of(queue: Rows, order: Rows | None) -> Flags:
         return starts
     found = np.zeros(len(queue), np.bool_)
     found[order[starts]] = True
+    return found
+
+
+def _least_of(groups: Rows, key: Key, left: Rows) -> Rows:
+    """Return of some players, int64[left], those with the least key of their group."""
+    everybody = len(left) == len(groups)
+    values, of = (key, groups) if everybody else (key[left], groups[left])
+    if values.min() == values.max():
+        return left
+    starts = np.flatnonzero(_changes(of))
+    least = np.minimum.reduceat(values, starts)
+    found: Rows = left[values == np.repeat(least, np.diff(starts, append=len(of)))]
     return found
 
 

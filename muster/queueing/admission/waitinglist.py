@@ -26,8 +26,8 @@ from muster.queueing.admission.quotacolumns import PLENTY
 from muster.queueing.admission.wantedamounts import WantedAmounts
 
 _COLUMNS: Final = {
-    "queue": np.int64, "request": np.int64, "begun_last": np.int64, "extra": np.int64,
-    "urgency": np.int64, "since": np.float64, "passed": np.int64, "user": np.int64,
+    "queue": np.int64, "request": np.int64, "begun_last": np.int8, "extra": np.int8,
+    "urgency": np.int64, "since": np.float64, "passed": np.int8, "user": np.int64,
 }  # fmt: skip
 
 
