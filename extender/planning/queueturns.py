@@ -264,7 +264,7 @@ class QueueTurns:
             priority=view.priority,
             since=self._ordered_by(view, queue, asked),
             is_begun=begun(view),
-            is_extra=asked.minimum == 0,
+            is_extra=waits_for_extras(view),
             user=state.queue_user(view) if goes_by_users else None,
         )
 

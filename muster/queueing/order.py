@@ -39,8 +39,9 @@ def begun(gang: GangView) -> bool:
 
 
 def waits_for_extras(gang: GangView) -> bool:
-    """Return whether a gang has its minimum, so that members that wait are above it."""
-    return gang.spec is not None and placed(gang) >= gang.spec.min_count
+    """Return whether a gang has its minimum and those of its roles: who waits is above them."""
+    has_count = gang.spec is not None and placed(gang) >= gang.spec.min_count
+    return has_count and not gang.needs_role
 
 
 def _rank(gang: GangView) -> tuple[bool, bool, int, float, GangKey]:

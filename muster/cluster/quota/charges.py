@@ -11,6 +11,9 @@
 
 An account outlives its queue: a queue that is created after its pods finds what they use, and one
 that is deleted and created again loses nothing.
+
+Pods are counted where the queue, or one above it, has a quota of them. So a queue that comes, goes
+or moves changes what is charged to the queues below it.
 """
 
 from collections import defaultdict
@@ -89,6 +92,7 @@ class QueueCharges:
         self._accounts: dict[QueueUser, Account] = {}
         self._by_text: defaultdict[str, set[QueueUser]] = defaultdict(set)
         self._by_queue: defaultdict[QueueName, set[QueueUser]] = defaultdict(set)
+        self._with_pods: set[QueueName] = set()  # queues that have a quota of pods themselves
 
     def accounts(self) -> Mapping[QueueUser, Account]:
         """Return every account that is not empty."""
@@ -127,10 +131,17 @@ class QueueCharges:
         has_others = self._regroup(spec.name, groups)
         if spec.is_cluster and self._capacity:
             spec = replace(spec, quotas=self._capacity)
+        counting = self._counting_pods() if self._may_count_otherwise(spec) else None
+        self._with_pods.discard(spec.name)
+        if _has_pods(spec):
+            self._with_pods.add(spec.name)
         self.moved |= self.tree.put(spec)
         self.changed.add(spec.name)
         texts = self.aliases.put(spec.name, spellings)
-        self._settle({*self._by_queue.get(spec.name, ()), *self._users(texts)})
+        users = {*self._by_queue.get(spec.name, ()), *self._users(texts)}
+        if counting is not None:
+            users |= self._counted_otherwise(counting)
+        self._settle(users)
         return has_others
 
     def groups(self, queue: QueueName) -> Groups:
@@ -158,11 +169,32 @@ class QueueCharges:
             return
         texts = self.aliases.drop(queue)
         self._groups.pop(queue, None)
+        counting = self._counting_pods()
+        self._with_pods.discard(queue)
         for user in self._by_queue.pop(queue, ()):
             self._accounts[user].queue, self._accounts[user].charged = None, {}
         self.tree.remove(queue)
         self.moved = True
-        self._settle(set(self._users(texts)))
+        self._settle({*self._users(texts), *self._counted_otherwise(counting)})
+
+    def _may_count_otherwise(self, spec: QueueSpec) -> bool:
+        """Return whether pods may be counted in other queues once a queue is so."""
+        node = self.tree.find(spec.name)
+        if node is None or node.spec.parent != spec.parent:
+            return True
+        return _has_pods(node.spec) != _has_pods(spec)
+
+    def _counting_pods(self) -> set[QueueName]:
+        """Return the queues that somebody names and in which pods are counted."""
+        if not self._with_pods:
+            return set()
+        named = (queue for queue, users in self._by_queue.items() if users)
+        return {queue for queue in named if _counts_pods(self.tree.find(queue))}
+
+    def _counted_otherwise(self, before: set[QueueName]) -> set[QueueUser]:
+        """Return those who name queues in which pods are counted now and were not, or were."""
+        others = before ^ self._counting_pods()
+        return {user for queue in others for user in self._by_queue.get(queue, ())}
 
     def _users(self, texts: Iterable[str]) -> Iterable[QueueUser]:
         return (user for text in texts for user in self._by_text.get(text, ()))
@@ -265,10 +297,14 @@ def _by_name(flavor: Flavor) -> tuple[str, Labels]:
 def _counts_pods(node: QueueNode | None) -> bool:
     """Return whether a queue, or one above it, has a quota of pods; otherwise they are free."""
     while node is not None:
-        if any(cell.resource == PODS for cell in node.spec.quotas):
+        if _has_pods(node.spec):
             return True
         node = node.parent
     return False
+
+
+def _has_pods(spec: QueueSpec) -> bool:
+    return any(cell.resource == PODS for cell in spec.quotas)
 
 
 def _flavor(spec: QueueSpec, resource: str) -> str:

@@ -72,6 +72,8 @@ class GangView:
     done: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     #: ``spec`` as its user wrote it.
     written: GangSpec | None = None
+    #: Whether one of its roles is below its minimum, and a member of it waits.
+    needs_role: bool = False
 
     @property
     def in_room(self) -> Rows:
@@ -159,7 +161,24 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         standby=standby,
         done=done,
         written=facts.spec,
+        needs_role=_needs_role(spec, by_state, done if succeeded else done[:0], pods),
     )
+
+
+def _needs_role(
+    spec: GangSpec | None, by_state: dict[PodState, Rows], counted: Rows, pods: PodView
+) -> bool:
+    """Return whether a role is below its minimum, and a member of it waits."""
+    if spec is None or not spec.roles:
+        return False
+    states = (PodState.ASSUMED, PodState.RELEASED, PodState.BOUND)
+    has = pods.role[np.concatenate([*(by_state[state] for state in states), counted])]
+    waiting = pods.role[by_state[PodState.WAITING]]
+    for role in spec.roles:
+        number = pods.roles.find(role.name)
+        if np.count_nonzero(has == number) < role.min_count and (waiting == number).any():
+            return True
+    return False
 
 
 def _once(spec: GangSpec | None, *, has_run: bool) -> GangSpec | None:

@@ -162,6 +162,11 @@ class Scene:
         for uid in uids:
             self._apply(replace(self._pods[uid], gates=frozenset(), finished=True, succeeded=True))
 
+    def stand(self, uids: Iterable[PodUid], node: str) -> None:
+        """Bind pods to a node."""
+        for uid in uids:
+            self._apply(replace(self._pods[uid], node=node, gates=frozenset()))
+
     def end(self, uid: PodUid) -> None:
         """Delete a pod."""
         del self._pods[uid]

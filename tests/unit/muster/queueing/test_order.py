@@ -4,9 +4,13 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support.clusters.gangviews import gang
+from support.clusters.scene import Scene, pod_class, roles
 
-from muster.queueing.order import begun, order
+from muster.queueing.admission.memberrequests import requests_of
+from muster.queueing.order import begun, order, waits_for_extras
 
 
 def keys(*gangs: object) -> list[str]:
@@ -57,3 +61,31 @@ def test_hot_spares_of_a_gang_that_runs_are_taken_before_gangs_of_any_priority_b
     assert keys(urgent, lacks, half) == [half.key, lacks.key, urgent.key]
     grows = replace(lacks, waiting=np.array([9], dtype=np.int32))
     assert keys(urgent, grows) == [urgent.key, grows.key]
+
+
+States = st.lists(st.sampled_from(["waits", "stands", "succeeded"]), max_size=4)
+
+
+@given(
+    minima=st.tuples(st.integers(0, 2), st.integers(0, 3)),
+    minimum=st.integers(1, 5),
+    states=st.tuples(States, States),
+)
+@example(minima=(1, 0), minimum=1, states=(["waits"], ["stands"]))
+def test_members_are_above_the_minimum_if_no_count_and_no_role_lacks_any_of_those_that_wait(
+    minima: tuple[int, int], minimum: int, states: tuple[list[str], list[str]]
+) -> None:
+    """By the view alone, as by the members one by one: a launcher that is lost is no extra."""
+    scene = Scene("")
+    scene.node("n", allocatable={"cpu": 64_000, "pods": 110, "nvidia.com/gpu": 64})
+    spec = {"roles": roles(launcher=minima[0], worker=minima[1])}
+    key = scene.gang("g", minimum, members=0, **spec)
+    for role, each in zip(("launcher", "worker"), states, strict=True):
+        uids = scene.members(key, range(len(each)), pod_class(1), role=role)
+        scene.stand([uid for uid, one in zip(uids, each, strict=True) if one == "stands"], "n")
+        scene.finish([uid for uid, one in zip(uids, each, strict=True) if one == "succeeded"])
+    view = scene.snapshot.gang(key)
+    assert view is not None
+    if len(view.waiting):
+        asked = requests_of(view, scene.snapshot)
+        assert waits_for_extras(view) == (asked.minimum == 0)
