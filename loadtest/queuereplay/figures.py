@@ -39,7 +39,8 @@ class Outcome:
     promises: int
     #: Of these, started later, though nothing ran longer than was known.
     broken: int
-    #: Started later while a job without an estimate ran beyond the promised start.
+    #: Started later, and a job without an estimate ran for longer than was learned, or beyond the
+    #: promised start.
     overrun: int
     #: Started later, and it was said that gangs within their entitlement may come first.
     yielded: int
@@ -91,10 +92,18 @@ def _late(jobs: Sequence[Submission], log: Log) -> Iterator[str]:
         if log.starts[number] > promise.at + TOLERANCE_S:
             if not promise.is_firm:
                 yield "yielded"
-            elif any(_runs(one, log, promise.at) for one in unknown):
+            elif any(_runs(one, log, promise.at) for one in unknown) or any(
+                _exceeds(jobs[one], log, end, number) for one, end in promise.expected.items()
+            ):
                 yield "overrun"
             else:
                 yield "broken"
+
+
+def _exceeds(one: Submission, log: Log, expected: float, promised: int) -> bool:
+    """Return whether a job ran beyond its expected end before a promised one started."""
+    is_before = expected < log.starts[promised]
+    return is_before and log.starts[one.number] + one.job.duration > expected + TOLERANCE_S
 
 
 def _runs(one: Submission, log: Log, at: float) -> bool:

@@ -11,6 +11,7 @@ virtual time; the clock of its slices stands still, so it ends at once.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -62,6 +63,11 @@ class Muster:
         config = ExtenderConfig(spare_count=0)
         parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0)
         self._planner, self._worklist = parts.planner, parts.worklist
+        self._run_times = parts.run_times
+        #: when gangs without an estimate started that run
+        self._unknown: dict[GangKey, float] = {}
+        #: when those were taken to end, by the job that was promised a start meanwhile
+        self._expected: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._next_uid = 0
         self._jobs: dict[GangKey, Submission] = {}
         self._gated: dict[PodUid, PodUpserted] = {}
@@ -95,6 +101,7 @@ class Muster:
             self._engine.apply(PodGone(uid))
         self._engine.apply(GangGone(key))
         del self._jobs[key]
+        self._unknown.pop(key, None)
 
     def start(self, now: float) -> Sequence[Submission]:
         """Let the planner plan until nothing can be planned."""
@@ -102,9 +109,22 @@ class Muster:
         self._started = []
         _finish(self._planner.settle())
         for one in self._planner.promises:
-            said = StartPromise(one.first_start - EPOCH, one.is_firm)
-            self.promised.setdefault(self._jobs[one.gang].number, said)
+            number = self._jobs[one.gang].number
+            expected = self._expected[number]
+            if number not in self.promised:
+                start = one.first_start - EPOCH
+                self.promised[number] = StartPromise(start, one.is_firm, expected)
+            self._expect(expected)
         return self._started
+
+    def _expect(self, expected: dict[int, float]) -> None:
+        """Note when jobs without an estimate are taken to end, but for those that are noted."""
+        for key, began in self._unknown.items():
+            number = self._jobs[key].number
+            view = None if number in expected else self.state.gang(key)
+            seconds = None if view is None else self._run_times.of(view)
+            if seconds is not None:
+                expected[number] = began + seconds
 
     def next_look(self) -> float:
         """Return when the planner wakes up by itself, at promised starts for one.
@@ -134,6 +154,8 @@ class Muster:
         if not self._left[key]:
             del self._left[key]
             self._started.append(self._jobs[key])
+            if self._jobs[key].estimate is None:
+                self._unknown[key] = self._now - EPOCH
 
     def _pod(self, one: Submission, rank: int) -> PodUpserted:
         self._next_uid += 1

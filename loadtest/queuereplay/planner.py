@@ -23,6 +23,7 @@ from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
 from muster.kube.writing.events import EventRecorder
+from muster.queueing.backfill.runtimes import RunTimes
 
 UNRESTRICTED = Restrictions(lambda _key: (), lambda _key: (), lambda _key: "", ClosedNodes())
 RoomsOf = Callable[[DecisionReporter, Pace], RoomMaker | None]
@@ -42,6 +43,7 @@ class LonePlanner:
     holding: PlanHolder
     metrics: ExtenderMetrics
     dumps: DumpRequests
+    run_times: RunTimes
 
     @classmethod
     def of(
@@ -62,6 +64,7 @@ class LonePlanner:
         reporter = DecisionReporter(
             engine.state, PendingPods(), recorder, metrics, DueEvents(), dumps.fault
         )
+        run_times = RunTimes(config.backfill.quantile)
         holding, worklist, pace = PlanHolder(engine), WorkList(engine), Pace(monotonic)
         planner = Planner(
             engine,
@@ -75,5 +78,6 @@ class LonePlanner:
             metrics=metrics,
             pace=pace,
             rooms=rooms(reporter, pace),
+            run_times=run_times,
         )
-        return cls(planner, worklist, holding, metrics, dumps)
+        return cls(planner, worklist, holding, metrics, dumps, run_times)

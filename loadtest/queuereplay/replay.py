@@ -32,6 +32,9 @@ class StartPromise:
     at: float
     #: Whether nobody may delay it. Where queues lend, who borrows gives way to the entitled.
     is_firm: bool = True
+    #: When jobs without an estimate were taken to end, by their numbers: those that ran when it
+    #: was made, and those that started while it stood. What is not known has no end.
+    expected: Mapping[int, float] = field(default_factory=dict)
 
 
 class Side(Protocol):

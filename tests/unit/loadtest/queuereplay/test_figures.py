@@ -59,6 +59,17 @@ def test_a_promise_is_not_broken_when_a_job_without_an_estimate_runs_beyond_it()
     assert figures(Log([0.0, 15.0, 31.0], {1: StartPromise(12.0)}), ended).broken == 1
 
 
+@pytest.mark.parametrize(("expected", "broken"), [(8.0, 0), (9.9, 0), (10.0, 1), (16.0, 1)])
+def test_a_promise_is_not_broken_when_a_job_without_an_estimate_ran_for_longer_than_was_learned(
+    expected: float, broken: int
+) -> None:
+    """The warm job runs until 10 and the promised start is at 12: what it delayed came later."""
+    unknown = [replace(SUBMITTED[0], estimate=None), *SUBMITTED[1:]]
+    promise = StartPromise(12.0, expected={0: expected})
+    found = figures(Log([0.0, 15.0, 35.0], {1: promise}), unknown)
+    assert (found.broken, found.overrun) == (broken, 1 - broken)
+
+
 def test_a_promise_that_gives_way_to_the_entitled_is_not_broken_by_them() -> None:
     found = figures(Log([0.0, 10.0, 30.0], {1: StartPromise(9.0, is_firm=False)}))
     assert (found.broken, found.overrun, found.yielded) == (0, 0, 1)

@@ -3,6 +3,8 @@
 Two hosts of 8 GPUs, and a queue for each tenant.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from loadtest.queuereplay.muster import EPOCH, Muster
@@ -98,6 +100,17 @@ def test_the_first_promise_of_a_start_is_noted() -> None:
     log = replay(made, side(), 16)
     assert log.starts == [0.0, 200.0]
     assert {number: one.at for number, one in log.promised.items()} == {1: 200.0}
+
+
+def test_a_promise_notes_when_gangs_without_an_estimate_were_taken_to_end() -> None:
+    """Five runs of 50 s are learned; ``long-6`` takes 90, and ``big`` counts on 50."""
+    past = [(f"long-{number}", "a", 1, 0.0, 50.0) for number in range(1, 6)]
+    made = jobs(*past, ("long-6", "a", 8, 100.0, 90.0), ("big", "a", 16, 110.0, 10.0))
+    made[5] = replace(made[5], estimate=None)
+    log = replay(made, side(), 16)
+    assert log.starts[5:] == [100.0, 190.0]
+    assert dict(log.promised[6].expected) == {5: 150.0}
+    assert log.promised[6].at < 190.0
 
 
 def test_a_gang_that_can_never_start_ends_the_replay() -> None:
