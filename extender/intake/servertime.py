@@ -2,8 +2,8 @@
 
 ::
 
-    start ──► GET /version ──► clocks may be equal: the clock stays
-                 │        ╲──► it is ahead or behind for certain: the clock is moved
+    start ──► GET /version ──► within a second, as far as that is known: the clock stays
+                 │        ╲──► more than that for certain: the clock is moved
                  └ no answer: again, since nothing can be listed either
 
 Ages, deadlines and windows are computed from timestamps that the API server wrote, some of them for
@@ -11,8 +11,9 @@ an older leader on another machine. With a clock of its own that is 25 minutes a
 would take every new gang for an old one: it would not roll back one that stands in part, and give
 up on one whose members are still being created.
 
-The header that is compared has whole seconds. A difference that is smaller than that, which is
-normal for machines that follow time servers, changes nothing.
+The header that is compared has whole seconds, so what is measured is wrong by up to half a second
+and half the way. A small difference, which is normal for machines that follow time servers, changes
+nothing: the clock would only become worse.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from muster.kube.http.serverclock import Skew
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+MOVES_S: Final = 1.0  # a smaller difference is not worth the error of measuring it
 
 
 class ServerTime:
@@ -37,6 +39,7 @@ class ServerTime:
 
     async def begin(self) -> None:
         """Ask until there is an answer; without a date in it the clock stays."""
+        said = ""
         while True:
             try:
                 skew = await self._client.skew(self._clock)
@@ -45,14 +48,16 @@ class ServerTime:
                 log.warning(text, extra={"problem": str(error)})
                 return
             except KubeError as error:
-                log.info("the API server's time not read", extra={"error": str(error)})
+                level = logging.INFO if str(error) == said else logging.WARNING
+                said = str(error)
+                log.log(level, "the API server's time not read", extra={"error": said})
                 await asyncio.sleep(RETRY_S)
             else:
                 self._follow(skew)
                 return
 
     def _follow(self, skew: Skew) -> None:
-        if not skew.certain_s:
+        if skew.certain_s < MOVES_S:
             return
         self._clock.move(skew.ahead_s)
         log.warning(

@@ -138,10 +138,8 @@ class QueueCharges:
         self.moved |= self.tree.put(spec)
         self.changed.add(spec.name)
         texts = self.aliases.put(spec.name, spellings)
-        users = {*self._by_queue.get(spec.name, ()), *self._users(texts)}
-        if counting is not None:
-            users |= self._counted_otherwise(counting)
-        self._settle(users)
+        mine = {*self._by_queue.get(spec.name, ()), *self._users(texts)}
+        self._settle(mine | self._counted_otherwise(counting))
         return has_others
 
     def groups(self, queue: QueueName) -> Groups:
@@ -169,7 +167,7 @@ class QueueCharges:
             return
         texts = self.aliases.drop(queue)
         self._groups.pop(queue, None)
-        counting = self._counting_pods()
+        counting = self._counting_pods() if self.tree.has_below(queue) else None
         self._with_pods.discard(queue)
         for user in self._by_queue.pop(queue, ()):
             self._accounts[user].queue, self._accounts[user].charged = None, {}
@@ -178,8 +176,10 @@ class QueueCharges:
         self._settle({*self._users(texts), *self._counted_otherwise(counting)})
 
     def _may_count_otherwise(self, spec: QueueSpec) -> bool:
-        """Return whether pods may be counted in other queues once a queue is so."""
+        """Return whether pods may be counted in the queues below once a queue is so."""
         node = self.tree.find(spec.name)
+        if not self.tree.has_below(spec.name):
+            return False
         if node is None or node.spec.parent != spec.parent:
             return True
         return _has_pods(node.spec) != _has_pods(spec)
@@ -191,8 +191,13 @@ class QueueCharges:
         named = (queue for queue, users in self._by_queue.items() if users)
         return {queue for queue in named if _counts_pods(self.tree.find(queue))}
 
-    def _counted_otherwise(self, before: set[QueueName]) -> set[QueueUser]:
-        """Return those who name queues in which pods are counted now and were not, or were."""
+    def _counted_otherwise(self, before: set[QueueName] | None) -> set[QueueUser]:
+        """Return those who name queues in which pods are counted now and were not, or were.
+
+        ``None``: no queue is counted otherwise.
+        """
+        if before is None:
+            return set()
         others = before ^ self._counting_pods()
         return {user for queue in others for user in self._by_queue.get(queue, ())}
 

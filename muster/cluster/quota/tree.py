@@ -68,6 +68,13 @@ class QuotaTree:
             self._cut.add(child.spec.name)
         self._mend()
 
+    def has_below(self, name: QueueName) -> bool:
+        """Return whether queues are below a queue, or would be if it came."""
+        node = self._nodes.get(name)
+        if node is not None and node.children:
+            return True
+        return any(self._nodes[cut].spec.parent == name for cut in self._cut)
+
     def is_stopped(self, root: QueueNode) -> bool:
         """Return whether the queues below a root are stopped."""
         return root.spec.name in self._cut

@@ -9,7 +9,7 @@
 Keys are computed anew after each admission: the gang that just got its place counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,11 @@ class UserOrder:
             for user, key in zip(named, self._history.keys(named, queue, self.now), strict=True):
                 found[users[queue, user]] = key
         return found
+
+    def keys_of(self, users: Iterable[QueueUser], queue: QueueName) -> dict[QueueUser, float]:
+        """Return what orders the gangs of some users of a queue: the least goes first."""
+        named = list(users)
+        return dict(zip(named, self._history.keys(named, queue, self.now), strict=True))
 
     def key(self, user: QueueUser, queue: QueueName) -> float:
         """Return what orders the gangs of one user."""

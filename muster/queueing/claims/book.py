@@ -239,9 +239,11 @@ class ClaimBook:
         if self.past is None:
             return
         self.past.note(now)
-        nodes = (self.ledger.held.find(queue) for queue in self._lines)
-        found = (node.spec for node in nodes if node is not None)
-        self._dirty.update(spec.name for spec in found if spec.is_strict and spec.goes_by_users)
+        for queue, line in self._lines.items():
+            node = self.ledger.held.find(queue)
+            may_turn = node is not None and node.spec.is_strict and node.spec.goes_by_users
+            if may_turn and line.has_rivals():
+                self._dirty.add(queue)
 
     def _end_delays(self, now: float) -> None:
         """Have those wait in line whose time has come."""

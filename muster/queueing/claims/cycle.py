@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from muster.cluster.claims import ClaimKey, Grant, QuotaClaim
+from muster.cluster.quota.aliases import QueueUser
 from muster.cluster.quota.availability import borrows, lack
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.preemptionpolicy import FairRule
@@ -141,6 +142,8 @@ class AdmissionCycle:
         self._heads: dict[QueueName, list[tuple[LineHead, RowKey]]] = {}
         self._entries: list[_Entry] = []
         self._tournament = Tournament(inputs.ledger.promised)
+        #: in queues that go by their users: what orders these, until one is given anything
+        self._user_keys: dict[QueueName, dict[QueueUser, float]] = {}
         #: what claims ask for whatever is free: their queues have one flavor of each resource
         self._fixed: dict[ClaimKey, Amounts] = {}
         self.decisions: list[ClaimDecision] = []
@@ -226,12 +229,14 @@ class AdmissionCycle:
     def _next(self, queue: QueueName) -> tuple[LineHead, RowKey]:
         """Return the first of a queue's rows, and remove it from them.
 
-        What somebody was given a moment ago counts already, so keys are computed anew.
+        What somebody was given or promised a moment ago counts already.
         """
         heads, users = self._heads[queue], self._in.users
         if users is None or not users.goes_by_users(queue):
             return heappop(heads)
-        keys = {user: users.key(user, queue) for user in {row.user for _, row in heads}}
+        keys = self._user_keys.get(queue)
+        if keys is None:
+            keys = self._user_keys[queue] = users.keys_of({row.user for _, row in heads}, queue)
         first = min(heads, key=lambda each: (keys[each[1].user], each[0]))
         heads.remove(first)
         return first
@@ -253,6 +258,8 @@ class AdmissionCycle:
         refusal = self._decide(queue, key)
         if refusal is None or len(self._kept) > kept:
             self._tournament.changed(queue)
+        if refusal is None:
+            self._user_keys.pop(queue, None)
         if self._terms(queue).is_elsewhere:
             return
         if refusal is None:

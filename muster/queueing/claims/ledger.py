@@ -214,9 +214,10 @@ class ClaimLedger:
                 promised[one.queue].update(one.cells)
         for promise in self._promises.values():
             promised[promise.queue].update(promise.cells)
-        for (queue, user), cells in users.items():
-            if self._by_user[queue][user] != cells:
-                raise InvariantViolation(f"queue {queue}: {user} has not what its claims hold")
+        have = {(queue, user): c for queue, of in self._by_user.items() for user, c in of.items()}
+        for (queue, user), cells in {**have, **users}.items():
+            if have.get((queue, user), Counter()) != users.get((queue, user), Counter()):
+                raise InvariantViolation(f"queue {queue}: {user} does not have {dict(cells)}")
         audit(self.held, held)
         audit(self.promised, promised)
 

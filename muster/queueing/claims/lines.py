@@ -61,6 +61,12 @@ class ClaimLine:
         """Yield those who wait, in no order."""
         yield from self._members
 
+    def has_rivals(self) -> bool:
+        """Return whether claims of more than one user wait."""
+        users = (row.user for row, _ in self._members.values())
+        first = next(users, None)
+        return any(user != first for user in users)
+
     def add(self, claim: QuotaClaim) -> RowKey:
         """Have a claim wait; returns its row."""
         row = row_of(claim)
