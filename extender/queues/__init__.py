@@ -5,7 +5,7 @@
 ``queuestatuses`` writes the statuses of these objects
 ``queueevents``   records what is wrong with them, and what is not obeyed
 ``averageuse``    what queues used on average, for the order, the statuses and people
-``localuse``      the same of those who name a Kueue queue, from and for the statuses
+``localuse``      the average use of each LocalQueue, from and for its status
 ``learnedruns``   run times that were learned, kept in the objects
 ``queuegauges``   what each queue uses and has, for metrics
 ``workloadadmission`` admits Kueue's Workloads, one write each

@@ -1,6 +1,6 @@
-"""What those used on average who name a Kueue queue, from and for the statuses of LocalQueues.
+"""The average use of each of Kueue's LocalQueues, read from their statuses and written there.
 
-The same for gangs, whose pods are charged, and for Workload objects, whose claims are.
+Gangs are counted by their pods, Workload objects by their claims.
 """
 
 from collections.abc import Callable, Mapping

@@ -83,7 +83,7 @@ class WorkloadQueues:
         described: DescribedQueues,
         local_use: LocalUse | None = None,
     ) -> None:
-        """``local_use``: what those used who name the queues; ``None``: past use does not count."""
+        """``local_use``: the LocalQueues' average use; ``None``: past use does not count."""
         self._admission = admission
         self._local_use = local_use
         self._book = admission.book

@@ -5,7 +5,7 @@
     marked for P ─► evicted ─► gone ─► P runs                    as it should be
         │             │          └───► back, and P waits for just that room      CYCLE
         │             └─ P runs already, or is gone              for NOTHING
-        ├─ P was begun anew since, with other pods               the room was for the one before
+        ├─ P was begun anew since, with other pods ► not judged: the room was for its predecessor
         ├─ one of P's queue with a higher priority runs ► P's room is its
         ├─ its queue used no more than its part without it       BELOW
         └─ at rest: P never ran and waits                        for NOTHING

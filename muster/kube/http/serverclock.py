@@ -43,9 +43,9 @@ class Skew:
 async def skew(auth: Auth, clock: Callable[[], float] = time.time) -> Skew:
     """Ask the API server once. ``clock``: ours, in seconds since the epoch.
 
-    What it says of the request is not asked, only the header. Raises ``TransportError`` (also for
-    a status of 500 or more, which something in front of the API server may have sent),
-    ``DecodeError`` and ``AuthError``.
+    Only the Date header of the answer counts: its body and a status below 500 are ignored. Raises
+    ``TransportError`` (also for a status of 500 or more, which something in front of the API server
+    may have sent), ``DecodeError`` and ``AuthError``.
     """
     credentials = await auth.current()
     tls = True if credentials.tls is None else credentials.tls

@@ -204,7 +204,7 @@ def test_a_gang_that_never_ran_though_another_gave_way_to_it_is_found_at_rest(ca
 def test_nobody_is_judged_by_a_gang_that_was_begun_anew_since_another_gave_way_to_it(
     case: Case,
 ) -> None:
-    """Found by a run: the new one, with the old name, may wait for quite other room."""
+    """Found by a run: the new one, with the old name, may wait for other room."""
     case.mark()
     case.judge.evicted("v")
     case.drop("v")
