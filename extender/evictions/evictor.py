@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
 DEFER_S: Final = 60.0  # at most: how long the planner leaves a gang that is leaving
+SETTLES_S: Final = 2.0  # how long a gang of which members have ended must go on waiting for room
 SPARED_S: Final = 600.0  # how long a gang that a budget protects is not tried again
 MOST_NAMED: Final = 5  # hanging members in an Event
 _ENDED: Final = frozenset(("Succeeded", "Failed"))  # core/v1, PodPhase
@@ -308,6 +309,16 @@ class Evictor:
         view = self._engine.state.gang(preemptor)
         return not preemptor or (view is not None and len(view.waiting) > 0)
 
+    def _may_be_deleted(self, one: Departure) -> bool:
+        """Return whether the gang that gets the room may be on its way out itself.
+
+        Of a gang that is done, and deleted pod by pod, a watch shows for a moment members that wait
+        and too few that have succeeded: as if it needed others.
+        """
+        view = self._engine.state.gang(one.preemptor) if one.preemptor else None
+        has_ended = view is not None and len(view.finished) > 0
+        return has_ended and self._engine.clock() - one.since < SETTLES_S
+
     async def _ready(self) -> set[GangKey]:
         """Return the gangs that may begin to end: no budget forbids any of their order.
 
@@ -315,7 +326,7 @@ class Evictor:
         """
         orders: dict[GangKey, list[Departure]] = {}
         for one in self._leaving.values():
-            if one.stage is Stage.ORDERED:
+            if one.stage is Stage.ORDERED and not self._may_be_deleted(one):
                 orders.setdefault(one.preemptor or one.victim.gang, []).append(one)
         allowed = await at_once(map(self._allowed, orders.values()))
         return {one.victim.gang for order in allowed for one in order}
