@@ -137,6 +137,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     has_run = bool(len(standing) or finished.any() or facts.first_bound_at)
     spec = _once(facts.spec, has_run=has_run)
     succeeded = 0 if spec is not None and spec.min_is_remaining else len(done)
+    needs_role = _needs_role(spec, by_state, done if succeeded else done[:0], pods)
     submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
@@ -161,7 +162,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         standby=standby,
         done=done,
         written=facts.spec,
-        needs_role=_needs_role(spec, by_state, done if succeeded else done[:0], pods),
+        needs_role=needs_role,
     )
 
 
