@@ -5,6 +5,7 @@ The two racks are drawn in support/clocked.py.
 
 import time
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 
 import pytest
 from support.clusters.clocked import Clocked, two_racks
@@ -162,6 +163,10 @@ async def test_the_next_leader_rolls_back_a_gang_that_never_was_whole_whatever_i
     await torn.look()
     await torn.recreate(GANG, [2])
     await torn.look()
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for name in ("g-0", "g-1"):
+        status = {"phase": "Running", "startTime": started}
+        await torn.cluster.api.patch(f"{PODS}/{name}/status", {"status": status})
     up = [0.0]
     clock = SteadyClock(lambda: time.time() + off_s, lambda: up[0])
     server, config = torn.cluster.server, torn.cluster.extender.config
