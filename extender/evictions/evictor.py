@@ -315,7 +315,7 @@ class Evictor:
         Of a gang that is done, and deleted pod by pod, a watch shows for a moment members that wait
         and too few that have succeeded: as if it needed others.
         """
-        view = self._engine.state.gang(one.preemptor) if one.preemptor else None
+        view = self._engine.state.gang(one.preemptor)
         has_ended = view is not None and len(view.finished) > 0
         return has_ended and self._engine.clock() - one.since < SETTLES_S
 

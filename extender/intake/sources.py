@@ -200,11 +200,10 @@ def _queue_source(
 
     def upserted(found: Any) -> None:
         makes_room = workloads is not None or kind.dialect in making_room
-        past = statuses.counts_past_use
         reading = as_obeyed(
             kind.read(found),
             makes_room=makes_room,
-            counts_past_use=past,
+            counts_past_use=statuses.counts_past_use,
             has_workloads=workloads is not None,
         )
         elsewhere = is_elsewhere(kind, found, statuses.program)

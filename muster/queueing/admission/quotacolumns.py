@@ -44,8 +44,8 @@ class QuotaColumns:
         self.cells: list[Cell] = []
         #: how often queues came, went or got other numbers; usage does not count
         self.numbers = 0
-        #: (numbers, potential, the same by resource)
-        self._potential: tuple[int, Amounts, NDArray[np.float64]] | None = None
+        #: (numbers, (potential, the same by resource))
+        self._potential: tuple[int, tuple[Amounts, NDArray[np.float64]]] | None = None
         self.rebuild()
 
     # --- copying ----------------------------------------------------------------------------
@@ -159,21 +159,21 @@ class QuotaColumns:
         return self._from_above(self.own, idle)
 
     def potential(self) -> Amounts:
-        """Return the most that each queue could take if nobody else used anything.
+        """Return the most that each queue could take if no other queue used anything.
 
         It is computed anew when queues have other numbers, and must not be written to.
         """
-        if self._potential is None or self._potential[0] != self.numbers:
-            found = self._from_above(self.limit, self.kept)
-            self._potential = (self.numbers, found, self.by_resource(found))
-        return self._potential[1]
+        return self._potentials()[0]
 
     def potential_by_resource(self) -> NDArray[np.float64]:
         """Return the same with the flavors of a resource added up: float64[queues, resources]."""
-        self.potential()
-        if self._potential is None:
-            raise AssertionError("it was computed")
-        return self._potential[2]
+        return self._potentials()[1]
+
+    def _potentials(self) -> tuple[Amounts, NDArray[np.float64]]:
+        if self._potential is None or self._potential[0] != self.numbers:
+            found = self._from_above(self.limit, self.kept)
+            self._potential = (self.numbers, (found, self.by_resource(found)))
+        return self._potential[1]
 
     def by_resource(self, amounts: Amounts | NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up the flavors of each resource; float64[rows, resources]."""

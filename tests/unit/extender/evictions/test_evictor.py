@@ -24,7 +24,7 @@ from support.extenders.evictionsite import EvictionSite as Site
 from support.extenders.extenders import PODS
 
 from extender.evictions import marks
-from extender.evictions.evictor import SETTLES_S
+from extender.evictions.evictor import SETTLES_S, Evictor
 from extender.evictions.memberpods import MISSING_S
 from extender.planning.evictionorders import NOBODY, EvictedGang, EvictionOrder
 from loadtest.testbed.client.pods import Gang, members, owner_reference
@@ -130,16 +130,21 @@ async def test_an_order_is_dropped_where_its_gang_has_gone_before_anything_was_b
     assert not len(evictor)
 
 
-async def test_nobody_ends_at_once_for_a_gang_of_which_members_are_done_since_it_may_be_deleted(
-    site: Site,
-) -> None:
-    """Found by the simulation: those that are done go first, and the others seem to need more."""
+async def _ordered_for_one_of_which_a_member_is_done(site: Site) -> Evictor:
     await site.run()
     status = {"status": {"phase": "Succeeded"}}
     await site.cluster.api.patch(f"{PODS}/urgent-0/status", status)
     await site.cluster.settled()
     evictor = await site.evictor()
     assert evictor.order(_order())
+    return evictor
+
+
+async def test_nobody_ends_at_once_for_a_gang_of_which_members_are_done_since_it_may_be_deleted(
+    site: Site,
+) -> None:
+    """Found by the simulation: those that are done go first, and the others seem to need more."""
+    evictor = await _ordered_for_one_of_which_a_member_is_done(site)
     await site.look(evictor)
     assert len(await site.there()) == 3
     await _withdraw(site)
@@ -151,12 +156,7 @@ async def test_nobody_ends_at_once_for_a_gang_of_which_members_are_done_since_it
 async def test_others_end_for_a_gang_of_which_members_are_done_if_it_goes_on_waiting(
     site: Site,
 ) -> None:
-    await site.run()
-    status = {"status": {"phase": "Succeeded"}}
-    await site.cluster.api.patch(f"{PODS}/urgent-0/status", status)
-    await site.cluster.settled()
-    evictor = await site.evictor()
-    assert evictor.order(_order())
+    evictor = await _ordered_for_one_of_which_a_member_is_done(site)
     await site.look(evictor, after=SETTLES_S - 0.1)
     assert len(await site.there()) == 3
     await site.look(evictor, after=0.1)

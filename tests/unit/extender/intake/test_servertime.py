@@ -32,7 +32,7 @@ class Answers:
         return found
 
 
-async def told(*answers: Skew | KubeError) -> float:
+async def time_after(*answers: Skew | KubeError) -> float:
     """Return the time after a start at ``START`` by our own clock."""
     clock, client = SteadyClock(lambda: START, lambda: UP), Answers(*answers)
     await ServerTime(cast(KubeClient, client), clock).begin()
@@ -44,12 +44,12 @@ async def told(*answers: Skew | KubeError) -> float:
 async def test_a_difference_of_more_than_a_second_for_certain_moves_the_clock(
     ahead_s: float,
 ) -> None:
-    assert await told(Skew(ahead_s, 0.6)) == START + ahead_s
+    assert await time_after(Skew(ahead_s, 0.6)) == START + ahead_s
 
 
 @pytest.mark.parametrize("ahead_s", [1.5, -1.5, 0.5, 0.0])
 async def test_clocks_that_may_be_within_a_second_are_taken_as_equal(ahead_s: float) -> None:
-    assert await told(Skew(ahead_s, 0.6)) == START
+    assert await time_after(Skew(ahead_s, 0.6)) == START
 
 
 async def test_an_api_server_that_does_not_answer_is_asked_again(
@@ -58,7 +58,7 @@ async def test_an_api_server_that_does_not_answer_is_asked_again(
     monkeypatch.setattr(servertime, "RETRY_S", 0.0)
     refused, unreadable = TransportError("refused"), AuthError("token: not there yet")
     answers = (refused, refused, unreadable, Skew(MINUTES_25, 0.6))
-    assert await told(*answers) == START + MINUTES_25
+    assert await time_after(*answers) == START + MINUTES_25
     warned = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == 3, "each problem once, and that the clock was moved"
 
@@ -66,7 +66,7 @@ async def test_an_api_server_that_does_not_answer_is_asked_again(
 async def test_an_answer_without_a_date_leaves_the_clock_and_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert await told(DecodeError("Date header '': not a date")) == START
+    assert await time_after(DecodeError("Date header '': not a date")) == START
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 

@@ -207,7 +207,7 @@ async def test_a_local_queue_says_what_was_used_on_average_and_the_next_leader_g
     first = await by_use(site)
     first.submit("w", "4")
     assert [type(one) for one in first.decide()] == [ClaimGranted]
-    assert await consumed(first) == {}, "nobody has taken note yet"
+    assert await consumed(first) == {}, "use has not been noted yet"
     first.queues.note_use()
     first.now += 3600.0
     first.queues.note_use()
