@@ -132,7 +132,8 @@ class Muster:
         It looks at promises in between, too. Nothing changes between two events of a replay, so
         those looks are left out: there would be one in each minute of months.
         """
-        promised = {one.gang: one.start for one in self._planner.promises}
+        promises = self._planner.promises
+        promised = {one.gang: one.start for one in promises if one.start > self._now}
         others = self._worklist.not_before
         times = [*promised.values(), *(others[key] for key in others.keys() - promised.keys())]
         return min((at for at in times if at > self._now), default=math.inf) - EPOCH

@@ -16,6 +16,7 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.backfill.expectedends import ExpectedEnd, Going, certain_ends, expected_ends
+from muster.queueing.backfill.promise import Promise
 from muster.queueing.backfill.runtimes import RunTimes
 
 
@@ -69,6 +70,10 @@ class GangEnds:
         since the epoch). The clock goes on while a search waits for its turn.
         """
         return expected_ends(snapshot, now, self.run_times.of, going, self._settings.slack_seconds)
+
+    def latest_end(self, promise: Promise) -> float:
+        """Return until when the ends before a promise may be seen (seconds since the epoch)."""
+        return promise.start + self._settings.slack_seconds
 
     def given(
         self, snapshot: Snapshot, going: Going, now: float, gang: GangKey

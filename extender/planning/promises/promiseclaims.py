@@ -131,9 +131,10 @@ class PromiseClaims:
     def _is_due(self, promise: Promise) -> bool:
         now = self._engine.clock()
         is_old = now - promise.computed_at >= self._settings.refresh_seconds
-        is_over = is_old or now >= promise.start
+        is_over = now >= promise.start >= promise.computed_at
+        is_late = now >= self._ends.latest_end(promise) > promise.computed_at
         is_vain = self._stays(promise) or self._was_taken(promise)
-        return is_over or is_vain or has_lost_nodes(self._engine, promise)
+        return is_old or is_over or is_late or is_vain or has_lost_nodes(self._engine, promise)
 
     def _was_taken(self, promise: Promise) -> bool:
         """Return whether all have given way who were to, and the gang waits all the same.

@@ -6,6 +6,10 @@
                                                                           │
     a later start without a reason     earliest start ◄── first end with quota
     keeps the former promise ◄──────────────┘
+
+The API server tells of an end some seconds after it. So a promise stands for ``slack_seconds``
+beyond its start while a gang that it waits for holds room. A later start would let others take
+that room meanwhile.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +82,7 @@ class PromiseGiver:
             return None
         self.tries.given(claim)
         made = self._made(claim, found, snapshot, before)
-        if before is not None and not found.is_given and self._is_worse(made, before, now):
+        if before is not None and not found.is_given and self._stands(before, made, now):
             made = before
         counted_on = tuple(gang for gang in found.start.waits_for if gang in going)
         made = replace(made, computed_at=now)
@@ -141,10 +145,19 @@ class PromiseGiver:
             is_made=claim.gang in self.ends.departures.coming(),
         )
 
-    def _is_worse(self, made: Promise, before: Promise, now: float) -> bool:
-        """Return whether a later start has no reason: the search missed the former one."""
-        is_later = made.start > before.start > now and not made.overruns
-        return is_later and not has_lost_nodes(self.engine, before)
+    def _stands(self, before: Promise, made: Promise, now: float) -> bool:
+        """Return whether a former promise stands: a later one has no reason.
+
+        Before its start the search missed it. After it, ends have not been seen yet.
+        """
+        if made.start <= before.start or made.overruns or has_lost_nodes(self.engine, before):
+            return False
+        return before.start > now or self._awaits_ends(before, now)
+
+    def _awaits_ends(self, promise: Promise, now: float) -> bool:
+        """Return whether gangs hold room whose ends may be seen late."""
+        holds_room = self.engine.state.holds_room
+        return now < self.ends.latest_end(promise) and any(map(holds_room, promise.waits_for))
 
 
 def _by(time: float, freed: FreedBy) -> tuple[Freed, ...]:

@@ -54,10 +54,14 @@ class PromiseReports:
         self._reporter.promised(view, before, after)
 
     def look_later(self, key: GangKey) -> None:
-        """Have a gang with a promise looked at again at its start: no event may come."""
+        """Have a gang with a promise looked at again at its start: no event may come.
+
+        After its start, once the ends that it waits for are overruns.
+        """
         now, promise = self._engine.clock(), self._book.of(key)
         if promise is not None:
-            self._list_at(key, max(min(promise.start, now + CHECK_S), now + AGAIN_S))
+            due = promise.start if now < promise.start else self._ends.latest_end(promise)
+            self._list_at(key, max(min(due, now + CHECK_S), now + AGAIN_S))
 
     def list_turns(self) -> None:
         """Have those looked at that wait for a turn to be given a promise: no event may come.

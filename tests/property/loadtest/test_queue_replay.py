@@ -1,8 +1,11 @@
 """Any jobs on any rule: never more GPUs than there are, and EASY delays no first in the line."""
 
-from hypothesis import given, settings
+from dataclasses import replace
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from loadtest.queuereplay.figures import TOLERANCE_S
 from loadtest.queuereplay.muster import Muster
 from loadtest.queuereplay.replay import Log, Side, replay
 from loadtest.queuereplay.rules import rules
@@ -71,6 +74,28 @@ def test_easy_starts_nobody_after_its_first_shadow_time(
     log = replay(jobs_of(rows, estimates), rules(GPUS, LONGEST)[rule], GPUS)
     for number, promised in log.promised.items():
         assert log.starts[number] <= promised.at
+
+
+@settings(max_examples=60, deadline=None)
+@example(
+    rows=[(1, 0, 27, "c"), (4, 1, 26, "a"), (4, 0, 26, "a"), (8, 1, 1, "a"), (4, 0, 23, "a")],
+    late=29.0,
+)
+@given(rows=drawn, late=st.sampled_from([0.0, 1.0, 5.0, 29.0]))
+def test_muster_keeps_what_it_promised_though_each_end_is_seen_some_seconds_late(
+    *, rows: list[tuple[int, int, int, str]], late: float
+) -> None:
+    """Whoever waits is late by that, and no more. Runs are longer than ``slackSeconds``."""
+    slower = [(gpus, 5 * gap, 10 * runs, queue) for gpus, gap, runs, queue in rows]
+    jobs = [_seen_late(one, late) for one in jobs_of(slower, "exact")]
+    log = replay(jobs, Muster(grid(2), QUEUES), GPUS)
+    for number, promised in log.promised.items():
+        if promised.is_firm:
+            assert log.starts[number] <= promised.at + late + TOLERANCE_S
+
+
+def _seen_late(one: Submission, seconds: float) -> Submission:
+    return replace(one, job=replace(one.job, duration=one.job.duration + seconds))
 
 
 @settings(max_examples=150, deadline=None)

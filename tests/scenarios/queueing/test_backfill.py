@@ -146,9 +146,9 @@ async def test_a_gang_that_overruns_is_named_and_moves_the_start() -> None:
     assert promise.slip == 90
 
 
-async def test_a_gang_whose_end_has_not_been_seen_yet_is_no_overrun() -> None:
-    """Its room is free within ``slackSeconds`` (30): looking in between moves nothing further."""
-    site, _ = await _busy(slack_seconds=30.0)
+async def test_a_promise_stands_while_an_end_has_not_been_seen_yet() -> None:
+    """Its room is free within ``slackSeconds`` (30); then the gang overruns."""
+    site, first = await _busy(slack_seconds=30.0)
     large = _large(site)
     await site.settle()
     assert site.promised(large) == NOW + 100
@@ -157,7 +157,42 @@ async def test_a_gang_whose_end_has_not_been_seen_yet_is_no_overrun() -> None:
         await site.settle(NOW + seconds)
 
         promise = site.promise_of(large)
-        assert (promise.start, promise.overruns) == (NOW + 130, ())
+        assert (promise.start, promise.overruns) == (NOW + 100, ())
+
+    assert site.worklist.not_before[large] == NOW + 130
+    await site.settle(NOW + 130)
+    promise = site.promise_of(large)
+    assert (promise.start, promise.overruns) == (NOW + 190, (first,))
+
+
+async def test_nobody_takes_the_room_of_a_promised_gang_while_an_end_has_not_been_seen_yet() -> (
+    None
+):
+    """large: n0, n1 and n3 at 1100. If it started at 1130, n2 would be free, too.
+
+    ::
+
+        n0, n1 ├── first, ends at 1100 ──┤··┤ seen at 1102
+        n2     ├── other, ends at 1120 ─────────────┤
+        n3     ├── free ─────────────────────▶ long may not have it
+    """
+    site = Site(4, slack_seconds=30.0)
+    first = site.gang("first", 2, queue="a", max_run_time=100.0)
+    site.gang("other", 1, queue="a", max_run_time=120.0)
+    await site.settle()
+    large = _large(site, 3)
+    await site.settle()
+    assert site.promised(large) == NOW + 100
+
+    await site.settle(NOW + 100)
+    long = site.gang("long", 1, queue="a", max_run_time=1000.0)
+    await site.settle()
+    assert site.runs(long) == [False]
+
+    site.now = NOW + 102
+    site.end(first)
+    await site.settle()
+    assert site.runs(large, long) == [True, False]
 
 
 async def test_nothing_is_promised_where_nobody_knows_when_anything_ends() -> None:
