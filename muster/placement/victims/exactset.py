@@ -15,8 +15,10 @@ taken first.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from muster.cluster.resumable import Steps
@@ -59,8 +61,12 @@ class ExactSet:
     units: Sequence[GivingUnit]
     best: BestSet
     verify: Verify
+    #: The cost that bounds are made of.
+    _kind: CostKind = CostKind.LOST
     _gains: list[int] = field(default_factory=list)
-    _costs: list[float] = field(default_factory=list)
+    #: What the first units free in all, and what those of them that free anything cost.
+    _freed: list[int] = field(default_factory=list)
+    _spent: list[float] = field(default_factory=list)
     _twin: list[int] = field(default_factory=list)
     _lack: int = 0
     _taken: list[bool] = field(default_factory=list)
@@ -68,9 +74,13 @@ class ExactSet:
     def run(self) -> Steps[bool]:
         """Look at all sets that could be better; returns whether all were."""
         trial, kind = self.draft.trial, self.draft.order.first_sum
+        self._kind = kind
         self.units = self._ordered(kind)
         self._gains = [trial.gain(unit) for unit in self.units]
-        self._costs = [float(getattr(unit.cost, kind)) for unit in self.units]
+        costs = [float(getattr(unit.cost, kind)) for unit in self.units]
+        paid = [cost if gain else 0.0 for cost, gain in zip(costs, self._gains, strict=True)]
+        self._freed = list(accumulate(self._gains, initial=0))
+        self._spent = list(accumulate(paid, initial=0.0))
         self._twin = self._twins()
         self._taken = [False] * len(self.units)
         self._lack = trial.lack()
@@ -140,16 +150,14 @@ class ExactSet:
 
         ``None``: no such set is enough.
         """
-        kind = self.draft.order.first_sum
-        before = int(getattr(cost, kind))
-        spent = float(before)
-        for gain, more in zip(self._gains[place:], self._costs[place:], strict=True):
-            if lack <= 0:
-                break
-            if gain:
-                spent += more * min(1.0, lack / gain)
-                lack -= gain
-        if lack > 0:
+        before = int(getattr(cost, self._kind))
+        if lack <= 0:
+            return self.draft.order.key(cost)
+        freed, spent, enough = self._freed, self._spent, self._freed[place] + lack
+        last = bisect_left(freed, enough, place) - 1
+        if last == len(self._gains):
             return None
-        least = max(math.ceil(spent - _ROUNDING), before)
-        return self.draft.order.key(cost._replace(**{str(kind): least}))
+        part = (enough - freed[last]) / self._gains[last]
+        more = spent[last] - spent[place] + part * (spent[last + 1] - spent[last])
+        least = max(math.ceil(before + more - _ROUNDING), before)
+        return self.draft.order.key(cost._replace(**{str(self._kind): least}))

@@ -21,7 +21,8 @@ class UsageTrial:
     def __init__(self, tree: QuotaTree) -> None:
         """Begin with what the queues use now."""
         self._tree = tree
-        self._changes: dict[tuple[QueueName, Cell], int] = {}
+        #: What is used, where that is not what the tree says.
+        self._now: dict[tuple[QueueName, Cell], int] = {}
         self._used: dict[tuple[QueueName, Cell], int] = {}
         self._kept: dict[tuple[QueueName, Cell], int] = {}
         self._entitled: dict[tuple[QueueName, Cell], int] = {}
@@ -29,7 +30,7 @@ class UsageTrial:
     def copy(self) -> "UsageTrial":
         """Return another trial that begins with what is used in this one."""
         other = UsageTrial(self._tree)
-        other._changes = dict(self._changes)
+        other._now = dict(self._now)
         other._used, other._kept, other._entitled = self._used, self._kept, self._entitled
         return other
 
@@ -40,14 +41,17 @@ class UsageTrial:
     def used(self, node: QueueNode, cell: Cell) -> int:
         """Return what the subtree uses, as ``QueueNode.used`` counts it."""
         key = (node.spec.name, cell)
-        if key not in self._used:
-            self._used[key] = node.used(cell)
-        return self._used[key] + self._changes.get(key, 0)
+        found = self._now.get(key)
+        if found is None:
+            found = self._used.get(key)
+        if found is None:
+            found = self._used[key] = node.used(cell)
+        return found
 
     def share(self, node: QueueNode) -> Share:
         """Return the share that a queue has with what it uses here."""
         name = node.spec.name
-        cells = {*node.usage, *(cell for at, cell in self._changes if at == name)}
+        cells = {*node.usage, *(cell for at, cell in self._now if at == name)}
         return share_of(node, {cell: self.used(node, cell) for cell in cells})
 
     def kept(self, node: QueueNode, cell: Cell) -> int:
@@ -80,13 +84,13 @@ class UsageTrial:
             self._carry(node, cell, sign * amount)
 
     def _carry(self, node: QueueNode | None, cell: Cell, amount: int) -> None:
-        changes, known = self._changes, self._kept
+        now, known = self._now, self._kept
         while node is not None and amount:
             key = (node.spec.name, cell)
-            before = self.used(node, cell)
+            before = now[key] if key in now else self.used(node, cell)
             kept = known[key] if key in known else self.kept(node, cell)
-            changes[key] = changes.get(key, 0) + amount
-            amount = _above(before + amount, kept) - _above(before, kept)
+            now[key] = after = before + amount
+            amount = _above(after, kept) - _above(before, kept)
             node = node.parent
 
     def borrows(self, node: QueueNode, cell: Cell) -> bool:
