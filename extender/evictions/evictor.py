@@ -286,11 +286,12 @@ class Evictor:
         ready = await self._ready()
         for gang in self._leaving:
             self._parts.worklist.defer(gang, DEFER_S)
-        await at_once(
-            self._go_on(one)
+        goes_on = (
+            one
             for gang, one in list(self._leaving.items())
             if one.stage is not Stage.ORDERED or gang in ready
         )
+        await at_once(self._go_on, goes_on)
 
     async def _go_on(self, one: Departure) -> None:
         gang = one.victim.gang
@@ -328,7 +329,7 @@ class Evictor:
         for one in self._leaving.values():
             if one.stage is Stage.ORDERED and not self._may_be_deleted(one):
                 orders.setdefault(one.preemptor or one.victim.gang, []).append(one)
-        allowed = await at_once(map(self._allowed, orders.values()))
+        allowed = await at_once(self._allowed, orders.values())
         return {one.victim.gang for order in allowed for one in order}
 
     async def _allowed(self, order: Sequence[Departure]) -> Sequence[Departure]:

@@ -90,7 +90,7 @@ class MemberPods:
         if not nodes:
             return await self._list(namespace, labels)
         on = [(*labels, ("fieldSelector", f"spec.nodeName={node}")) for node in nodes]
-        lists = await at_once(self._list(namespace, each) for each in on)
+        lists = await at_once(lambda each: self._list(namespace, each), on)
         return {uid: pod for found in lists for uid, pod in found.items()}
 
     def _nodes(self, members: Collection[PodUid]) -> Sequence[str]:

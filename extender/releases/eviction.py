@@ -17,6 +17,7 @@ from muster.kube.writing.podwrites import PodRef, evict_pod
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 8  # evictions, or gangs that end, that are under way together
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -48,18 +49,18 @@ async def evict(
     return not await why_stays(client, pod, metrics, unbound=unbound)
 
 
-async def at_once(steps: Iterable[Awaitable[T]]) -> list[T]:
-    """Return what steps return, in their order; ``AT_ONCE`` of them are under way together.
+async def at_once(step: Callable[[S], Awaitable[T]], those: Iterable[S]) -> list[T]:
+    """Return what a step returns for each, in their order; ``AT_ONCE`` are under way together.
 
-    An error of one step is raised, and no other one goes on.
+    An error of one step is raised, and no other one goes on or begins.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def run(step: Awaitable[T]) -> T:
+    async def run(one: S) -> T:
         async with slots:
-            return await step
+            return await step(one)
 
-    tasks = [asyncio.ensure_future(run(step)) for step in steps]
+    tasks = [asyncio.ensure_future(run(one)) for one in those]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -69,7 +70,7 @@ async def at_once(steps: Iterable[Awaitable[T]]) -> list[T]:
 
 async def evict_each(evicts: Callable[[T], Awaitable[bool]], pods: Sequence[T]) -> bool:
     """Evict pods, several at once; returns whether all of them go."""
-    return all(await at_once(map(evicts, pods)))
+    return all(await at_once(evicts, pods))
 
 
 async def pods_of(client: KubeClient, namespace: str, uids: Collection[PodUid]) -> list[Pod]:

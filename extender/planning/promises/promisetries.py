@@ -73,6 +73,8 @@ class PromiseTries:
     #: whether gangs that got nothing are passed over until all had their turn
     in_turn: bool = False
     _looks: dict[TryClass, _Look] = field(default_factory=dict)
+    #: when looks that are over were forgotten, seconds since the epoch
+    _cleared: float = 0.0
 
     def is_full(self, tries: TryClass) -> bool:
         """Return whether enough gangs of a tree and priority were looked at lately."""
@@ -131,9 +133,20 @@ class PromiseTries:
         now, look = self.clock(), self._looks.get(tries)
         if look is not None and now - look.began < self.seconds:
             return look
+        if now - self._cleared >= self.seconds:
+            self._clear(now)
         self._looks[tries] = found = _Look(now)
         if look is not None:
             found.early = look.early
         if self.in_turn and look is not None and look.behind:
             found.passed, found.behind = look.passed, look.behind
         return found
+
+    def _clear(self, now: float) -> None:
+        """Forget looks that are over and have nobody waiting: queues and priorities come and go."""
+        self._cleared = now
+        self._looks = {
+            tries: look
+            for tries, look in self._looks.items()
+            if look.behind or look.early or now - look.began < self.seconds
+        }

@@ -68,6 +68,19 @@ def test_a_gang_that_came_too_early_has_a_turn_though_another_look_has_begun() -
     assert it.turns() == {"g0": 1_060.0}
 
 
+def test_looks_of_priorities_that_nobody_has_any_more_are_forgotten() -> None:
+    """Each gang that is gone, or has room, is looked for in all looks there are."""
+    it = Tries()
+    for priority in range(1_000):
+        it.may(f"g{priority}", priority=priority)
+        it.now += LOOK_S
+    it.may("early", "early", *FIRST, "late")
+    it.now += LOOK_S
+    it.may("g", priority=1)
+    assert len(it.tries._looks) == 2
+    assert {"late", "early"} <= it.turns().keys(), "who waits for a turn is not forgotten"
+
+
 def test_one_that_outranks_is_looked_at_once_in_each_look_whoever_had_their_turn() -> None:
     it = Tries()
     it.may(*FIRST)
