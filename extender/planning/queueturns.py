@@ -29,7 +29,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.rules.refusednodes import other_flavors
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.counteduse import AverageColumns
-from muster.queueing.admission.fairshares import DIVISIONS
+from muster.queueing.admission.fairshares import DIVISIONS, GivenShares
 from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import MemberRequests, requests_of
 from muster.queueing.admission.refusal import barred, before, refusal, unknown
@@ -188,6 +188,10 @@ class QueueTurns:
         cells = charges.request(queue, minimum)
         over = firm_excess(view, snapshot, charges, node, cells)
         return "" if over is None else str(over)
+
+    def shares(self) -> GivenShares | None:
+        """Return what each queue gets of what is divided, ``None`` before the first cycle."""
+        return None if self._turns is None else self._turns.shares()
 
     def is_behind(self, key: GangKey, queue: QueueName | None) -> bool:
         """Return whether a queue is strict and has another gang first, however much is free."""

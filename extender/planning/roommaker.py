@@ -39,6 +39,7 @@ from muster.decisions.tenancy import NO_TERMS, GangTerms
 from muster.placement.decision import Plan
 from muster.placement.question import Question
 from muster.queueing.backfill.promise import Promise
+from muster.queueing.preemption.dividedshares import DividedShares
 from muster.queueing.preemption.policies import PreemptionPolicies
 
 
@@ -85,6 +86,13 @@ class FirmClasses(Protocol):
         """Return those priorities."""
 
 
+class DividedQueues(Protocol):
+    """Knows what is divided among the queues."""
+
+    def shares(self) -> DividedShares | None:
+        """Return what each queue gets, ``None``: that is not known yet."""
+
+
 class Nominating(Protocol):
     """Says on pods that wait for which node others give way."""
 
@@ -127,6 +135,8 @@ class RoomMaker:
     budgets: DisruptionBudgets | None = None
     #: ``None``: no queue obeys them.
     classes: FirmClasses | None = None
+    #: ``None``: nobody takes by what is divided among queues.
+    division: DividedQueues | None = None
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)
 
@@ -201,6 +211,7 @@ class RoomMaker:
             going=self.evictions.going(),
             coming=self.evictions.coming(),
             budgets=budgets,
+            divided=None if self.division is None else self.division.shares(),
         )
         return await self.pace.drive(
             room_for(snapshot, charges if charges.is_used else None, asked)

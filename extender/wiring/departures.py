@@ -11,6 +11,7 @@ from extender.evictions.reports import EvictionReports
 from extender.evictions.suspension import JobSuspender
 from extender.intake.checkpoints import Checkpoints
 from extender.planning.planner import Planner
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.reservations.priorityclasses import PriorityClasses
 from extender.reservations.reservations import Reservations
@@ -83,6 +84,7 @@ def room_maker_of(
     checkpoints: Checkpoints,
     reservations: Reservations,
     nominations: RoomNominations | None,
+    turns: QueueTurns,
 ) -> RoomMaker:
     """Build the part that has others give way."""
     policies = policies_of(it.config)
@@ -98,4 +100,5 @@ def room_maker_of(
         nominations,
         KnownBudgets(it.client, it.engine.clock, it.pace),
         PriorityClasses(it.client, it.engine.clock) if YUNIKORN in policies.permitted else None,
+        turns,
     )

@@ -40,6 +40,7 @@ from extender.planning.planner import Planner
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
+from extender.queues.averageuse import turns_of
 from extender.queues.queuegauges import QueueGauges
 from extender.queues.queuestatuses import QueueStatusWriter
 from extender.readapi.dump import StateDumper
@@ -216,12 +217,13 @@ class Extender:
         """Build the start of the chain planner → reservations → networks → releaser."""
         holding = PlanHolder(it.engine)
         self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
+        turns = turns_of(it.engine, it.averages)
         self.room_maker = departures.room_maker_of(
-            it, self.evictor, self.checkpoints, self.reservations, self.nominations
+            it, self.evictor, self.checkpoints, self.reservations, self.nominations, turns
         )
         restrictions = rooms.restrictions_of(self.repairer, lost, self.networks, self.notices)
         self.planner = rooms.planner_of(
-            it, holding, restrictions, self.reservations.planned, self.room_maker
+            it, holding, restrictions, self.reservations.planned, self.room_maker, turns
         )
         self.drains = departures.drains_of(
             it, self.notices, self.evictor, self.planner, self.checkpoints

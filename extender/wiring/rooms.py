@@ -37,10 +37,11 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.gangages import GangAges
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.vacancies import Vacancies
 from extender.planning.worklist import WorkList
-from extender.queues.averageuse import AverageUse, turns_of
+from extender.queues.averageuse import AverageUse
 from extender.queues.learnedruns import LearnedRuns
 from extender.queues.localuse import LocalUse
 from extender.queues.queueevents import QueueEvents
@@ -432,6 +433,7 @@ def planner_of(
     restrictions: Restrictions,
     release: Release,
     rooms: RoomMaker,
+    turns: QueueTurns,
 ) -> Planner:
     """Build the planner, the start of the chain."""
     return Planner(
@@ -446,7 +448,7 @@ def planner_of(
         metrics=it.metrics,
         pace=it.pace,
         rooms=rooms if it.config.making_room.enabled else None,
-        queues=turns_of(it.engine, it.averages),
+        queues=turns,
         run_times=it.run_times,
     )
 

@@ -55,6 +55,7 @@ from muster.queueing.admission.firmgangs import firm_excess
 from muster.queueing.admission.memberrequests import requests_of
 from muster.queueing.backfill.expectedends import Going
 from muster.queueing.order import waits_for_extras
+from muster.queueing.preemption.dividedshares import DividedShares
 from muster.queueing.preemption.policies import PreemptionPolicies
 from muster.queueing.preemption.rules import Keeps, RoomRules
 from muster.queueing.preemption.stability import is_evener, returning
@@ -93,6 +94,7 @@ class RoomRight(StrEnum):
     PRIORITY = "a higher priority in its queue"
     RECLAIM = "the queue takes back what it is entitled to"
     SHARE = "its queue has the greater share"
+    FAIR_SHARE = "its queue uses more than its fair share"
     FOREIGN = "a higher priority"
 
 
@@ -113,6 +115,8 @@ class RoomQuestion:
     coming: Collection[GangKey] = ()
     #: Disruption budgets, as far as they are known.
     budgets: BudgetsByNamespace = field(default_factory=dict)
+    #: What is divided among the queues, ``None``: it is not known.
+    divided: DividedShares | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +294,7 @@ class _Case:
             now=self.asked.question.now,
             own=self._own(usage, wants, contested),
             contested=contested,
+            divided=self.asked.divided,
         )
         units = yield from self._units(rules, views)
         if not units:
@@ -514,6 +519,9 @@ def _right(rules: RoomRules, other: Tenant) -> RoomRight:
         return RoomRight.PRIORITY
     here, there = rules.usage.find(rules.wants.queue), rules.usage.find(other.queue)
     if here is not None and there is not None and here.root is there.root:
-        by_share = rules.policies.fair_rules(here) and not rules.would_be_entitled(there, here)
-        return RoomRight.SHARE if by_share else RoomRight.RECLAIM
+        if rules.would_be_entitled(there, here):
+            return RoomRight.RECLAIM
+        if rules.takes_by_division:
+            return RoomRight.FAIR_SHARE
+        return RoomRight.SHARE if rules.policies.fair_rules(here) else RoomRight.RECLAIM
     return RoomRight.FOREIGN

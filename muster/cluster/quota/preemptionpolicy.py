@@ -104,6 +104,9 @@ class PreemptionPolicy:
     obeys_marks: bool = False
     #: Whether gangs run for the time that they ask for before they give way (Volcano).
     obeys_cooldown: bool = False
+    #: Whether gangs of it take from queues that use more than their fair share, up to its own
+    #: (KAI).
+    takes_fair_share: bool = False
     #: Whether gangs that never give way run only within what the queue is entitled to (KAI,
     #: Koordinator).
     keeps_firm_within: bool = False

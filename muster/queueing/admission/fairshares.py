@@ -13,11 +13,12 @@ ends, the divisions above its queue are, and those below where they gave another
 decision costs nothing that grows with the number of queues.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import QueueName, ShareFunction
 from muster.queueing.admission.quotacolumns import ORDERS, PLENTY, Amounts, QuotaColumns
 from muster.queueing.admission.wantedamounts import WantedAmounts
@@ -30,6 +31,28 @@ DIVISIONS: Final[dict[ShareFunction, Division]] = {
     ShareFunction.WATER_FILLING: waterfilling,
     ShareFunction.TWO_PHASES: two_phases,
 }
+
+
+class GivenShares:
+    """What each queue got at one moment: computed at the first question, and the same since."""
+
+    def __init__(self, shares: "FairShares", queues: QuotaColumns) -> None:
+        """Nothing is computed yet."""
+        self._shares = shares
+        self._queues = queues
+        self._row: Mapping[QueueName, int] | None = None
+        self._place: Mapping[Cell, int] = {}
+        #: int64[queues, cells]
+        self._given: Amounts = np.zeros((0, 0), np.int64)
+
+    def of(self, queue: QueueName, cell: Cell) -> int | None:
+        """Return what a queue gets of a cell, ``None``: there is no such queue or cell."""
+        if self._row is None:
+            self._given = self._shares.given()
+            self._row = self._queues.row
+            self._place = {each: place for place, each in enumerate(self._queues.cells)}
+        row, place = self._row.get(queue), self._place.get(cell)
+        return None if row is None or place is None else int(self._given[row, place])
 
 
 class FairShares:
@@ -56,6 +79,10 @@ class FairShares:
     def used(self, queues: Iterable[QueueName]) -> None:
         """Take note that queues use more or less."""
         self._touched.update(queues)
+
+    def snapshot(self) -> "GivenShares":
+        """Return what each queue gets, as it is when somebody first asks."""
+        return GivenShares(self, self._queues)
 
     def given(self) -> Amounts:
         """Return int64[queues, cells]: what each queue gets.

@@ -28,7 +28,7 @@ from muster.cluster.quota.tree import QuotaTree
 from muster.cluster.resumable import Steps
 from muster.queueing.admission.applicant import Applicant
 from muster.queueing.admission.counteduse import AverageColumns
-from muster.queueing.admission.fairshares import FairShares
+from muster.queueing.admission.fairshares import FairShares, GivenShares
 from muster.queueing.admission.precedence import Key, Players, Precedence, by_tree
 from muster.queueing.admission.quotacolumns import Amounts, Flags, QuotaColumns, Rows
 from muster.queueing.admission.userorder import UserOrder
@@ -107,6 +107,10 @@ class Turns:
         self._play(best)
         roots = best[self._queues.levels[0]]
         return [self._applicant(int(place)) for place in roots[roots != _NOBODY]]
+
+    def shares(self) -> GivenShares:
+        """Return what each queue gets of what is divided."""
+        return self._fair.snapshot()
 
     def _firsts(self, limits: Amounts) -> Rows:
         """Return int64[queues]: the place of the first gang of each queue that is within limits.

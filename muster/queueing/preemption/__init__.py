@@ -8,6 +8,7 @@ the settings are Kueue's (``muster.cluster.quota.preemptionpolicy``).
 ``tenant``         a gang as the rules see it
 ``usagetrial``     what queues would use if some gangs ended and others ran
 ``fairshares``     whether a queue that borrows takes from another one by their shares
+``dividedshares``  whether a queue takes up to its fair share from one above its own
 ``rules``          whether one gang gives way to another, rule by rule
 ``victimaccount``  whether several give way together, and whether the quota suffices then
 ``disruptionbudgets`` how many of their pods may end now

@@ -8,7 +8,8 @@
         yes: young ─► by priority (withinClusterQueue)           │
         no, one tree: not reclaimable ─► young ─► outside a fence
               ─► the queue that wants room stays entitled?
-                    yes: reclaimWithinCohort     no: borrowWithinCohort, or by ``fairshares``
+                    yes: reclaimWithinCohort     no: borrowWithinCohort, by ``fairshares``,
+                                                     or by ``dividedshares``
               ─► the other queue is above what it is entitled to, and does not fall too far
         no, two trees, or no queue: one of the queues keeps to its tree ─► young
               ─► a strictly lower priority, as kube-scheduler has it ─► its queue, if it has one
@@ -34,6 +35,7 @@ from muster.cluster.quota.preemptionpolicy import (
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.specs.gangspec import Preemptibility
+from muster.queueing.preemption.dividedshares import DividedShares, is_beyond, stays_within
 from muster.queueing.preemption.fairshares import sides_of, takes_by_share
 from muster.queueing.preemption.policies import GivingServices, PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
@@ -61,6 +63,8 @@ class Keeps(StrEnum):
     RECLAIM_NEVER = "the queue takes nothing back from others (policy)"
     BORROWER = "the queue would use more than it is entitled to"
     SHARE = "its queue would have a lesser share than the queue that wants room"
+    OVER_SHARE = "the queue would use more than its fair share"
+    WITHIN_SHARE = "its queue uses no more than its fair share"
     OVER_THRESHOLD = "its priority is above the threshold for those who borrow"
     ENTITLED = "its queue uses no more than it is entitled to"
     WOULD_FALL = "its queue would fall below what it is entitled to"
@@ -89,8 +93,19 @@ class RoomRules:
     contested: frozenset[Cell]
     #: Whether gangs that started lately are spared.
     spares_young: bool = True
+    #: What is divided among the queues, ``None``: nobody takes by that.
+    divided: DividedShares | None = None
     #: Whether the queue would stay entitled, beside each other queue.
     _rights: dict[QueueName, bool] = field(init=False, default_factory=dict)
+    #: Whether gangs of the queue take by what is divided.
+    _divides: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        """Look up whether the gang takes by what is divided."""
+        here = self.usage.find(self.wants.queue)
+        divides = here is not None and self.divided is not None
+        if divides and self.policies.of(here).takes_fair_share:
+            object.__setattr__(self, "_divides", True)
 
     def keeps(self, other: Tenant) -> Keeps | None:
         """Return why a gang does not give way, ``None``: it does."""
@@ -189,6 +204,8 @@ class RoomRules:
         if self.policies.fair_rules(here):
             kept = _by_priority(policy.reclaim, priority, mine)
             return kept or self._by_share(other, there, here)
+        if self.divided is not None and self._divides:
+            return self._by_division(self.divided, other, there, here)
         if not policy.borrows or is_firm(self.wants, policy):
             return Keeps.BORROWER
         if not policy.may_borrow_from(other.priority):
@@ -203,6 +220,45 @@ class RoomRules:
         gone = [(other, other.amounts)]
         takes = takes_by_share(self.policies.fair_rules(here), usage, self.wants, sides, gone)
         return None if takes else Keeps.SHARE
+
+    def _by_division(
+        self, divided: DividedShares, other: Tenant, there: QueueNode, here: QueueNode
+    ) -> Keeps | None:
+        """Return whether fair shares keep a gang, if its taker's own give all they may."""
+        if is_firm(self.wants, self.policies.of(here)):
+            return Keeps.BORROWER
+        trial = self.usage.copy()
+        trial.give_back(self.wants.queue, self.own)
+        if not self.stays_within_share(trial, here, there):
+            return Keeps.OVER_SHARE
+        cells = list(self.needed(other, is_foreign=False))
+        beyond = all(
+            any(is_beyond(divided, self.usage, node, cell) for cell in cells)
+            for node in below_common(there, here)
+        )
+        return None if beyond else Keeps.WITHIN_SHARE
+
+    @property
+    def takes_by_division(self) -> bool:
+        """Whether the gang takes from queues that use more than their fair share."""
+        return self._divides
+
+    def is_above(self, usage: UsageTrial, node: QueueNode, cell: Cell) -> bool:
+        """Return whether a queue uses more than it is entitled to.
+
+        Of what nobody in the tree is entitled to all is above it where it is divided.
+        """
+        return usage.exceeds(node, cell) if self._divides else usage.borrows(node, cell)
+
+    def stays_within_share(self, usage: UsageTrial, here: QueueNode, there: QueueNode) -> bool:
+        """Return whether the queue stays within its fair share once the gang runs."""
+        if self.divided is None or not self._divides:
+            return False
+        if is_firm(self.wants, self.policies.of(here)):
+            return False
+        trial = usage.copy()
+        trial.charge(self.wants.queue, self.wants.amounts)
+        return stays_within(self.divided, trial, below_common(here, there), self.contested)
 
     def would_be_entitled(self, there: QueueNode, here: QueueNode) -> bool:
         """Return whether the queue stays entitled, if its own gangs give all that they may."""
@@ -219,7 +275,7 @@ class RoomRules:
         cells = list(self.needed(other, is_foreign=here is None or here.root is not there.root))
         trial: UsageTrial | None = None
         for node in below_common(there, here):
-            if not any(self.usage.borrows(node, cell) for cell in cells):
+            if not any(self.is_above(self.usage, node, cell) for cell in cells):
                 return Keeps.ENTITLED
             if trial is None:
                 trial = self.usage.copy()
@@ -245,7 +301,7 @@ class RoomRules:
         at = (below_common(here, other) or [here])[-1]
         trial = usage.copy()
         trial.charge(self.wants.queue, self.wants.amounts)
-        return not any(trial.borrows(at, cell) for cell in self.contested)
+        return not any(self.is_above(trial, at, cell) for cell in self.contested)
 
     def overdrawn(self) -> frozenset[Cell]:
         """Return the contested cells of which the queue would use more than it is entitled to.
@@ -257,7 +313,7 @@ class RoomRules:
             return frozenset()
         trial = self.usage.copy()
         trial.charge(self.wants.queue, self.wants.amounts)
-        return frozenset(cell for cell in self.contested if trial.borrows(here, cell))
+        return frozenset(cell for cell in self.contested if self.is_above(trial, here, cell))
 
     def _is_young(self, other: Tenant, least: float) -> bool:
         if not least or not self.spares_young:

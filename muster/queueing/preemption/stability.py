@@ -11,6 +11,10 @@ no sequence of such steps can return to where it was.
 Where a queue that borrows takes from one that borrows more, the sum stays the same. There the
 squares are summed: x of b given by a queue of weight w to another of b' and w', where Kueue's rule
 (b' + x)/w' ≤ (b - x)/w holds, change b²/w + b'²/w' by -x²/w or less.
+
+Where fair shares count (``dividedshares``), what is used above them comes first. Taking up to a
+share makes it strictly less. Taking back what a queue is entitled to never makes it more: whoever
+is within its entitlement is within its share.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +25,7 @@ from typing import Final
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.preemption.dividedshares import excess
 from muster.queueing.preemption.fairshares import sides_of
 from muster.queueing.preemption.rules import RoomRules
 from muster.queueing.preemption.tenant import Gone, Tenant
@@ -73,9 +78,29 @@ def is_evener(rules: RoomRules, gone: Sequence[Gone]) -> bool:
     cells, after = sorted(rules.contested), usage_after(rules, gone)
     if not nodes:
         return True
+    change = _beyond_shares(rules, after, nodes.values()) - _beyond_shares(
+        rules, rules.usage, nodes.values()
+    )
+    if change:
+        return change < 0
     before = potential(rules.usage, nodes.values(), cells, power)
     change = potential(after, nodes.values(), cells, power) - before
     return change < 0 or (power == 1 and change == 0 and _rises(rules, gone))
+
+
+def _beyond_shares(rules: RoomRules, usage: UsageTrial, nodes: Iterable[QueueNode]) -> Fraction:
+    """Return the sum of what queues use above their fair shares, where these count."""
+    divided = rules.divided
+    if divided is None or not rules.takes_by_division:
+        return Fraction(0)
+    return sum(
+        (
+            Fraction(excess(divided, usage, node, cell), _UNITS.get(cell.resource, 1))
+            for node in nodes
+            for cell in rules.contested
+        ),
+        Fraction(0),
+    )
 
 
 def _rises(rules: RoomRules, gone: Sequence[Gone]) -> bool:

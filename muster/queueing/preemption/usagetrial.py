@@ -95,7 +95,11 @@ class UsageTrial:
 
     def borrows(self, node: QueueNode, cell: Cell) -> bool:
         """Return whether the subtree uses more than it is entitled to."""
-        return self.used(node, cell) > self.entitled(node, cell) and node.is_shared(cell)
+        return self.exceeds(node, cell) and node.is_shared(cell)
+
+    def exceeds(self, node: QueueNode, cell: Cell) -> bool:
+        """Return the same, also where nobody in the tree is entitled to any of it."""
+        return self.used(node, cell) > self.entitled(node, cell)
 
     def short_cells(self, queue: QueueName | None, request: Amounts) -> list[Cell]:
         """Return the cells of a request of which a queue cannot grant enough."""

@@ -4,12 +4,14 @@ Each of them gives way by the rules; together they may take a queue below what i
 They are added and dropped one by one, as the search for the cheapest set goes on.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from muster.cluster.quota.cells import Amounts, Cell
 from muster.cluster.quota.preemptionpolicy import FairRule, ReclaimFloor
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
+from muster.queueing.preemption.dividedshares import is_beyond
 from muster.queueing.preemption.fairshares import sides_of, takes_by_share
 from muster.queueing.preemption.rules import RoomRules, falls
 from muster.queueing.preemption.tenant import Tenant
@@ -94,7 +96,7 @@ class VictimAccount:
         ):
             return True
         return floor is not ReclaimFloor.ENTITLED and not all(
-            any(self._is_above(node, cell) for cell in cells) for node in nodes
+            any(self._is_above(node, cell, self._is_over) for cell in cells) for node in nodes
         )
 
     def _way(self, there: QueueNode) -> tuple[list[QueueNode], bool]:
@@ -104,11 +106,13 @@ class VictimAccount:
             self._ways[there.spec.name] = below_common(there, here), is_foreign
         return self._ways[there.spec.name]
 
-    def _is_above(self, node: QueueNode, cell: Cell) -> bool:
-        """Return whether a queue is above its entitlement until the last of the set goes.
+    def _is_above(
+        self, node: QueueNode, cell: Cell, above: Callable[[QueueNode, Cell], bool]
+    ) -> bool:
+        """Return whether a queue is above its due until the last of the set goes.
 
         Each gang gives way while the queue is above it. That is so in some order just if it is so
-        where the one that gives most is the last.
+        where the one that gives most is the last. ``above``: whether the queue is, as things are.
         """
         queues = [queue for queue in self._reclaimed if node.spec.name in self._path(queue)]
         last = max(
@@ -116,7 +120,7 @@ class VictimAccount:
             key=lambda one: one[1].get(cell, 0),
         )
         self.usage.charge(last[0].queue, last[1])
-        found = self.usage.borrows(node, cell)
+        found = above(node, cell)
         self.usage.give_back(last[0].queue, last[1])
         return found
 
@@ -130,9 +134,28 @@ class VictimAccount:
         """Return whether the set leaves a queue too small a share, whoever else goes with it."""
         here = self.usage.find(self.rules.wants.queue)
         there = self.usage.find(other.queue)
-        if not self._fair or here is None or there is None or there.root is not here.root:
+        if here is None or there is None or there.root is not here.root:
             return False
-        return not self._may_take(self._least, here, there)
+        if self._fair:
+            return not self._may_take(self._least, here, there)
+        if self.rules.takes_by_division and not self.rules.would_be_entitled(there, here):
+            return not self._leaves_share(there, self.rules.needed(other, is_foreign=False))
+        return False
+
+    def _leaves_share(self, there: QueueNode, cells: Iterable[Cell]) -> bool:
+        """Return whether queues are above their fair shares until the last of the set goes."""
+        nodes, _ = self._way(there)
+        known = tuple(cells)
+        return all(
+            any(self._is_above(node, cell, self._is_beyond) for cell in known) for node in nodes
+        )
+
+    def _is_over(self, node: QueueNode, cell: Cell) -> bool:
+        return self.rules.is_above(self.usage, node, cell)
+
+    def _is_beyond(self, node: QueueNode, cell: Cell) -> bool:
+        divided = self.rules.divided
+        return divided is not None and is_beyond(divided, self.usage, node, cell)
 
     def _has_right(self) -> bool:
         """Return whether the queue is entitled to what it takes from others, or may borrow it."""
@@ -149,6 +172,10 @@ class VictimAccount:
         rules = self.rules
         if rules.stays_entitled(usage, here, there):
             return True
+        if rules.takes_by_division:
+            return rules.stays_within_share(usage, here, there) and self._leaves_share(
+                there, rules.contested
+            )
         if not self._fair:
             return False
         sides = sides_of(here, there)

@@ -12,6 +12,7 @@ from support.clusters.roomscene import NOW, RoomScene, keeps_of, names_of
 from support.clusters.scene import pod_class
 from support.dialects.clusterqueues import cluster_queue
 from support.dialects.clusterqueues import scene as kueue_scene
+from support.dialects.kaiqueues import kai
 
 from muster.cluster.specs.gangspec import Preemptibility
 from muster.decisions.roomplan import NoRoom, RoomPlan, WhyNoRoom
@@ -114,22 +115,6 @@ def test_a_cooldown_time_means_nothing_in_other_queues() -> None:
 
 
 # --- KAI ------------------------------------------------------------------------------------
-
-
-def kai(name: str, quota: int, parent: str = "", **spec: object) -> str:
-    """Return a Queue with a quota of so many GPUs and no limit."""
-    more = "".join(f"  {field}: {value}\n" for field, value in spec.items())
-    above = f"  parentQueue: {parent}\n" if parent else ""
-    return f"""
-apiVersion: scheduling.run.ai/v2
-kind: Queue
-metadata: {{name: {name}}}
-spec:
-  resources:
-    cpu: {{quota: -1, limit: -1}}
-    memory: {{quota: -1, limit: -1}}
-    gpu: {{quota: {quota}, limit: -1}}
-{above}{more}"""
 
 
 def test_a_gang_runs_for_the_least_time_of_its_queue_before_it_is_preempted() -> None:

@@ -10,12 +10,18 @@ from collections.abc import Sequence
 import msgspec
 from support.clusters.roomscene import NOW, RoomScene
 
+from muster.cluster.events import CapacityMeasured
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import ORDER
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import QueueName
+from muster.cluster.snapshot import Snapshot
 from muster.decisions.roomplan import RoomAnswer
 from muster.kube import wire
+from muster.queueing.admission.applicant import Applicant
+from muster.queueing.admission.fairshares import GivenShares
+from muster.queueing.admission.memberrequests import requests_of
+from muster.queueing.admission.turn import Turns
 from muster.queueing.preemption.policies import PreemptionPolicies, RoomPermission
 from muster.workloads.queues.describedqueues import DescribedQueues
 from muster.workloads.queues.reading import QueueReading
@@ -25,6 +31,13 @@ ALL = PreemptionPolicies({dialect: RoomPermission() for dialect in ORDER})
 """Queues of every dialect take and give."""
 
 _KINDS = {(kind.group, kind.kind): kind for kind in KINDS}
+
+
+def totals(snapshot: Snapshot) -> dict[str, int]:
+    """Return what all nodes have, by resource."""
+    nodes = snapshot.nodes
+    columns = zip(nodes.resources, nodes.allocatable_columns, strict=True)
+    return {name: int(column[nodes.alive].sum()) for name, column in columns}
 
 
 class QueueScene(RoomScene):
@@ -56,6 +69,20 @@ class QueueScene(RoomScene):
     ) -> RoomAnswer:
         """As in a ``RoomScene``; ``policies``: by default queues of every dialect make room."""
         return super().room(key, policies=policies, **asked)  # type: ignore[arg-type]
+
+    def shares(self) -> GivenShares:
+        """Return what each queue gets by what its gangs have and ask for."""
+        self.state.apply(CapacityMeasured(totals(self.snapshot)), now=NOW)
+        turns, charges = Turns(self.state.charges.tree), self.state.charges
+        waiting = []
+        for view in filter(None, map(self.snapshot.gang, self.state.gangs())):
+            queue = charges.queue_of(self.state.queue_user(view))
+            if queue is not None and len(view.waiting):
+                asked = requests_of(view, self.snapshot)
+                least = charges.request(queue, asked.of_first(max(asked.minimum, 1)))
+                waiting.append(Applicant(view.key, queue, least))
+        turns.seat(waiting)
+        return turns.shares()
 
     def uses(self, queue: str, cell: Cell) -> int:
         """Return what a queue is charged of a cell."""

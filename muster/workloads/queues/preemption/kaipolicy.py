@@ -1,11 +1,11 @@
 """What a Queue of KAI says of preemption (scheduling.run.ai/v2).
 
 Lower priorities of the queue give way (pkg/scheduler/actions/preempt), and gangs of queues above
-their quota to one whose queue stays within its own (plugins/proportion/reclaimable/strategies,
-``GuaranteeDeservedQuotaStrategy``), after their least run time (plugins/minruntime). Those of a
-priority of 100 and above do not (pkg/common/podgroup, ``CalculatePreemptibility``), nor those that
-say so; they run only within the quota. What KAI takes
-back up to the fair share, and not up to the quota, nobody takes back here.
+their quota to one whose queue stays within its own, or of queues above their fair share to one
+whose queue stays within its own (plugins/proportion/reclaimable/strategies,
+``GuaranteeDeservedQuotaStrategy``, ``MaintainFairShareStrategy``), after their least run time
+(plugins/minruntime). Those of a priority of 100 and above do not (pkg/common/podgroup,
+``CalculatePreemptibility``), nor those that say so; they run only within the quota.
 """
 
 from typing import Final
@@ -29,6 +29,7 @@ def kai_preemption(preempt: str, reclaim: str, findings: QueueFindings) -> Preem
         firm_from=FIRM_FROM,
         obeys_marks=True,
         keeps_firm_within=True,
+        takes_fair_share=True,
     )
 
 
