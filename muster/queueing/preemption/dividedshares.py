@@ -7,7 +7,8 @@
 
 Fair shares are what the division of the tree gives (``muster.queueing.shares.twophases``). They
 follow from what gangs have and ask for, and not from who runs. So one that gave way could not take
-its room back: its queue was above its share with it. Source: NVIDIA/KAI-Scheduler,
+its room back: its queue was above its share with it. Only resources that a queue names are divided
+(KAI: CPU, memory and GPUs). Source: NVIDIA/KAI-Scheduler,
 pkg/scheduler/plugins/proportion/reclaimable (``reclaimingQueuesRemainWithinBoundaries``; in its
 folder strategies ``MaintainFairShareStrategy``) at 0.6.
 """
@@ -15,7 +16,7 @@ folder strategies ``MaintainFairShareStrategy``) at 0.6.
 from collections.abc import Iterable
 from typing import Protocol
 
-from muster.cluster.quota.cells import UNLIMITED, Cell
+from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.queueing.preemption.usagetrial import UsageTrial
@@ -30,25 +31,27 @@ class DividedShares(Protocol):
 
 def is_beyond(shares: DividedShares, usage: UsageTrial, node: QueueNode, cell: Cell) -> bool:
     """Return whether a queue uses more than its fair share."""
-    share = shares.of(node.spec.name, cell)
-    return share is not None and usage.used(node, cell) > share
+    return excess(shares, usage, node, cell) > 0
 
 
 def stays_within(
     shares: DividedShares, usage: UsageTrial, nodes: Iterable[QueueNode], cells: Iterable[Cell]
 ) -> bool:
     """Return whether queues use no more than their fair shares, of which all are known."""
+    known = tuple(cells)
+    named = ((node, cell) for node in nodes for cell in known if names(node, cell))
     return all(
-        usage.used(node, cell) <= _known(shares, node, cell) for node in nodes for cell in cells
+        shares.of(node.spec.name, cell) is not None and not is_beyond(shares, usage, node, cell)
+        for node, cell in named
     )
 
 
 def excess(shares: DividedShares, usage: UsageTrial, node: QueueNode, cell: Cell) -> int:
-    """Return by how much a queue uses more than its fair share; 0 where that is not known."""
-    share = shares.of(node.spec.name, cell)
-    return 0 if share is None else max(0, usage.used(node, cell) - min(share, UNLIMITED))
+    """Return by how much a queue uses more than its fair share; 0 where there is none."""
+    share = shares.of(node.spec.name, cell) if names(node, cell) else None
+    return 0 if share is None else max(0, usage.used(node, cell) - share)
 
 
-def _known(shares: DividedShares, node: QueueNode, cell: Cell) -> int:
-    share = shares.of(node.spec.name, cell)
-    return -1 if share is None else share
+def names(node: QueueNode, cell: Cell) -> bool:
+    """Return whether a queue says anything of a cell: nobody divides what is not named."""
+    return cell in node.spec.quotas

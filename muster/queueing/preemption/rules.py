@@ -35,7 +35,7 @@ from muster.cluster.quota.preemptionpolicy import (
 from muster.cluster.quota.queuenode import QueueNode
 from muster.cluster.quota.queuespec import QueueName
 from muster.cluster.specs.gangspec import Preemptibility
-from muster.queueing.preemption.dividedshares import DividedShares, is_beyond, stays_within
+from muster.queueing.preemption.dividedshares import DividedShares, is_beyond, names, stays_within
 from muster.queueing.preemption.fairshares import sides_of, takes_by_share
 from muster.queueing.preemption.policies import GivingServices, PreemptionPolicies
 from muster.queueing.preemption.tenant import Tenant
@@ -246,9 +246,11 @@ class RoomRules:
     def is_above(self, usage: UsageTrial, node: QueueNode, cell: Cell) -> bool:
         """Return whether a queue uses more than it is entitled to.
 
-        Of what nobody in the tree is entitled to all is above it where it is divided.
+        Where nobody in the tree is entitled to any of it, all is above it if it is divided.
         """
-        return usage.exceeds(node, cell) if self._divides else usage.borrows(node, cell)
+        if self._divides and names(node, cell):
+            return usage.exceeds(node, cell)
+        return usage.borrows(node, cell)
 
     def stays_within_share(self, usage: UsageTrial, here: QueueNode, there: QueueNode) -> bool:
         """Return whether the queue stays within its fair share once the gang runs."""

@@ -7,10 +7,14 @@ demand. Source: NVIDIA/KAI-Scheduler, plugins/proportion/reclaimable
 
 from support.clusters.queuescene import QueueScene
 from support.clusters.roomscene import keeps_of, names_of
+from support.clusters.scene import GPU
 from support.dialects.kaiqueues import kai
 
+from muster.cluster.specs.podconstraints import PodClass
 from muster.decisions.roomplan import NoRoom, RoomAnswer, RoomPlan, RoomRight, WhyNoRoom
 from muster.queueing.preemption.rules import Keeps
+
+NIC = "example.com/nic"
 
 
 def shared(name: str, parent: str = "", quota: int = 0, **spec: object) -> str:
@@ -100,6 +104,18 @@ def test_between_departments_the_shares_of_teams_and_departments_count() -> None
     plan = by_share(made, queue="a", priority=1)
     assert isinstance(plan, RoomPlan)
     assert {name[0] for name in names_of(plan)} == {"x"}
+
+
+def test_a_resource_that_no_queue_names_keeps_nobody_from_its_quota() -> None:
+    """a has a quota of 8 GPUs and no weight; its gang asks for a NIC as well (volcano#4658)."""
+    made = QueueScene("", [kai("a", 8), shared("b")])
+    made.node("n1", allocatable={NIC: 2})
+    like = PodClass((("cpu", 1000), (NIC, 1), (GPU, 8), ("pods", 1)))
+    made.runs("x", ["n1"], queue="b", like=like, priority=90)
+    key = made.wants("w", 1, queue="a", like=like)
+    plan = made.room(key, divided=made.shares())
+    assert isinstance(plan, RoomPlan)
+    assert [victim.right for victim in plan.victims] == [RoomRight.RECLAIM]
 
 
 def test_nobody_takes_by_shares_that_are_not_known() -> None:
