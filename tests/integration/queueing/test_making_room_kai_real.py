@@ -62,9 +62,15 @@ def _gang(name: str, of: str) -> pods.Gang:
     return pods.Gang(name, 2, labels={"kai.scheduler/queue": of})
 
 
-async def _notes(fleet: Cluster, reason: str) -> list[str]:
-    events = (await fleet.api.get(EVENTS))["items"]
-    return [event.get("note", "") for event in events if event["reason"] == reason]
+async def _says(fleet: Cluster, reason: str, text: str) -> None:
+    """Wait for an Event; they are written a little later than what they say."""
+
+    async def is_said() -> bool:
+        events = (await fleet.api.get(EVENTS))["items"]
+        notes = [event.get("note", "") for event in events if event["reason"] == reason]
+        return any(text in note for note in notes)
+
+    await until(is_said)
 
 
 async def test_a_queue_without_a_quota_takes_its_fair_share_back_and_no_more(
@@ -81,13 +87,7 @@ async def test_a_queue_without_a_quota_takes_its_fair_share_back_and_no_more(
     await fleet.bound(owner)
 
     assert sorted([await fleet.bound_of(gang.name) for gang in gangs]) == [0, 2]
-    made = await _notes(fleet, "MakesRoom")
-    assert any("its queue uses more than its fair share" in note for note in made), made
+    await _says(fleet, "MakesRoom", "its queue uses more than its fair share")
     await fleet.submit(more)
-
-    async def says_why() -> bool:
-        why = "the queue would use more than its fair share"
-        return any(why in note for note in await _notes(fleet, "NobodyGivesWay"))
-
-    await until(says_why)
+    await _says(fleet, "NobodyGivesWay", "the queue would use more than its fair share")
     await fleet.stays_unbound(more)
