@@ -337,7 +337,7 @@ class QueueTurns:
         """Have roots that stand for the cluster know what its nodes have."""
         changes = self._engine.state.node_changes
         if changes != self._measured:
-            self._measured, self._whole = changes, _totals(snapshot)
+            self._measured, self._whole = changes, node_totals(snapshot)
             self._engine.apply(CapacityMeasured(self._whole))
 
 
@@ -362,7 +362,8 @@ def _open_choices(view: GangView, groups: Groups, snapshot: Snapshot) -> list[Ch
     ] or every
 
 
-def _totals(snapshot: Snapshot) -> Mapping[str, int]:
+def node_totals(snapshot: Snapshot) -> Mapping[str, int]:
+    """Return what all nodes have, by resource."""
     nodes = snapshot.nodes
     pairs = zip(nodes.resources, nodes.allocatable_columns, strict=True)
     return {name: int(column[nodes.alive].sum()) for name, column in pairs}

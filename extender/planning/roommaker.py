@@ -87,7 +87,7 @@ class FirmClasses(Protocol):
 
 
 class DividedQueues(Protocol):
-    """Knows what is divided among the queues."""
+    """Knows the fair shares of the queues."""
 
     def shares(self) -> DividedShares | None:
         """Return what each queue gets, ``None``: that is not known yet."""
@@ -135,7 +135,7 @@ class RoomMaker:
     budgets: DisruptionBudgets | None = None
     #: ``None``: no queue obeys them.
     classes: FirmClasses | None = None
-    #: ``None``: nobody takes by what is divided among queues.
+    #: ``None``: fair shares give no right to take.
     division: DividedQueues | None = None
     #: The last answer about each gang that waits.
     answers: dict[GangKey, RoomAnswer] = field(default_factory=dict)

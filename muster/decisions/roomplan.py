@@ -115,7 +115,7 @@ class RoomQuestion:
     coming: Collection[GangKey] = ()
     #: Disruption budgets, as far as they are known.
     budgets: BudgetsByNamespace = field(default_factory=dict)
-    #: What is divided among the queues, ``None``: it is not known.
+    #: The fair shares of the queues, ``None``: they are not known.
     divided: DividedShares | None = None
 
 

@@ -143,7 +143,7 @@ class PromiseTries:
         return found
 
     def _clear(self, now: float) -> None:
-        """Forget looks that are over and have nobody waiting: queues and priorities come and go."""
+        """Forget looks that are over and in which no gang waits for a turn."""
         self._cleared = now
         self._looks = {
             tries: look

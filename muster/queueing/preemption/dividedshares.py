@@ -53,5 +53,5 @@ def excess(shares: DividedShares, usage: UsageTrial, node: QueueNode, cell: Cell
 
 
 def names(node: QueueNode, cell: Cell) -> bool:
-    """Return whether a queue says anything of a cell: nobody divides what is not named."""
+    """Return whether a quota of a cell is written in a queue; only those cells are divided."""
     return cell in node.spec.quotas

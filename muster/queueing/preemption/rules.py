@@ -93,19 +93,19 @@ class RoomRules:
     contested: frozenset[Cell]
     #: Whether gangs that started lately are spared.
     spares_young: bool = True
-    #: What is divided among the queues, ``None``: nobody takes by that.
+    #: The fair shares of the queues, ``None``: they give no right to take.
     divided: DividedShares | None = None
     #: Whether the queue would stay entitled, beside each other queue.
     _rights: dict[QueueName, bool] = field(init=False, default_factory=dict)
-    #: Whether gangs of the queue take by what is divided.
-    _divides: bool = field(init=False, default=False)
+    #: Whether the gang takes from queues that use more than their fair share.
+    takes_by_division: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Look up whether the gang takes by what is divided."""
+        """Look up whether fair shares give the gang a right to take."""
         here = self.usage.find(self.wants.queue)
         divides = here is not None and self.divided is not None
         if divides and self.policies.of(here).takes_fair_share:
-            object.__setattr__(self, "_divides", True)
+            object.__setattr__(self, "takes_by_division", True)
 
     def keeps(self, other: Tenant) -> Keeps | None:
         """Return why a gang does not give way, ``None``: it does."""
@@ -204,7 +204,7 @@ class RoomRules:
         if self.policies.fair_rules(here):
             kept = _by_priority(policy.reclaim, priority, mine)
             return kept or self._by_share(other, there, here)
-        if self.divided is not None and self._divides:
+        if self.divided is not None and self.takes_by_division:
             return self._by_division(self.divided, other, there, here)
         if not policy.borrows or is_firm(self.wants, policy):
             return Keeps.BORROWER
@@ -238,23 +238,18 @@ class RoomRules:
         )
         return None if beyond else Keeps.WITHIN_SHARE
 
-    @property
-    def takes_by_division(self) -> bool:
-        """Whether the gang takes from queues that use more than their fair share."""
-        return self._divides
-
     def is_above(self, usage: UsageTrial, node: QueueNode, cell: Cell) -> bool:
         """Return whether a queue uses more than it is entitled to.
 
-        Where nobody in the tree is entitled to any of it, all is above it if it is divided.
+        Where no queue of the tree is entitled to any, all use of a divided cell is above.
         """
-        if self._divides and names(node, cell):
+        if self.takes_by_division and names(node, cell):
             return usage.exceeds(node, cell)
         return usage.borrows(node, cell)
 
     def stays_within_share(self, usage: UsageTrial, here: QueueNode, there: QueueNode) -> bool:
         """Return whether the queue stays within its fair share once the gang runs."""
-        if self.divided is None or not self._divides:
+        if self.divided is None or not self.takes_by_division:
             return False
         if is_firm(self.wants, self.policies.of(here)):
             return False

@@ -98,7 +98,7 @@ class UsageTrial:
         return self.exceeds(node, cell) and node.is_shared(cell)
 
     def exceeds(self, node: QueueNode, cell: Cell) -> bool:
-        """Return the same, also where nobody in the tree is entitled to any of it."""
+        """Return the same, even if no queue of the tree is entitled to any."""
         return self.used(node, cell) > self.entitled(node, cell)
 
     def short_cells(self, queue: QueueName | None, request: Amounts) -> list[Cell]:

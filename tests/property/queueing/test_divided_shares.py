@@ -231,7 +231,7 @@ def takings(
 
 
 def does(asked: RoomRules, running: Sequence[Tenant], chosen: Sequence[Tenant]) -> bool:
-    """Return whether a set is enough and stable, and nobody of it can be spared."""
+    """Return whether a set is enough and stable, and all of it is needed."""
     room = GPUS - used_by(running) + used_by(chosen)
     least = min(each.amounts[GPU] for each in chosen)
     if not room - least < asked.wants.amounts[GPU] <= room:

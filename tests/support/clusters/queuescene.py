@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import msgspec
 from support.clusters.roomscene import NOW, RoomScene
 
+from extender.planning.queueturns import node_totals
 from muster.cluster.events import CapacityMeasured
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.aliases import ORDER
 from muster.cluster.quota.cells import Cell
 from muster.cluster.quota.queuespec import QueueName
-from muster.cluster.snapshot import Snapshot
 from muster.decisions.roomplan import RoomAnswer
 from muster.kube import wire
 from muster.queueing.admission.applicant import Applicant
@@ -31,13 +31,6 @@ ALL = PreemptionPolicies({dialect: RoomPermission() for dialect in ORDER})
 """Queues of every dialect take and give."""
 
 _KINDS = {(kind.group, kind.kind): kind for kind in KINDS}
-
-
-def totals(snapshot: Snapshot) -> dict[str, int]:
-    """Return what all nodes have, by resource."""
-    nodes = snapshot.nodes
-    columns = zip(nodes.resources, nodes.allocatable_columns, strict=True)
-    return {name: int(column[nodes.alive].sum()) for name, column in columns}
 
 
 class QueueScene(RoomScene):
@@ -72,7 +65,7 @@ class QueueScene(RoomScene):
 
     def shares(self) -> GivenShares:
         """Return what each queue gets by what its gangs have and ask for."""
-        self.state.apply(CapacityMeasured(totals(self.snapshot)), now=NOW)
+        self.state.apply(CapacityMeasured(node_totals(self.snapshot)), now=NOW)
         turns, charges = Turns(self.state.charges.tree), self.state.charges
         waiting = []
         for view in filter(None, map(self.snapshot.gang, self.state.gangs())):
