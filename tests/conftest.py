@@ -4,6 +4,7 @@
 development. `ci`, for every push, draws the same each time: what is red is so because of a change.
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -23,7 +24,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
 from support.machine import secondchance
+from support.machine.launcher import Launcher
 from support.machine.patience import TEST_S
+
+from loadtest.testbed.controlplane.programs import Program
+
+_launcher = Program.launch = Launcher()
+atexit.register(_launcher.close)
 
 # Objects of 11,000 tests stay until the end, and among them the collector would find nothing: it
 # takes a quarter of the time in which they are collected, and a tenth of a property test's.

@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, ClassVar, Final, Protocol
 
 GRACE_S: Final = 5.0  # etcd and the API server end within a second when they have no watches
 READY_TIMEOUT_S: Final = 120.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
@@ -103,8 +103,48 @@ def ready_within(objects: int) -> float:
     return READY_TIMEOUT_S + objects * _LISTED_S
 
 
+class Started(Protocol):
+    """A child process that has been started."""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+
+    def poll(self) -> int | None:
+        """Return None while it runs."""
+
+    def wait(self) -> int:
+        """Return when it has ended."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal; nothing happens when it has ended."""
+
+
+Launch = Callable[[Sequence[str], Mapping[str, str] | None, BinaryIO], Started]
+"""Starts a command with an environment (None: this process's); its output goes to the file."""
+
+
+def executed(
+    command: Sequence[str], environment: Mapping[str, str] | None, log: BinaryIO
+) -> Started:
+    """Start the command by fork(2) and execve(2)."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        # A group of its own: Ctrl-C goes to us alone and we stop the parts in order.
+        start_new_session=True,
+        preexec_fn=die_with_parent(),  # noqa: PLW1509  one prctl(2), nothing that locks
+    )
+
+
 class Program:
     """One child process with its log file, restartable with the same command line."""
+
+    launch: ClassVar[Launch] = staticmethod(executed)
+    """How children start; the test suite has a way of its own that is faster."""
 
     def __init__(
         self,
@@ -121,7 +161,7 @@ class Program:
         self.log = directory / f"{name}.log"
         self._ready = ready
         self._env = None if env is None else {**os.environ, **env}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Started | None = None
 
     @property
     def running(self) -> bool:
@@ -145,16 +185,7 @@ class Program:
         if self.running:
             return
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._env,
-                # A group of its own: Ctrl-C goes to us alone and we stop the parts in order.
-                start_new_session=True,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509  one prctl(2), nothing that locks
-            )
+            self._process = Program.launch(self.command, self._env, log)
 
     async def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Poll until ready. ProgramFailed when the child ends first or takes too long."""

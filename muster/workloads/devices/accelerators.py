@@ -6,6 +6,7 @@ through ``ManagedConfig.accelerators``.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -77,6 +78,7 @@ class Accelerators:
         return any(name in self and _positive(amount) for name, amount in quantities.items())
 
 
+@cache
 def load() -> Accelerators:
     """Return the accelerators of the data file."""
     data = resources.files("muster.workloads.devices").joinpath("accelerators.yaml").read_bytes()

@@ -1,6 +1,7 @@
 """Names, units and meanings of shared devices: ``devices.yaml``, read once and checked."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Literal
 
@@ -101,6 +102,7 @@ class DeviceNames:
         return frozenset(key for way in self.file.annotations for key in (way.fraction, way.memory))
 
 
+@cache
 def load() -> DeviceNames:
     """Return the names of the data file. Raises ``ValueError`` when it contradicts itself."""
     data = resources.files("muster.workloads.devices").joinpath("devices.yaml").read_bytes()

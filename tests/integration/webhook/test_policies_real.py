@@ -102,22 +102,29 @@ def own_namespaces() -> dict[str, list[int]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[Plane]:
-    async with ControlPlane(options(minor)) as control, control.api() as api:
-        await add_namespace(api, OPTED_OUT, **{names.MANAGED: "false"})
-        await add_namespace(api, BIG)
-        await add_namespace(api, GUARDED, **{"pod-security.kubernetes.io/enforce": "baseline"})
-        await install(api, documents(KNOWN, minor), BIG, GUARDED)
-        for namespace, known in CLUSTERS.items():
-            await add_namespace(api, namespace)
-            await install(api, documents(known, minor), namespace)
-        await asyncio.gather(*(add_namespace(api, f"case-{n}") for n in range(len(GOLDEN))))
-        for numbers in own_namespaces().values():
-            policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
-            await install(api, policies, *(f"case-{number}" for number in numbers))
-        probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
-        others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
-        await in_force(api, [probes[-1], *others, *probes])
-        yield Plane(api, control)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOGC", "400")  # else a quarter of the CPU time is Go's collector
+        async with ControlPlane(options(minor)) as control, control.api() as api:
+            await have_policies_of_all(api, minor)
+            yield Plane(api, control)
+
+
+async def have_policies_of_all(api: Api, minor: Minor) -> None:
+    """Add every cluster's policies; returns when the API server goes by them."""
+    await add_namespace(api, OPTED_OUT, **{names.MANAGED: "false"})
+    await add_namespace(api, BIG)
+    await add_namespace(api, GUARDED, **{"pod-security.kubernetes.io/enforce": "baseline"})
+    await install(api, documents(KNOWN, minor), BIG, GUARDED)
+    for namespace, known in CLUSTERS.items():
+        await add_namespace(api, namespace)
+        await install(api, documents(known, minor), namespace)
+    await asyncio.gather(*(add_namespace(api, f"case-{n}") for n in range(len(GOLDEN))))
+    for numbers in own_namespaces().values():
+        policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
+        await install(api, policies, *(f"case-{number}" for number in numbers))
+    probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
+    others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
+    await in_force(api, [probes[-1], *others, *probes])
 
 
 def member(

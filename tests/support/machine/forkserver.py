@@ -1,0 +1,117 @@
+"""A process that has imported programs of ours, and forks each of them when it is told to.
+
+The server's side of `support.machine.launcher`, run as a script. Its arguments are the programs and
+what else it imports, its stdin is a socket. Each request is a message, and so is its answer::
+
+    {"words": […], "environment": {…}, "folder": "…"}, the log's descriptor ──►
+    ◄── the child's process id, a pidfd of it
+
+The child then runs ``__main__`` as ``python -m`` does: in a session of its own, with the log as its
+output. It ends with the server, and the server with the one at the other end of the socket.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+REQUEST_BYTES: Final = 128 * 1024  # a command line and an environment
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+
+
+def main(programs: Sequence[str], also: Sequence[str]) -> NoReturn:
+    """Import the modules, then fork for each request."""
+    sys.path[0] = str(Path.cwd())  # as for `python -m`
+    gc.disable()
+    for module in (*(f"{name}.__main__" for name in programs), *also):
+        importlib.import_module(module)
+    for name in programs:
+        del sys.modules[f"{name}.__main__"]  # runs anew in the child, as the main module
+    gc.freeze()  # what is walked through is copied
+    gc.enable()
+    with socket.socket(fileno=os.dup(0)) as control:
+        request = _serve(control)
+    _run(request)
+
+
+def _serve(control: socket.socket) -> dict[str, Any]:
+    """Fork for each request. Returns in the child, with its request."""
+    arm = _end_with(os.getpid())
+    signal.signal(signal.SIGCHLD, _collect)
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, REQUEST_BYTES, 1)
+        if not data:
+            os._exit(0)
+        (log,) = fds
+        # Blocked, so that a child that ends at once is not collected before it has its pidfd.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        pid = os.fork()
+        if pid == 0:
+            arm()
+            _detach(log)
+            return json.loads(data)
+        os.close(log)
+        pidfd = os.pidfd_open(pid)
+        socket.send_fds(control, [str(pid).encode()], [pidfd])
+        os.close(pidfd)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+
+def _end_with(server: int) -> Callable[[], None]:
+    """Return what a child does first so that it ends when the server does."""
+    libc = ctypes.CDLL(None)
+
+    def arm() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != server:  # it ended before the call
+            os._exit(1)
+
+    return arm
+
+
+def _collect(_signal: int, _frame: object) -> None:
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def _detach(log: int) -> None:
+    """Leave the server's session, signals and files."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for ours, standard in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(ours, standard)
+    os.close(nothing)
+    os.close(log)
+
+
+def _run(request: dict[str, Any]) -> NoReturn:
+    """Run the program to its end."""
+    module, *arguments = request["words"]
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.path[0] = request["folder"]
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main(*(words.split() for words in sys.argv[1:]))
