@@ -40,7 +40,7 @@ gc.set_threshold(50_000, 20, 50)
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=30, stateful_step_count=30, **_COMMON)
 settings.register_profile(
-    "ci", max_examples=60, stateful_step_count=40, derandomize=True, database=None, **_COMMON
+    "ci", max_examples=40, stateful_step_count=40, derandomize=True, database=None, **_COMMON
 )
 # 2,000 runs of 60 steps, drawn anew each time: 120,000 steps of each state machine.
 settings.register_profile("deep", max_examples=2000, stateful_step_count=60, **_COMMON)
@@ -66,7 +66,7 @@ def pytest_collection_finish() -> None:
 
 
 # Most of a run is waiting for real programs, so there are more workers than cores.
-_WORKERS_PER_CORE = 1.5
+_WORKERS_PER_CORE = 2
 _MOST_WORKERS = 8
 _BYTES_PER_WORKER = 2 * 1024**3  # of memory: three control planes, the largest with 10,000 pods
 
@@ -76,7 +76,7 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return how many workers `-n auto` starts."""
     cores = os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    fit = min(int(cores * _WORKERS_PER_CORE), _MOST_WORKERS, memory // _BYTES_PER_WORKER)
+    fit = min(cores * _WORKERS_PER_CORE, _MOST_WORKERS, memory // _BYTES_PER_WORKER)
     return max(1, fit)
 
 
