@@ -59,7 +59,13 @@ class QueueSpec:
     #: Whether new gangs are admitted.
     is_open: bool = True
     #: Whether it is the root of queues that share the cluster. ``quotas`` are then what the nodes
-    #: have, filled in by whoever knows the nodes; a cell that it does not name is unlimited.
+    #: have, filled in by whoever knows the nodes; a cell that it does not name is unlimited. It
+    #: has no parent: what is unlimited in every cell cannot be lent cell by cell.
     is_cluster: bool = False
     #: Who may make whom give way.
     preemption: PreemptionPolicy = OWN_PREEMPTION
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for a cluster that is below a queue."""
+        if self.is_cluster and self.parent is not None:
+            raise ValueError(f"queue {self.name} is the cluster, and is below {self.parent}")

@@ -250,7 +250,8 @@ class Cluster(NaiveDevices):
         if parent is None:
             quotas[Cell("", "pods")] = Quota(entitled)
         above = None if parent is None else QueueName(parent)
-        spec = QueueSpec(QueueName(name), above, quotas, is_cluster=name.endswith("all"))
+        is_cluster = name.endswith("all") and above is None
+        spec = QueueSpec(QueueName(name), above, quotas, is_cluster=is_cluster)
         self.apply(QueueUpserted(spec, (Spelling(namespace, text),), groups=groups))
 
     @rule(name=st.sampled_from(("muster/red", "volcano/red", "kueue/blue", "muster/all")))
