@@ -18,10 +18,11 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -45,26 +46,30 @@ def main(programs: Sequence[str], also: Sequence[str]) -> NoReturn:
 
 
 def _serve(control: socket.socket) -> dict[str, Any]:
-    """Fork for each request. Returns in the child, with its request."""
-    arm = _end_with(os.getpid())
-    signal.signal(signal.SIGCHLD, _collect)
+    """Fork for each request and collect what has ended. Returns in the child, with its request."""
+    arm, awaited = _end_with(os.getpid()), select.poll()
+    awaited.register(control, select.POLLIN)
+    children: dict[int, int] = {}  # by pidfd
     while True:
-        data, fds, _, _ = socket.recv_fds(control, REQUEST_BYTES, 1)
-        if not data:
-            os._exit(0)
-        (log,) = fds
-        # Blocked, so that a child that ends at once is not collected before it has its pidfd.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-        pid = os.fork()
-        if pid == 0:
-            arm()
-            _detach(log)
-            return json.loads(data)
-        os.close(log)
-        pidfd = os.pidfd_open(pid)
-        socket.send_fds(control, [str(pid).encode()], [pidfd])
-        os.close(pidfd)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        for fd, _ in awaited.poll():
+            if fd in children:
+                os.waitpid(children.pop(fd), 0)
+                awaited.unregister(fd)
+                os.close(fd)
+                continue
+            data, logs, _, _ = socket.recv_fds(control, REQUEST_BYTES, 1)
+            if not data:
+                os._exit(0)
+            pid = os.fork()
+            if pid == 0:
+                arm()
+                _detach(*logs, children)
+                return json.loads(data)
+            os.close(*logs)
+            pidfd = os.pidfd_open(pid)
+            socket.send_fds(control, [str(pid).encode()], [pidfd])
+            awaited.register(pidfd, select.POLLIN)
+            children[pidfd] = pid
 
 
 def _end_with(server: int) -> Callable[[], None]:
@@ -79,26 +84,14 @@ def _end_with(server: int) -> Callable[[], None]:
     return arm
 
 
-def _collect(_signal: int, _frame: object) -> None:
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-
-
-def _detach(log: int) -> None:
-    """Leave the server's session, signals and files."""
+def _detach(log: int, siblings: Iterable[int]) -> None:
+    """Leave the server's session and files."""
     os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(ours, standard)
-    os.close(nothing)
-    os.close(log)
+    for each in (nothing, log, *siblings):
+        os.close(each)
 
 
 def _run(request: dict[str, Any]) -> NoReturn:

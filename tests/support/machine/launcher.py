@@ -121,17 +121,19 @@ class Forked:
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid, self._pidfd = pid, pidfd
         self._ended = False
+        self._end = select.poll()
+        self._end.register(pidfd, select.POLLIN)
 
     def poll(self) -> int | None:
         """Return None while it runs, then 0: only its parent knows the code."""
-        if not self._ended and select.select([self._pidfd], [], [], 0)[0]:
+        if not self._ended and self._end.poll(0):
             self._await_collection()
         return 0 if self._ended else None
 
     def wait(self) -> int:
         """Return when it has ended and its process id is free."""
         if not self._ended:
-            select.select([self._pidfd], [], [])
+            self._end.poll()
             self._await_collection()
         return 0
 

@@ -132,6 +132,7 @@ def test_another_server_takes_the_place_of_one_that_ended(
     parent = told(tmp_path, "a")["parent"]
     assert isinstance(parent, int)
     os.kill(parent, signal.SIGKILL)
+    until_gone(parent)
     for name in "bc":
         start(launch, name).wait()
     assert told(tmp_path, "c")["parent"] != parent
