@@ -168,7 +168,7 @@ async def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_goes_on(
         closed.close()
         await leader.ended()
         await it.bound(*later)
-        assert [w for w in audit.writes() if w.identity == old and w.at > taken.at] == []
+        assert audit.written(old, taken) == []
         assert "deposed" in leader.program.log_tail()
 
 
@@ -209,7 +209,7 @@ async def test_replicas_cut_off_from_the_api_server_in_turn_end_and_are_followed
             follower = await it.leader(but=leader)
             await it.bound(*submitted)
             taken = it.taken(await it.holder())
-            assert [w for w in audit.writes() if w.identity == old and w.at > taken.at] == []
+            assert audit.written(old, taken) == []
             await leader.start()  # as the kubelet would
             assert await it.leader() is follower
             leader = follower

@@ -87,6 +87,15 @@ class Audit:
         lines = self._lines()[self._earlier :]
         return sorted((_write(json.loads(line)) for line in lines), key=lambda write: write.at)
 
+    def written(self, by: str, since: Write) -> list[Write]:
+        """Return what this holder wrote later.
+
+        A write of the Lease that it had begun may still arrive, and is refused: the Lease has
+        another version then.
+        """
+        later = [write for write in self.writes() if write.identity == by and write.at > since.at]
+        return [write for write in later if write.resource != "leases" or write.code < 300]
+
     def _lines(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
