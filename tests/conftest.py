@@ -65,7 +65,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-# Most of a run is waiting for real programs, so there are more workers than cores.
+# Tests wait for real programs, so there are more workers than cores.
 _WORKERS_PER_CORE = 2
 _MOST_WORKERS = 8
 _BYTES_PER_WORKER = 2 * 1024**3  # of memory: three control planes, the largest with 10,000 pods

@@ -90,10 +90,13 @@ def die_with_parent() -> Callable[[], None] | None:
     """Return what a child does first so that it ends with us (a preexec_fn)."""
     if sys.platform != "linux":
         return None
-    libc = ctypes.CDLL(None)  # loaded here: nothing but the call itself runs after the fork
+    libc = ctypes.CDLL(None)  # loaded here: next to nothing runs after the fork
+    parent = os.getpid()
 
     def arm() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the call
+            os._exit(1)
 
     return arm
 

@@ -1,4 +1,4 @@
-"""A process that has imported programs of ours, and forks each of them when it is told to.
+"""A process that imports programs of ours once, and forks one of them on each request.
 
 The server's side of `support.machine.launcher`, run as a script. Its arguments are the programs and
 what else it imports, its stdin is a socket. Each request is a message, and so is its answer::
@@ -12,22 +12,21 @@ output. It ends with the server, and the server with the one at the other end of
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import json
 import os
 import runpy
 import select
-import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from loadtest.testbed.controlplane.programs import die_with_parent
+
 REQUEST_BYTES: Final = 128 * 1024  # a command line and an environment
-_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
 def main(programs: Sequence[str], also: Sequence[str]) -> NoReturn:
@@ -47,7 +46,7 @@ def main(programs: Sequence[str], also: Sequence[str]) -> NoReturn:
 
 def _serve(control: socket.socket) -> dict[str, Any]:
     """Fork for each request and collect what has ended. Returns in the child, with its request."""
-    arm, awaited = _end_with(os.getpid()), select.poll()
+    arm, awaited = die_with_parent(), select.poll()
     awaited.register(control, select.POLLIN)
     children: dict[int, int] = {}  # by pidfd
     while True:
@@ -62,7 +61,8 @@ def _serve(control: socket.socket) -> dict[str, Any]:
                 os._exit(0)
             pid = os.fork()
             if pid == 0:
-                arm()
+                if arm is not None:
+                    arm()
                 _detach(*logs, children)
                 return json.loads(data)
             os.close(*logs)
@@ -70,18 +70,6 @@ def _serve(control: socket.socket) -> dict[str, Any]:
             socket.send_fds(control, [str(pid).encode()], [pidfd])
             awaited.register(pidfd, select.POLLIN)
             children[pidfd] = pid
-
-
-def _end_with(server: int) -> Callable[[], None]:
-    """Return what a child does first so that it ends when the server does."""
-    libc = ctypes.CDLL(None)
-
-    def arm() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != server:  # it ended before the call
-            os._exit(1)
-
-    return arm
 
 
 def _detach(log: int, siblings: Iterable[int]) -> None:

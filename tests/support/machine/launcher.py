@@ -52,8 +52,7 @@ class Launcher:
     ) -> Started:
         """Start the command; its output goes to `log`."""
         wanted = os.environ if environment is None else environment
-        interpreter, module = [sys.executable, "-m"], command[2:3]
-        if list(command[:2]) == interpreter and set(module) <= set(self._modules):
+        if list(command[:2]) == [sys.executable, "-m"] and command[2] in self._modules:
             server = self._next()
             if server.fits(wanted):
                 return server.fork(command[2:], wanted, log)

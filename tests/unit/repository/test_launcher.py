@@ -69,7 +69,8 @@ def _indented(code: str) -> str:
     return "".join(f"    {line}\n" for line in code.splitlines() if line)
 
 
-def told(folder: Path, name: str) -> dict[str, object]:
+def printed(folder: Path, name: str) -> dict[str, object]:
+    """Return what the program found, by the name of its log."""
     return json.loads((folder / f"{name}.log").read_text().splitlines()[0])
 
 
@@ -79,7 +80,7 @@ def test_a_forked_program_finds_all_as_an_executed_one_does(
     for name, how in (("forked", launch), ("executed", executed)):
         start(how, name, "--config", "a b").wait()
         assert (tmp_path / f"{name}.log").read_text().endswith("an error\n")
-    forked, other = told(tmp_path, "forked"), told(tmp_path, "executed")
+    forked, other = printed(tmp_path, "forked"), printed(tmp_path, "executed")
     assert forked["parent"] != other["parent"] == os.getpid()
     for each in EACH_ITS_OWN:
         del forked[each], other[each]
@@ -92,7 +93,7 @@ def test_two_that_start_one_after_the_other_differ_in_hashes_and_chance(
 ) -> None:
     for name in "abc":
         start(launch, name).wait()
-    first, second, third = (told(tmp_path, name) for name in "abc")
+    first, second, third = (printed(tmp_path, name) for name in "abc")
     assert first["hash"] != second["hash"]
     assert first["parent"] == third["parent"] != second["parent"]
     assert first["random"] != third["random"]
@@ -129,13 +130,13 @@ def test_another_server_takes_the_place_of_one_that_ended(
     launch: Launcher, start: Start, tmp_path: Path
 ) -> None:
     start(launch, "a").wait()
-    parent = told(tmp_path, "a")["parent"]
+    parent = printed(tmp_path, "a")["parent"]
     assert isinstance(parent, int)
     os.kill(parent, signal.SIGKILL)
     until_gone(parent)
     for name in "bc":
         start(launch, name).wait()
-    assert told(tmp_path, "c")["parent"] != parent
+    assert printed(tmp_path, "c")["parent"] != parent
 
 
 ENDED = """
