@@ -17,17 +17,22 @@ from hypothesis import HealthCheck, settings
 # by fork(2) while a call runs, before the child's own program begins.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+# Go's collector would take a fifth of the time of a short-lived API server.
+os.environ.setdefault("GOGC", "400")
+
 # Hundreds of programs are started, and a third of their start is compiling: what they have
 # compiled is kept, whatever is asked for outside.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
-from support.machine import secondchance
+from support.machine import collecting, secondchance
 from support.machine.launcher import Launcher
 from support.machine.patience import TEST_S
 
 from loadtest.testbed.controlplane.programs import Program
+
+sys.dont_write_bytecode = False  # likewise for the tests, which pytest compiles
 
 _launcher = Program.launch = Launcher()
 atexit.register(_launcher.close)
@@ -47,11 +52,18 @@ settings.register_profile("deep", max_examples=2000, stateful_step_count=60, **_
 settings.load_profile(os.environ.get("MUSTER_HYPOTHESIS_PROFILE", "fast"))
 
 pytest_addoption = secondchance.pytest_addoption
-pytest_configure = secondchance.pytest_configure
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide what a second chance is given to, and where a worker begins."""
+    secondchance.pytest_configure(config)
+    collecting.begin_elsewhere(config)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give tests on real programs time for several waits, unless one asks for an amount itself."""
+    collecting.in_one_order(config, items)
     if config.getoption("timeout", None) is not None:
         return
     for item in items:

@@ -114,10 +114,10 @@ class Started(Protocol):
         """Process id."""
 
     def poll(self) -> int | None:
-        """Return None while it runs."""
+        """Return None while it runs, then its exit code."""
 
     def wait(self) -> int:
-        """Return when it has ended."""
+        """Return its exit code when it has ended."""
 
     def send_signal(self, sig: int) -> None:
         """Send a signal; nothing happens when it has ended."""

@@ -102,11 +102,9 @@ def own_namespaces() -> dict[str, list[int]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plane(minor: Minor) -> AsyncIterator[Plane]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GOGC", "400")  # else a quarter of the CPU time is Go's collector
-        async with ControlPlane(options(minor)) as control, control.api() as api:
-            await have_policies_of_all(api, minor)
-            yield Plane(api, control)
+    async with ControlPlane(options(minor)) as control, control.api() as api:
+        await have_policies_of_all(api, minor)
+        yield Plane(api, control)
 
 
 async def have_policies_of_all(api: Api, minor: Minor) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.extenders.progress import but_progress
-from support.machine.commandline import Refusal, muster
+from support.machine.commandline import Refusal, muster_here
 
 from loadtest.testbed.controlplane.assets import Minor
 
@@ -29,7 +29,7 @@ phases:
 
 
 def reported(out: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    done = muster("loadtest", "--json", "--out", str(out), *arguments)
+    done = muster_here("loadtest", "--json", "--out", str(out), *arguments)
     assert done.returncode == code, done.stdout[-2000:] + done.stderr
     told = f"muster loadtest: logs of all programs: {out / 'report-logs'}\n"
     assert but_progress(done.stderr) == (told if code else "")

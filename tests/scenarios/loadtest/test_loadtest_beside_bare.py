@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.extenders.progress import but_progress
-from support.machine.commandline import Refusal, muster
+from support.machine.commandline import Refusal, muster_here
 
 from loadtest.fourphase.report import curve
 from loadtest.fourphase.site.turns import Load
@@ -114,7 +114,7 @@ async def test_the_observer_waits_no_longer_than_its_limit() -> None:
 
 
 def loadtest(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return muster("loadtest", "--json", "--out", str(out), *arguments)
+    return muster_here("loadtest", "--json", "--out", str(out), *arguments)
 
 
 @pytest.mark.parametrize(

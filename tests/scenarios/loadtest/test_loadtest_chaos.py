@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.extenders.progress import but_progress, ends_of_logs
-from support.machine.commandline import Refusal, muster
+from support.machine.commandline import Refusal, muster_here
 
 from loadtest.testbed.controlplane.assets import Minor
 
@@ -48,7 +48,7 @@ def words(
 
 def survived(folder: Path, *arguments: str, **shape: str) -> dict[str, dict[str, Any]]:
     """Run, expect a good verdict; return what is told of each fault, by kind and phase."""
-    done = muster(*words(folder, *arguments, **shape))
+    done = muster_here(*words(folder, *arguments, **shape))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     report = json.loads(done.stdout)
     waited = {phase["name"]: phase["unplaced_gangs"] for phase in report["phases"]}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.machine.commandline import Refusal, muster
+from support.machine.commandline import Refusal, muster_here
 
 from loadtest.fourphase.driver import fleets
 from loadtest.fourphase.run import replay
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def reported(out: Path, *arguments: str) -> dict[str, Any]:
-    done = muster("loadtest", "--json", "--out", str(out), *arguments)
+    done = muster_here("loadtest", "--json", "--out", str(out), *arguments)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     assert report["verdict"]["good"]

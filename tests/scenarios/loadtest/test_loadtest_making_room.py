@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.machine.commandline import muster
+from support.machine.commandline import muster_here
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
 
@@ -41,7 +41,7 @@ def test_low_priority_gives_way_by_musters_decision_whole_and_comes_back(
     file.write_text(PHASES, encoding="utf-8")
     words = ["--nodes", "60", "--phases", str(file), "--out", str(out), "--making-room", "--json"]
     words += ["--gated", "--beside-withdrawal"] if gated else []
-    done = muster("loadtest", *words)
+    done = muster_here("loadtest", *words)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     report = json.loads(done.stdout)
     assert report["making_room"] is True

@@ -1,8 +1,10 @@
-"""The command line: as a program of its own, or, for what it refuses, in this process.
+"""The command line: as a program of its own, or in this process.
 
 A program takes two seconds of CPU before it reads its arguments.
 """
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -29,6 +31,14 @@ def muster(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         cwd=ROOT,
         env={**os.environ, **environment},
     )
+
+
+def muster_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process; what it starts with `Program` is forked (launcher.py)."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture

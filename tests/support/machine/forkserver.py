@@ -4,7 +4,7 @@ The server's side of `support.machine.launcher`, run as a script. Its arguments 
 what else it imports, its stdin is a socket. Each request is a message, and so is its answer::
 
     {"words": […], "environment": {…}, "folder": "…"}, the log's descriptor ──►
-    ◄── the child's process id, a pidfd of it
+    ◄── the child's process id, a pidfd of it, a pipe that gives its exit code at the end
 
 The child then runs ``__main__`` as ``python -m`` does: in a session of its own, with the log as its
 output. It ends with the server, and the server with the one at the other end of the socket.
@@ -12,6 +12,7 @@ output. It ends with the server, and the server with the one at the other end of
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -48,37 +49,50 @@ def _serve(control: socket.socket) -> dict[str, Any]:
     """Fork for each request and collect what has ended. Returns in the child, with its request."""
     arm, awaited = die_with_parent(), select.poll()
     awaited.register(control, select.POLLIN)
-    children: dict[int, int] = {}  # by pidfd
+    children: dict[
+        int, tuple[int, int]
+    ] = {}  # by pidfd: process id, where its exit code is awaited
     while True:
         for fd, _ in awaited.poll():
             if fd in children:
-                os.waitpid(children.pop(fd), 0)
                 awaited.unregister(fd)
-                os.close(fd)
+                _collect(fd, *children.pop(fd))
                 continue
             data, logs, _, _ = socket.recv_fds(control, REQUEST_BYTES, 1)
             if not data:
                 os._exit(0)
+            end, code = os.pipe()
             pid = os.fork()
             if pid == 0:
                 if arm is not None:
                     arm()
-                _detach(*logs, children)
+                ends = (end for _, end in children.values())
+                _detach(*logs, [end, code, *children, *ends])
                 return json.loads(data)
-            os.close(*logs)
             pidfd = os.pidfd_open(pid)
-            socket.send_fds(control, [str(pid).encode()], [pidfd])
+            socket.send_fds(control, [str(pid).encode()], [pidfd, end])
+            for each in (*logs, end):
+                os.close(each)
             awaited.register(pidfd, select.POLLIN)
-            children[pidfd] = pid
+            children[pidfd] = pid, code
 
 
-def _detach(log: int, siblings: Iterable[int]) -> None:
+def _collect(pidfd: int, pid: int, code: int) -> None:
+    """Collect a child that has ended, and say its exit code."""
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):  # nobody waits for it
+        os.write(code, str(os.waitstatus_to_exitcode(status)).encode())
+    os.close(code)
+    os.close(pidfd)
+
+
+def _detach(log: int, others: Iterable[int]) -> None:
     """Leave the server's session and files."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(ours, standard)
-    for each in (nothing, log, *siblings):
+    for each in (nothing, log, *others):
         os.close(each)
 
 

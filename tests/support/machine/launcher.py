@@ -22,7 +22,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -31,7 +30,8 @@ from support.machine import forkserver
 
 from loadtest.testbed.controlplane.programs import Started, executed
 
-OURS: Final = ("extender", "webhook")
+_STAND_INS: Final = "loadtest.testbed.standins"
+OURS: Final = ("extender", "webhook", f"{_STAND_INS}.apiserver", f"{_STAND_INS}.scheduler")
 _LATER: Final = ("kubernetes.config", "importlib.readers", "numpy.ma")
 """What they import when they have read their flags: a fifth of a second."""
 _SERVERS: Final = 2
@@ -103,10 +103,10 @@ class ForkServer:
             "folder": str(Path.cwd()),
         }
         socket.send_fds(self._control, [json.dumps(request).encode()], [log.fileno()])
-        pid, fds, _, _ = socket.recv_fds(self._control, forkserver.REQUEST_BYTES, 1)
+        pid, fds, _, _ = socket.recv_fds(self._control, forkserver.REQUEST_BYTES, 2)
         if not pid:
             raise RuntimeError("the fork server has ended; what it wrote is on stderr")
-        return Forked(int(pid), fds[0])
+        return Forked(int(pid), *fds)
 
     def close(self) -> None:
         """End the server."""
@@ -117,40 +117,32 @@ class ForkServer:
 class Forked:
     """A child of a fork server."""
 
-    def __init__(self, pid: int, pidfd: int) -> None:
-        self.pid, self._pidfd = pid, pidfd
-        self._ended = False
-        self._end = select.poll()
-        self._end.register(pidfd, select.POLLIN)
+    def __init__(self, pid: int, pidfd: int, end: int) -> None:
+        """`end`: where the server writes the exit code when it has collected the child."""
+        self.pid, self._pidfd, self._end = pid, pidfd, end
+        self._code: int | None = None
+        self._ended = select.poll()
+        self._ended.register(end, select.POLLIN)
 
     def poll(self) -> int | None:
-        """Return None while it runs, then 0: only its parent knows the code."""
-        if not self._ended and self._end.poll(0):
-            self._await_collection()
-        return 0 if self._ended else None
+        """Return None while it runs, then its exit code, as subprocess.Popen does."""
+        if self._code is None and self._ended.poll(0):
+            self.wait()
+        return self._code
 
     def wait(self) -> int:
-        """Return when it has ended and its process id is free."""
-        if not self._ended:
-            self._end.poll()
-            self._await_collection()
-        return 0
+        """Return its exit code when it has ended and its process id is free."""
+        if self._code is None:
+            # Empty when the server ended first: its children are killed.
+            self._code = int(os.read(self._end, 8) or -signal.SIGKILL)
+            os.close(self._end)
+            os.close(self._pidfd)
+        return self._code
 
     def send_signal(self, sig: int) -> None:
         """Send a signal; nothing happens when it has ended."""
         if self.poll() is None:
             signal.pidfd_send_signal(self._pidfd, sig)
-
-    def _await_collection(self) -> None:
-        """Its parent collects it a moment after its end."""
-        while True:
-            try:
-                signal.pidfd_send_signal(self._pidfd, 0)
-            except ProcessLookupError:
-                break
-            time.sleep(0.001)
-        os.close(self._pidfd)
-        self._ended = True
 
 
 def _read_at_exec(environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,32 +11,33 @@ from pathlib import Path
 
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.controlplane.controlplane import ControlPlane
+from loadtest.testbed.controlplane.programs import Program
 
 WEBHOOK_USER = "system:serviceaccount:muster-system:muster-webhook"
 EXTENDER_USER = "system:serviceaccount:muster-system:muster-extender"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LISTENING = re.compile(rb'^\{"listening".*\n', re.MULTILINE)
 START_S = 60  # a crowded machine; alone it takes one second
 
 
 @asynccontextmanager
 async def running(config: Path, *arguments: str) -> AsyncIterator[str]:
     """Run `python -m webhook` inside the block; gives the base URL it prints."""
-    with (config.parent / "webhook.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "webhook", "--config", str(config), *arguments),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=log,
-        )
-        assert process.stdout is not None
-        try:
-            line = await asyncio.wait_for(process.stdout.readline(), START_S)
-            assert line, (config.parent / "webhook.log").read_text()
-            yield json.loads(line)["listening"]
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            code = await process.wait()
-        assert code == 0, (config.parent / "webhook.log").read_text()
+    path = config.parent / "webhook.log"
+    command = [sys.executable, "-m", "webhook", "--config", str(config), *arguments]
+    with path.open("ab") as log:
+        begin = log.tell()
+        process = Program.launch(command, None, log)
+    try:
+        async with asyncio.timeout(START_S):
+            while not (found := LISTENING.search(path.read_bytes(), begin)):
+                assert process.poll() is None, path.read_text()
+                await asyncio.sleep(0.02)
+        yield json.loads(found[0])["listening"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = await asyncio.to_thread(process.wait)
+    assert code == 0, path.read_text()
 
 
 async def grant(plane: ControlPlane) -> None:

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,8 @@ print(json.dumps({
 print("an error", file=sys.stderr)
 if "stay" in sys.argv:
     time.sleep(600)
+if "fail" in sys.argv:
+    sys.exit(3)
 """
 EACH_ITS_OWN = ("random", "hash", "pid", "parent")
 Start = Callable[..., Started]
@@ -78,7 +81,7 @@ def test_a_forked_program_finds_all_as_an_executed_one_does(
     launch: Launcher, start: Start, tmp_path: Path
 ) -> None:
     for name, how in (("forked", launch), ("executed", executed)):
-        start(how, name, "--config", "a b").wait()
+        assert start(how, name, "--config", "a b").wait() == 0
         assert (tmp_path / f"{name}.log").read_text().endswith("an error\n")
     forked, other = printed(tmp_path, "forked"), printed(tmp_path, "executed")
     assert forked["parent"] != other["parent"] == os.getpid()
@@ -112,6 +115,17 @@ def test_what_only_an_exec_gives_is_executed(
     child.wait()
 
 
+def test_a_program_that_ends_by_itself_is_seen_with_its_exit_code(
+    launch: Launcher, start: Start
+) -> None:
+    for how in (launch, executed):
+        child = start(how, "it", "fail")
+        deadline = time.monotonic() + PATIENCE_S
+        while child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert child.poll() == child.wait() == 3
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_forked_program_that_was_sent_a_signal_is_gone_when_waited_for(
     launch: Launcher, start: Start, number: int
@@ -120,8 +134,8 @@ def test_a_forked_program_that_was_sent_a_signal_is_gone_when_waited_for(
     assert isinstance(child, Forked)
     assert child.poll() is None
     child.send_signal(number)
-    child.wait()
-    assert child.poll() is not None
+    assert child.wait() == -number
+    assert child.poll() == -number
     assert not Path(f"/proc/{child.pid}").exists()
     child.send_signal(number)
 
@@ -132,8 +146,10 @@ def test_another_server_takes_the_place_of_one_that_ended(
     start(launch, "a").wait()
     parent = printed(tmp_path, "a")["parent"]
     assert isinstance(parent, int)
+    left = [start(launch, name, "stay") for name in "bc"]
     os.kill(parent, signal.SIGKILL)
     until_gone(parent)
+    assert left[1].wait() == -signal.SIGKILL
     for name in "bc":
         start(launch, name).wait()
     assert printed(tmp_path, "c")["parent"] != parent
