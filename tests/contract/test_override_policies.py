@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects import overridekinds
 from support.injections.injecting import facts
 from support.injections.overriding import JSON, policy, rules
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.pods.wire import pod
 from support.webhooks.hooked import hooked
@@ -189,7 +189,7 @@ async def test_a_deployment_names_its_policy_and_its_pods_get_what_this_cluster_
     world: World, alias: str, annotations: JSON
 ) -> None:
     world.aliases = [alias]
-    await world.policy(yaml.safe_load(GOLDEN.read_text())["policies"][0])
+    await world.policy(quickyaml.load(GOLDEN.read_text())["policies"][0])
     over = await world.deployment("infer", **{LABEL: "elastic"})
     replica_set = await world.replica_set(over, "infer-1")
     made = await world.pod_of("apps/v1", "ReplicaSet", replica_set)

@@ -24,6 +24,7 @@ import yaml
 from support.apiservers.boundtokens import bound_token, pods_token
 from support.extenders.installation import certificates
 from support.kubelets.pluginprocess import plugin
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.machine.shortpath import short_folder
 
@@ -106,7 +107,7 @@ async def entry(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> Async
 async def _rights(api: Api) -> None:
     """Install the plugin's rights as shipped, but for the one on pods."""
     file = MANIFESTS / "components" / "device-plugin" / "rbac.yaml"
-    for obj in yaml.safe_load_all(file.read_text()):
+    for obj in quickyaml.load_all(file.read_text()):
         if "rules" in obj:
             rules = [rule for rule in obj["rules"] if rule["resources"] != ["pods"]]
             assert len(rules) == len(obj["rules"]) - 1
@@ -117,7 +118,7 @@ async def _rights(api: Api) -> None:
 def _extender(plane: ControlPlane, directory: Path, port: int) -> Program:
     """Return the extender with the shipped configuration."""
     text = (MANIFESTS / "base" / "extender-config.yaml").read_text()
-    made = yaml.safe_load(text.replace("/etc/muster/tls", str(directory)))
+    made = quickyaml.load(text.replace("/etc/muster/tls", str(directory)))
     made["listen"] = {"host": "127.0.0.1", "port": port}
     made["leaderElection"] = {"leaderElect": False}
     file = directory / "extender.yaml"
@@ -233,7 +234,7 @@ async def test_the_plugin_works_with_its_shipped_rights_less_the_one_on_pods(ent
 
 
 def _kubeconfig(entry: Entry, folder: Path) -> Path:
-    made = yaml.safe_load(entry.plane.kubeconfig("observer").read_text())
+    made = quickyaml.load(entry.plane.kubeconfig("observer").read_text())
     made["users"][0]["user"] = {"token": entry.tokens["n1"]}
     file = folder / "kubeconfig"
     file.write_text(yaml.safe_dump(made))

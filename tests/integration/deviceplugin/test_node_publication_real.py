@@ -19,6 +19,7 @@ import yaml
 from support.apiservers.boundtokens import bound_token
 from support.devices.gpunodes import gpu, node
 from support.extenders.realcluster import JSON, until
+from support.machine import quickyaml
 
 from deviceplugin.cluster.nodeobject import PAUSE_S, NodeObject
 from deviceplugin.health.reports import CONDITION, Condition
@@ -49,7 +50,7 @@ def said(inventory: Inventory) -> NodeMetadata:
 async def api(real_plane: ControlPlane) -> AsyncIterator[Api]:
     """Install the rights and the policy as they are shipped, and make two nodes."""
     files = ("rbac.yaml", "admission.yaml")
-    shipped = [obj for file in files for obj in yaml.safe_load_all((COMPONENT / file).read_text())]
+    shipped = [obj for file in files for obj in quickyaml.load_all((COMPONENT / file).read_text())]
     async with real_plane.api() as client:
         for obj in shipped:
             await client.create(f"{collection(obj)}?fieldValidation=Strict", obj)
@@ -87,7 +88,7 @@ async def publishing(
 ) -> AsyncIterator[NodeObject]:
     """Run a NodeObject with the token of the plugin's pod on ``pod_on``, for the node ``name``."""
     async with token_of(api, plane, pod_on) as (_, token):
-        config = yaml.safe_load(plane.kubeconfig("observer").read_text())
+        config = quickyaml.load(plane.kubeconfig("observer").read_text())
         config["users"][0]["user"] = {"token": token}
         path = folder / "kubeconfig"
         path.write_text(yaml.safe_dump(config))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.controlplane.assets import ensure_promtool
 
@@ -39,7 +39,7 @@ async def _promtool(*arguments: object) -> tuple[int, str]:
 
 def _rules(folder: Path) -> Path:
     """Write the groups alone, without the annotations; returns the file."""
-    groups = yaml.safe_load(RULES.read_text())["spec"]["groups"]
+    groups = quickyaml.load(RULES.read_text())["spec"]["groups"]
     for rule in (rule for group in groups for rule in group["rules"]):
         del rule["annotations"]
     path = folder / "rules.yaml"
@@ -81,7 +81,7 @@ async def _judge(folder: Path, alert: str, series: Series, at: str, fires: list[
 
 
 def _all_rules() -> list[dict[str, Any]]:
-    groups = yaml.safe_load(RULES.read_text())["spec"]["groups"]
+    groups = quickyaml.load(RULES.read_text())["spec"]["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 

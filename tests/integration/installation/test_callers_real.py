@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support.extenders.installation import certificates
 from support.extenders.jwt import private_key, signed_again
 from support.extenders.realcluster import PODS
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client import pods
@@ -119,7 +120,7 @@ class Installed:
 def config(directory: Path, name: str, port: int, audiences: list[str]) -> Path:
     """The shipped configuration, and nothing is believed for longer than it takes to ask."""
     text = (MANIFESTS / "base" / "extender-config.yaml").read_text()
-    made = yaml.safe_load(text.replace("/etc/muster/tls", str(directory)))
+    made = quickyaml.load(text.replace("/etc/muster/tls", str(directory)))
     made["listen"] = {"host": "127.0.0.1", "port": port}
     made["leaderElection"] = {"leaderElect": False}
     made["callers"]["tokens"] = {"cacheSeconds": 0, "audiences": audiences}
@@ -144,7 +145,7 @@ async def accounts(api: Api) -> None:
         await api.create(path, {"metadata": {"name": name}})
     scraper = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
     await api.create(ROLES, {"metadata": {"name": "prometheus"}, "rules": [scraper]})
-    reader = yaml.safe_load((MANIFESTS / "rbac" / "reader.yaml").read_text())
+    reader = quickyaml.load((MANIFESTS / "rbac" / "reader.yaml").read_text())
     await api.create(ROLES, reader)
     for name, role in (("prometheus", "prometheus"), ("operator", "muster-reader")):
         group = "rbac.authorization.k8s.io"

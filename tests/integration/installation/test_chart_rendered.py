@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.charts.helmclient import CHART, Helm, HelmFailed, kustomized
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.assets import Minor
@@ -84,7 +84,7 @@ def normal(obj: JSON) -> JSON:
         result["metadata"].pop("labels", None)
     if result["kind"] == "ConfigMap":
         result["metadata"]["name"] = identity(obj)[2]
-        result["data"] = {key: yaml.safe_load(text) for key, text in result["data"].items()}
+        result["data"] = {key: quickyaml.load(text) for key, text in result["data"].items()}
     for volume in result.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", []):
         if "configMap" in volume:
             volume["configMap"]["name"] = DIGEST.sub("", volume["configMap"]["name"])
@@ -241,7 +241,7 @@ async def test_values_reach_every_pod_and_every_object_that_they_are_for(helm: H
         for o in ours
         if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", "muster-extender-config")
     ]
-    merged = yaml.safe_load(config["data"]["extender.yaml"])
+    merged = quickyaml.load(config["data"]["extender.yaml"])
     assert merged["leaderElection"] == {"leaderElect": True, "leaseDurationSeconds": 30}
     [account] = [
         o

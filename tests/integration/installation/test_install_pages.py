@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.charts.hookjobs import hook_jobs
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import Api
@@ -127,7 +127,7 @@ async def test_files_that_commands_of_a_page_name_are_there(page: Path) -> None:
 
 
 async def test_the_first_gang_is_a_job_that_the_api_server_takes(plane: ControlPlane) -> None:
-    job = yaml.safe_load((ROOT / "docs" / "examples" / "first-gang.yaml").read_text())
+    job = quickyaml.load((ROOT / "docs" / "examples" / "first-gang.yaml").read_text())
     async with plane.api() as api:
         await taken(api, job)
 

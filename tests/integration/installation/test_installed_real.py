@@ -19,6 +19,7 @@ from support.apiservers.eventually import eventually
 from support.extenders.installation import certificates
 from support.extenders.realcluster import PODS, is_bound
 from support.extenders.verdict import judged
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api
@@ -70,7 +71,7 @@ def _leads(pod: JSON) -> bool:
 
 def extender_config(directory: Path, port: int) -> Path:
     text = (MANIFESTS / "base" / "extender-config.yaml").read_text()
-    config = yaml.safe_load(text.replace("/etc/muster/tls", str(directory)))
+    config = quickyaml.load(text.replace("/etc/muster/tls", str(directory)))
     config["listen"] = {"host": "127.0.0.1", "port": port}
     path = directory / "extender.yaml"
     path.write_text(yaml.safe_dump(config))
@@ -79,7 +80,7 @@ def extender_config(directory: Path, port: int) -> Path:
 
 def scheduler_config(plane: ControlPlane, directory: Path, url: str) -> Path:
     text = (MANIFESTS / "scheduler-config" / "static-pod.yaml").read_text()
-    config = yaml.safe_load(text.replace("/etc/kubernetes/muster", str(directory / "made")))
+    config = quickyaml.load(text.replace("/etc/kubernetes/muster", str(directory / "made")))
     config["clientConnection"]["kubeconfig"] = str(plane.kubeconfig(SCHEDULER))
     config["leaderElection"] = {"leaderElect": False}
     config["extenders"][0]["urlPrefix"] = f"{url}/v1/extender"

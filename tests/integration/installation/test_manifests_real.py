@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.assets import Minor, ensure_kustomize
@@ -43,7 +44,7 @@ async def render(directory: Path) -> list[JSON]:
     out, complaints = await process.communicate()
     assert process.returncode == 0, complaints.decode()
     assert complaints == b""  # deprecated fields are said there
-    return [doc for doc in yaml.safe_load_all(out) if doc]
+    return [doc for doc in quickyaml.load_all(out) if doc]
 
 
 def path_of(obj: JSON) -> str:
@@ -98,7 +99,7 @@ async def test_a_right_to_a_named_object_keeps_that_name_when_kustomize_renames_
     written = {
         (doc["kind"], doc["metadata"]["name"]): doc["rules"]
         for path in files
-        for doc in yaml.safe_load_all(path.read_text())
+        for doc in quickyaml.load_all(path.read_text())
         if isinstance(doc, dict) and doc.get("kind") in {"Role", "ClusterRole"}
     }
     rendered = await render(MANIFESTS / "overlays" / overlay)
@@ -211,7 +212,7 @@ async def test_every_pod_is_sent_by_a_component_as_by_the_configuration(tmp_path
 async def test_the_priority_classes_are_a_component_that_fits_any_overlay(
     api: Api, tmp_path: Path
 ) -> None:
-    classes = yaml.safe_load_all(
+    classes = quickyaml.load_all(
         (MANIFESTS / "components" / "priority-classes" / "classes.yaml").read_text()
     )
     objects = list(classes)

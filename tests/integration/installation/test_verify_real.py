@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api
@@ -104,7 +105,7 @@ async def install_extender(api: Api) -> None:
     base = schedulerconfig.SHIPPED.parent / "base"
     text = (base / "extender-config.yaml").read_text()
     await api.create(CONFIGMAPS, {"metadata": {"name": CONFIG}, "data": {"extender.yaml": text}})
-    documents = yaml.safe_load_all((base / "extender.yaml").read_text())
+    documents = quickyaml.load_all((base / "extender.yaml").read_text())
     [deployment] = [doc for doc in documents if doc["kind"] == "Deployment"]
     [volume] = [v for v in deployment["spec"]["template"]["spec"]["volumes"] if "configMap" in v]
     volume["configMap"]["name"] = CONFIG
@@ -283,7 +284,7 @@ async def test_an_extender_that_lets_in_the_wrong_ones_is_named(
     good: Installation, change: JSON, says: str
 ) -> None:
     before = (await good.api.get(f"{CONFIGMAPS}/{CONFIG}"))["data"]
-    text = yaml.safe_dump(yaml.safe_load(before["extender.yaml"]) | change)
+    text = yaml.safe_dump(quickyaml.load(before["extender.yaml"]) | change)
     patch = {"data": {"extender.yaml": text}}
     await good.api.patch(f"{CONFIGMAPS}/{CONFIG}", patch, kind=MERGE_PATCH)
     try:
@@ -297,7 +298,7 @@ async def test_an_extender_that_lets_in_the_wrong_ones_is_named(
 async def test_rights_that_no_token_needs_may_be_missing(good: Installation) -> None:
     binding = ROLE.replace("clusterroles", "clusterrolebindings") + "-callers"
     before, config = await good.api.get(binding), await good.api.get(f"{CONFIGMAPS}/{CONFIG}")
-    settings = yaml.safe_load(config["data"]["extender.yaml"])
+    settings = quickyaml.load(config["data"]["extender.yaml"])
     del settings["callers"]["tokens"]
     patch = {"data": {"extender.yaml": yaml.safe_dump(settings)}}
     async with good:

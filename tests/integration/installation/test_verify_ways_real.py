@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.charts.helmclient import Helm, kustomized
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api, ApiFailed
@@ -111,7 +111,7 @@ def running(config: JSON) -> JSON:
 async def installed(plane: ControlPlane, way: Way, folder: Path) -> AsyncIterator[Site]:
     rendered = await way.rendered(folder)
     [config] = [each for each in rendered if _is(each, "ConfigMap", "muster-webhook-config")]
-    settings = yaml.safe_load(config["data"]["webhook.yaml"])
+    settings = quickyaml.load(config["data"]["webhook.yaml"])
     muster = Muster(plane, webhook=running(settings), reserves="reservations" in settings)
     [deployment] = [each for each in rendered if _is(each, "Deployment", "muster-webhook")]
     try:

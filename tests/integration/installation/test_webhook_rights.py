@@ -23,6 +23,7 @@ import yaml
 from support.apiservers.eventually import eventually
 from support.dialects import overridekinds
 from support.dialects.profilekinds import CRDS, profile, profile_kind
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.webhooks.webhookprocess import WEBHOOK_USER, running
 
@@ -112,7 +113,7 @@ async def kubeconfig(plane: ControlPlane, api: Api, directory: Path) -> Path:
     """Return a kubeconfig with a token that the API server itself made for the ServiceAccount."""
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = (await api.create(f"{ACCOUNT}/token", request))["status"]["token"]
-    config = yaml.safe_load(plane.kubeconfig("muster-webhook").read_text())
+    config = quickyaml.load(plane.kubeconfig("muster-webhook").read_text())
     config["users"][0]["user"] = {"token": token}
     path = directory / "service-account.kubeconfig"
     path.write_text(yaml.safe_dump(config))
@@ -124,7 +125,7 @@ def granted(*names: str) -> set[Call]:
 
     But for those on owners of pods, which tests of override policies hold.
     """
-    documents = list(yaml.safe_load_all(RBAC.read_text()))
+    documents = list(quickyaml.load_all(RBAC.read_text()))
     return {
         Call(verb, group, resource)
         for role in documents
@@ -149,7 +150,7 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
 
     for kind in ("ClusterProfile", "FabricProfile"):
         await api.create(CRDS, profile_kind(kind))
-    await api.create(CRDS, yaml.safe_load(QUEUES.read_text(encoding="utf-8")))
+    await api.create(CRDS, quickyaml.load(QUEUES.read_text(encoding="utf-8")))
     await overridekinds.install(api)
     unusable = {"fabrics": [{"profile": "no-such"}]}
     await created(api, PROFILES, profile("default", **unusable))

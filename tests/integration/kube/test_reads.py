@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.pods.kubepods import OTHER_UID, make_pod
 
@@ -105,7 +106,7 @@ async def test_errors_have_their_classes(client: KubeClient, plane: ControlPlane
 
 
 def _user(plane: ControlPlane, directory: Path, user: dict[str, object]) -> Path:
-    config = yaml.safe_load(plane.kubeconfig("observer").read_text())
+    config = quickyaml.load(plane.kubeconfig("observer").read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": user}]
     path = directory / "kubeconfig"
     path.write_text(yaml.safe_dump(config))

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from copy import deepcopy
 
 import pytest
-import yaml
 from support.apiservers.apiproxy import Keeps, StoppingProxy
 from support.extenders.realcluster import EVENTS, JSON, PATIENCE_S, PODS, Cluster, cluster, until
+from support.machine import quickyaml
 from support.networks.agenttokens import token
 from support.networks.jobnetworks import (
     ANNOTATION,
@@ -234,7 +234,7 @@ async def test_what_can_be_wrong_about_one_object_is_refused_by_the_api_server(
         for text, bad in BAD_POOLS.items():
             with pytest.raises(ApiFailed, match=text):
                 await api.create(POOLS, bad)
-        shipped = yaml.safe_load((COMPONENT / "pool.yaml").read_text())
+        shipped = quickyaml.load((COMPONENT / "pool.yaml").read_text())
         made = await api.create(f"{POOLS}?fieldValidation=Strict", shipped)
         assert (made["spec"]["subnet"], made["spec"]["port"]) == ("198.18.0.0/15", 4789)
         bare = {**shipped, "metadata": {"name": "bare"}, "spec": {"podSelector": {}}}

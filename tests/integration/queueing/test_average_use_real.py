@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects.kueueplane import KUEUE, kueue_plane
 from support.extenders.queueplane import QUEUES, queue_plane
 from support.extenders.realcluster import PODS, Cluster, cluster, until
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.controlplane.assets import Minor
@@ -32,7 +32,7 @@ GPU = "nvidia.com/gpu"
 KUEUES = "kueue.x-k8s.io/queue-name"
 USAGE = {"queueing": {"usage": {"halfLifeSeconds": 3600, "intervalSeconds": 1}}}
 OBJECTS: list[JSON] = list(
-    yaml.safe_load_all("""
+    quickyaml.load_all("""
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ResourceFlavor
 metadata: {name: all}

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects.kueueplane import kueue_plane
 from support.extenders.realcluster import EVENTS, Cluster, cluster, until
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.nodes import create_nodes, node
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 JSON = dict[str, Any]
 QUEUE = "kueue.x-k8s.io/queue-name"
 OBJECTS: list[JSON] = list(
-    yaml.safe_load_all("""
+    quickyaml.load_all("""
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ResourceFlavor
 metadata: {name: spot}

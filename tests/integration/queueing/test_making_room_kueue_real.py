@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects.kueueplane import kueue_plane
 from support.extenders.realcluster import EVENTS, Cluster, cluster, until
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.controlplane.assets import Minor
@@ -25,7 +25,7 @@ JSON = dict[str, Any]
 QUEUE = "kueue.x-k8s.io/queue-name"
 ROOM = {"enabled": True, "queues": ["kueue"]}
 OBJECTS: list[JSON] = list(
-    yaml.safe_load_all("""
+    quickyaml.load_all("""
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ResourceFlavor
 metadata: {name: f}

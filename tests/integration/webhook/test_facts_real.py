@@ -21,6 +21,7 @@ import yaml
 from support.dialects import overridekinds
 from support.dialects.customkinds import until_served
 from support.extenders.authorities import Authority
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import CONFIG, dry_run, gates, pod, until_gated, write
 from support.webhooks.webhookprocess import running
@@ -159,7 +160,7 @@ async def cluster(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> Asy
     async with ControlPlane(options) as plane, plane.api() as api:
         for kind in crd.KINDS:
             text = (MANIFESTS / "crds" / f"{kind.plural}.yaml").read_text()
-            await api.create(CRDS, yaml.safe_load(text))
+            await api.create(CRDS, quickyaml.load(text))
         await overridekinds.install(api)
         account = str(plane.kubeconfig("muster-webhook"))
         async with running(config, "--kubeconfig", account) as url:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects import overridekinds
 from support.dialects.profilekinds import profile, profile_kind
 from support.injections.overriding import JSON, policy, rules
+from support.machine import quickyaml
 from support.machine.patience import PATIENCE_S
 from support.pods.webhookpods import CONFIG, PLAN, dry_run, gates, pod, until_gated, write
 from support.webhooks.webhookprocess import running
@@ -58,7 +58,7 @@ async def api(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
             await until_gated(api)
             made = profile("vke-poc1", aliases=["cclt81kqnjbeqedvbbt0g"])
             await api.create("/apis/muster.dev/v1alpha1/clusterprofiles", made)
-            await api.create(KA, unscoped(yaml.safe_load(GOLDEN.read_text())["policies"][0]))
+            await api.create(KA, unscoped(quickyaml.load(GOLDEN.read_text())["policies"][0]))
             await until_overridden(api)
             yield api
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
-import yaml
 from support.dialects.customkinds import until_served
 from support.injections.fabricgoldens import cases
 from support.injections.injecting import injected
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.assets import Minor
@@ -55,7 +55,7 @@ async def api(minor: Minor) -> AsyncIterator[Api]:
     async with ControlPlane(Options(minor=minor)) as plane, plane.api() as api:
         for kind in crd.KINDS:
             text = (MANIFESTS / "crds" / f"{kind.plural}.yaml").read_text()
-            await api.create(f"{CRDS}{STRICT}", yaml.safe_load(text))
+            await api.create(f"{CRDS}{STRICT}", quickyaml.load(text))
         for kind in crd.KINDS:
             await until_served(api, f"/apis/{API_VERSION}/{kind.plural}", 30)
         yield api
@@ -66,7 +66,7 @@ async def test_every_shipped_fabric_is_taken_field_by_field_and_comes_back_the_s
 ) -> None:
     for name, fabric in catalog.load().items():
         data = resources.files("muster.injection").joinpath("fabrics", f"{name}.yaml").read_bytes()
-        await api.create(f"{FABRICS}{STRICT}", yaml.safe_load(data))
+        await api.create(f"{FABRICS}{STRICT}", quickyaml.load(data))
         stored = msgspec.json.encode(await api.get(f"{FABRICS}/{name}"))
         assert catalog.parse(stored, source=name).spec == fabric.spec
 

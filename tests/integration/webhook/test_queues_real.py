@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.extenders.realcluster import until
+from support.machine import quickyaml
 from support.pods.webhookpods import CONFIG, PODS, dry_run, failure, pod, until_gated, write
 from support.webhooks.webhookprocess import running
 
@@ -76,7 +76,7 @@ async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane with three queues; Kueue's kinds and the others are not installed."""
     async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
         async with it.api() as api:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
+            await api.create(CRDS, quickyaml.load(DEFINITION.read_text(encoding="utf-8")))
             await until(lambda: _is_made(api, QUEUES, _queue("vision")))
             await api.create(QUEUES, _queue("shut", closed=True))
             selector = {"matchLabels": {"team": "theirs"}}

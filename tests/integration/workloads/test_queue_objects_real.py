@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
-import yaml
 from support.clusters.queuenames import resolved
 from support.dialects.customkinds import install
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.controlplane import crds
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
 OBJECTS: list[JSON] = list(
-    yaml.safe_load_all("""
+    quickyaml.load_all("""
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ResourceFlavor
 metadata: {name: h100}

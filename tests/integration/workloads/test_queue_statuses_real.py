@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from support.apiservers.eventually import eventually
 from support.dialects.customkinds import install, until_served
 from support.extenders.realcluster import EVENTS, PODS, Cluster, cluster, until
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.controlplane import crds
@@ -34,7 +34,7 @@ QUEUES = "/apis/muster.dev/v1alpha1/queues"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
 GPU = "nvidia.com/gpu"
 OTHERS: list[JSON] = list(
-    yaml.safe_load_all("""
+    quickyaml.load_all("""
 apiVersion: kueue.x-k8s.io/v1beta1
 kind: ClusterQueue
 metadata: {name: team-a}
@@ -85,7 +85,7 @@ async def fleet(minor: Minor) -> AsyncIterator[Cluster]:
     async with ControlPlane(Options(minor=minor, rbac=RBAC)) as plane:
         async with plane.api() as api:
             await install(api, definitions, OTHERS)
-            await api.create(CRDS, yaml.safe_load(OWN.read_text(encoding="utf-8")))
+            await api.create(CRDS, quickyaml.load(OWN.read_text(encoding="utf-8")))
             await until_served(api, QUEUES)
         async with cluster(plane, queueStatuses={"everySeconds": 0.5}) as found:
             await found.add_racks([0], hosts=2)

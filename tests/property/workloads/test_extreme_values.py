@@ -76,7 +76,8 @@ def keys() -> list[str]:
     found: set[str] = set()
     for path in ROOT.rglob("*.py"):
         if "protogen" not in path.parts:
-            tree = ast.walk(ast.parse(path.read_text()))
+            text = path.read_text()
+            tree = ast.walk(ast.parse(text)) if KEY.search(text) else ()
             found |= {
                 node.value for node in tree if isinstance(node, ast.Constant) and is_key(node.value)
             }

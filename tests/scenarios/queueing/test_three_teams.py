@@ -21,8 +21,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from support.clusters.queuenames import resolved
+from support.machine import quickyaml
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.audit import audit
@@ -116,7 +116,7 @@ def readings(dialect: str, text: str) -> dict[str, QueueReading]:
     """Return what all objects say, by source."""
     if dialect == "yunikorn":
         return {"queues.yaml": queues_yaml(text)}
-    return dict(map(reading_of, yaml.safe_load_all(text)))
+    return dict(map(reading_of, quickyaml.load_all(text)))
 
 
 def reading_of(written: Any) -> tuple[str, QueueReading]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.controlplane.assets import Minor
@@ -59,7 +60,7 @@ def granted(manifest: Path, role: str, groups: Sequence[str]) -> set[Call]:
     """Return every right on these API groups that a role of a manifest gives."""
     return {
         Call(verb, group, resource)
-        for rule in _rules(yaml.safe_load_all(manifest.read_text()), role)
+        for rule in _rules(quickyaml.load_all(manifest.read_text()), role)
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         if group in groups

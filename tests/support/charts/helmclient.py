@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.controlplane.assets import ensure_helm, ensure_kustomize
 
@@ -58,7 +59,7 @@ class Helm:
         file = self.home / "values.yaml"
         file.write_text(yaml.safe_dump(values or {}))
         out = await self("template", "muster", CHART, "--values", file, *words)
-        return [doc for doc in yaml.safe_load_all(out) if doc]
+        return [doc for doc in quickyaml.load_all(out) if doc]
 
 
 async def kustomized(folder: Path, overlay: str, components: Sequence[str] = ()) -> list[JSON]:
@@ -78,7 +79,7 @@ async def kustomized(folder: Path, overlay: str, components: Sequence[str] = ())
     )
     out, _ = await process.communicate()
     assert process.returncode == 0
-    return [doc for doc in yaml.safe_load_all(out) if doc]
+    return [doc for doc in quickyaml.load_all(out) if doc]
 
 
 def older(folder: Path, version: str) -> Path:
@@ -86,7 +87,7 @@ def older(folder: Path, version: str) -> Path:
     target = folder / f"muster-{version}"
     shutil.copytree(CHART, target)  # the linked files are copied, as `helm package` does
     text = (target / "Chart.yaml").read_text()
-    chart = yaml.safe_load(text)
+    chart = quickyaml.load(text)
     chart |= {"version": version, "appVersion": version}
     (target / "Chart.yaml").write_text(yaml.safe_dump(chart))
     return target

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.client import pods
 
@@ -68,7 +68,7 @@ def of_minor(minor: str, cases: Iterable[Case]) -> list[Case]:
 
 
 def _load(file: Path) -> Case:
-    *objects, made = yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    *objects, made = quickyaml.load_all(file.read_text(encoding="utf-8"))
     assert made["kind"] == "Made", f"{file.name}: the last document says what is made of it"
     gangs = {key: Gang(**wanted) for key, wanted in made["gangs"].items()}
     return Case(

@@ -22,6 +22,7 @@ import pytest
 import yaml
 from support.extenders.authorities import Authority, Pair
 from support.extenders.installation import certificates
+from support.machine import quickyaml
 from support.networks.netns import underlay, why_not
 
 from loadtest.testbed.client.api import Api
@@ -142,7 +143,7 @@ EVERYBODY: JSON = {
 def _config(directory: Path, address: str, port: int) -> Path:
     """The shipped configuration; nothing is believed for longer than it takes to ask."""
     text = (MANIFESTS / "base" / "extender-config.yaml").read_text()
-    made = yaml.safe_load(text.replace("/etc/muster/tls", str(directory)))
+    made = quickyaml.load(text.replace("/etc/muster/tls", str(directory)))
     made["listen"] = {"host": address, "port": port}
     made["leaderElection"] = {"leaderElect": False}
     made["callers"]["tokens"] = {"cacheSeconds": 0, "audiences": []}

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-import yaml
 from support.extenders.realcluster import until
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane.assets import Minor
@@ -23,7 +23,7 @@ async def queue_plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """Start a control plane, and wait until it serves queues."""
     async with ControlPlane(Options(minor=minor, rbac=RBAC)) as it:
         async with it.api() as api:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text(encoding="utf-8")))
+            await api.create(CRDS, quickyaml.load(DEFINITION.read_text(encoding="utf-8")))
             await until(lambda: serves(api, QUEUES))
         yield it
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from support.injections.injecting import FABRICS, JSON, PLACES, facts, injected
+from support.machine import quickyaml
 
 from muster.injection.nodegroups import NOT_KNOWN, NodeGroup, NodeGroups
 from muster.injection.patching import record
@@ -73,7 +73,7 @@ def cases() -> list[Case]:
     """Every case there is."""
     found = []
     for file in sorted(FOLDER.glob("*.yaml")):
-        documents = yaml.safe_load_all(file.read_text())
+        documents = quickyaml.load_all(file.read_text())
         found += [msgspec.convert(document, Case) for document in documents]
     return found
 
@@ -171,7 +171,7 @@ def _annotations(annotations: dict[str, str]) -> Iterator[tuple[str, object]]:
     """Structured ones by their meaning (YAML reads JSON, too)."""
     for name, text in annotations.items():
         if name not in (NETWORKS, record.ANNOTATION):
-            yield name, yaml.safe_load(text)
+            yield name, quickyaml.load(text)
 
 
 def _networks(text: str) -> list[str]:

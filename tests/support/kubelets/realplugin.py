@@ -11,6 +11,7 @@ import aiohttp
 import yaml
 from support.apiservers.boundtokens import bound_token
 from support.kubelets.realnode import RealNode
+from support.machine import quickyaml
 
 from loadtest.testbed.controlplane.controlplane import collection
 from loadtest.testbed.controlplane.programs import Program, free_port
@@ -54,10 +55,10 @@ async def kubeconfig(node: RealNode) -> Path:
     """Install rights and policy as shipped; return credentials as the DaemonSet's pod has them."""
     files = ("rbac.yaml", "admission.yaml")
     for file in files:
-        for obj in yaml.safe_load_all((COMPONENT / file).read_text()):
+        for obj in quickyaml.load_all((COMPONENT / file).read_text()):
             await node.api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
     token = await bound_token(node.api, "muster-nodes", "muster-device-plugin", node.name)
-    config = yaml.safe_load(node.plane.kubeconfig("observer").read_text())
+    config = quickyaml.load(node.plane.kubeconfig("observer").read_text())
     config["users"][0]["user"] = {"token": token}
     written = node.directory / "plugin.kubeconfig"
     written.write_text(yaml.safe_dump(config))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import yaml
 from support.apiservers.boundtokens import bound_token
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.controlplane.controlplane import ControlPlane
@@ -18,7 +19,7 @@ async def token(api: Api, node: str) -> str:
 
 async def identity(api: Api, plane: ControlPlane, node: str, folder: Path) -> Auth:
     """Return what the agent on ``node`` shows the API server; ``folder`` keeps its kubeconfig."""
-    config = yaml.safe_load(plane.kubeconfig("observer").read_text())
+    config = quickyaml.load(plane.kubeconfig("observer").read_text())
     config["users"][0]["user"] = {"token": await token(api, node)}
     path = folder / f"agent-{node}.kubeconfig"
     path.write_text(yaml.safe_dump(config))

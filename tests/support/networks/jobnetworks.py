@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
 from loadtest.testbed.client.pods import Gang
@@ -57,7 +57,7 @@ _MULTUS: JSON = {
 def definitions() -> list[JSON]:
     """Return our definitions as they are shipped, and Multus'."""
     text = (COMPONENT / "crds.yaml").read_text(encoding="utf-8")
-    return [*yaml.safe_load_all(text), _MULTUS]
+    return [*quickyaml.load_all(text), _MULTUS]
 
 
 async def install(api: Api, without: str = "") -> None:

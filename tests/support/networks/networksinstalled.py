@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import yaml
 from support.dialects.customkinds import is_served
 from support.extenders.realcluster import JSON, PODS, until
+from support.machine import quickyaml
 from support.networks.jobnetworks import (
     ANNOTATION,
     ATTACHMENTS,
@@ -29,7 +29,7 @@ async def installed(plane: ControlPlane, without: str = "") -> AsyncIterator[Api
     ``without``: a kind, by its plural, that a test installs itself.
     """
     files = ("admission.yaml", "agent.yaml", "reader.yaml")
-    shipped = [obj for file in files for obj in yaml.safe_load_all((COMPONENT / file).read_text())]
+    shipped = [obj for file in files for obj in quickyaml.load_all((COMPONENT / file).read_text())]
     kinds = definitions()
     async with plane.api() as api:
         for definition in kinds:

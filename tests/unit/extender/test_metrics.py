@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prometheus_client import CollectorRegistry
 from support.devices.illness import SOUND, Ward, reading, small_node
+from support.machine import quickyaml
 
 from deviceplugin.exporter.board import MetricsBoard
 from deviceplugin.health.alerts import Alert
@@ -113,7 +113,7 @@ def test_every_cause_of_waiting_is_explained_in_the_page() -> None:
 
 
 def alerts() -> list[dict[str, Any]]:
-    groups = yaml.safe_load(RULES.read_text())["spec"]["groups"]
+    groups = quickyaml.load(RULES.read_text())["spec"]["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
+from support.machine import quickyaml
 
 JSON = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests"
 CHART = MANIFESTS / "helm" / "muster"
 SCHEMA: JSON = msgspec.json.decode((CHART / "values.schema.json").read_bytes())
-VALUES: JSON = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-ABOUT: JSON = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+VALUES: JSON = quickyaml.load((CHART / "values.yaml").read_text(encoding="utf-8"))
+ABOUT: JSON = quickyaml.load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
 # Parts of Kubernetes' own objects, configuration of the programs, and what Helm puts in: their
 # keys are judged by those.
 OPEN = {"affinity", "config", "global", "labels", "spread", "resources"}
@@ -78,13 +78,13 @@ def test_the_chart_has_no_copy_of_a_manifest_but_links_to_all_that_kustomize_rea
 def test_the_chart_is_of_the_version_of_the_product() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert ABOUT["version"] == ABOUT["appVersion"] == project["version"]
-    images = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/images"])
+    images = quickyaml.load(ABOUT["annotations"]["artifacthub.io/images"])
     assert {"name": "muster", "image": f"muster:{project['version']}"} in images
 
 
 @pytest.mark.parametrize("name", ["changes", "crds", "crdsExamples", "images", "links"])
 def test_what_artifact_hub_reads_is_yaml_of_a_list(name: str) -> None:
-    assert isinstance(yaml.safe_load(ABOUT["annotations"][f"artifacthub.io/{name}"]), list)
+    assert isinstance(quickyaml.load(ABOUT["annotations"][f"artifacthub.io/{name}"]), list)
 
 
 def test_the_kinds_that_artifact_hub_shows_are_those_that_the_chart_brings() -> None:
@@ -93,7 +93,7 @@ def test_the_kinds_that_artifact_hub_shows_are_those_that_the_chart_brings() -> 
     brought = {
         doc["metadata"]["name"]: doc["spec"]["names"]["kind"]
         for path in files
-        for doc in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        for doc in quickyaml.load_all(path.read_text(encoding="utf-8"))
     }
-    shown = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
+    shown = quickyaml.load(ABOUT["annotations"]["artifacthub.io/crds"])
     assert {each["name"]: each["kind"] for each in shown} == brought

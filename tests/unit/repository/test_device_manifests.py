@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from support.machine import quickyaml
 
 from deviceplugin import config
 from deviceplugin.allocation.settings import AllocationSettings
@@ -21,7 +21,7 @@ FILE = COMPONENT / "device-plugin-config.yaml"
 
 
 def documents(name: str) -> Iterator[JSON]:
-    yield from filter(None, yaml.safe_load_all((COMPONENT / name).read_text(encoding="utf-8")))
+    yield from filter(None, quickyaml.load_all((COMPONENT / name).read_text(encoding="utf-8")))
 
 
 def pod() -> JSON:
@@ -111,7 +111,7 @@ def test_pod_security_lets_the_pod_in_by_the_namespaces_own_label() -> None:
 
 
 def test_cutting_gpus_adds_one_capability_to_the_same_container_and_nothing_else() -> None:
-    patch = yaml.safe_load((COMPONENT.parent / "device-plugin-mig" / "mig.yaml").read_text())
+    patch = quickyaml.load((COMPONENT.parent / "device-plugin-mig" / "mig.yaml").read_text())
     [daemon] = documents("daemonset.yaml")
     assert patch["metadata"].items() <= daemon["metadata"].items()
     [patched], [container] = patch["spec"]["template"]["spec"]["containers"], pod()["containers"]

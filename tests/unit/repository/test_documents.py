@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -43,7 +43,7 @@ def in_navigation(entry: Any) -> Iterator[str]:
 
 
 def navigation() -> list[str]:
-    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    site = quickyaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     return list(in_navigation(site["nav"]))
 
 

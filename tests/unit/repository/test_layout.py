@@ -6,7 +6,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from loadtest.testbed.controlplane import schedulerconfig
 from muster.workloads.devices import accelerators
@@ -68,7 +68,7 @@ def test_the_two_scheduler_configurations_differ_where_their_comments_say_so() -
 def test_every_field_of_the_scheduler_configurations_is_explained() -> None:
     for file in (*sorted(schedulerconfig.SHIPPED.glob("*.yaml")), SECOND):
         lines = file.read_text(encoding="utf-8").splitlines()
-        (extender,) = yaml.safe_load("\n".join(lines))["extenders"]
+        (extender,) = quickyaml.load("\n".join(lines))["extenders"]
         for field in extender:
             at = next(
                 i for i, line in enumerate(lines) if line.lstrip("- ").startswith(f"{field}:")

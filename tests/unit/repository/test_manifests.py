@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from cryptography.x509.oid import NameOID
+from support.machine import quickyaml
 from support.pods.wirepods import pod
 
 from extender.config import settings as extender_config
@@ -44,7 +44,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def documents(path: Path) -> list[JSON]:
-    return [doc for doc in yaml.safe_load_all(path.read_text(encoding="utf-8")) if doc]
+    return [doc for doc in quickyaml.load_all(path.read_text(encoding="utf-8")) if doc]
 
 
 def deployments() -> Iterator[JSON]:
@@ -136,7 +136,7 @@ def test_both_programs_of_an_installation_plan_the_same_pods(folder: str) -> Non
 
 def test_pods_are_written_the_profile_that_the_second_scheduler_has() -> None:
     folder = MANIFESTS / "components" / "second-scheduler"
-    [profile] = yaml.safe_load((folder / "config.yaml").read_text())["profiles"]
+    [profile] = quickyaml.load((folder / "config.yaml").read_text())["profiles"]
     written = webhook_config.load(folder / "webhook-config.yaml").managed.profile
     assert profile["schedulerName"] == written == "muster-scheduler"
 
@@ -226,7 +226,7 @@ def test_the_priority_classes_have_the_documented_values_and_none_is_everybodys(
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_the_scheduler_configurations_differ_in_where_and_who_alone(name: str) -> None:
     recommended = schedulerconfig.load("recommended")
-    config = yaml.safe_load(SCHEDULERS[name].read_text(encoding="utf-8"))
+    config = quickyaml.load(SCHEDULERS[name].read_text(encoding="utf-8"))
     [ours], [theirs] = config["extenders"], recommended["extenders"]
     where = {"urlPrefix", "enableHTTPS", "tlsConfig"}
     assert {k: v for k, v in ours.items() if k not in where} == {
@@ -243,7 +243,7 @@ def test_muster_verify_finds_nothing_to_mend_in_what_is_shipped(name: str) -> No
 
 
 def test_a_static_pod_calls_the_address_that_the_service_has() -> None:
-    [extender] = yaml.safe_load(SCHEDULERS["static-pod"].read_text())["extenders"]
+    [extender] = quickyaml.load(SCHEDULERS["static-pod"].read_text())["extenders"]
     [service] = [
         d for d in documents(MANIFESTS / "base" / "extender.yaml") if d["kind"] == "Service"
     ]

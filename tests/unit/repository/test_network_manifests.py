@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from muster.kube.kinds.jobnetworks import (
     NETWORKS,
@@ -28,7 +28,7 @@ COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "job-networ
 
 
 def documents(name: str) -> Iterator[JSON]:
-    yield from filter(None, yaml.safe_load_all((COMPONENT / name).read_text(encoding="utf-8")))
+    yield from filter(None, quickyaml.load_all((COMPONENT / name).read_text(encoding="utf-8")))
 
 
 KINDS = {kind["spec"]["names"]["kind"]: kind for kind in documents("crds.yaml")}
@@ -104,7 +104,7 @@ def test_the_shipped_configuration_of_the_agent_says_what_holds_without_it() -> 
 def test_the_policies_name_the_accounts_that_there_are() -> None:
     """A name that nobody has would let everybody in, or keep the extender out."""
     rbac = COMPONENT.parents[1] / "rbac" / "muster.yaml"
-    made = [*yaml.safe_load_all(rbac.read_text(encoding="utf-8")), *documents("agent.yaml")]
+    made = [*quickyaml.load_all(rbac.read_text(encoding="utf-8")), *documents("agent.yaml")]
     accounts = {
         f"system:serviceaccount:{each['metadata']['namespace']}:{each['metadata']['name']}"
         for each in made

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from webhook.__main__ import main
 
@@ -66,5 +66,5 @@ def test_the_configurations_are_printed_as_two_documents(
     authority.write_bytes(b"pem")
     config = write(tmp_path, "secret")
     assert main(["--config", config, "--print-configurations", "--ca-file", str(authority)]) == 0
-    kinds = [document["kind"] for document in yaml.safe_load_all(capsys.readouterr().out)]
+    kinds = [document["kind"] for document in quickyaml.load_all(capsys.readouterr().out)]
     assert kinds == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]

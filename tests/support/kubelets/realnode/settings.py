@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 from support.kubelets.realnode import images, services
+from support.machine import quickyaml
 
 from loadtest.testbed.controlplane.nodeassets import NodeAssets
 
@@ -114,7 +115,7 @@ def kubelet(directory: Path, options: NodeOptions) -> str:
 
 def kubelet_user(kubeconfig: Path, node: str) -> str:
     """Return the kubeconfig with its user made the node's kubelet, by impersonation."""
-    config = yaml.safe_load(kubeconfig.read_text())
+    config = quickyaml.load(kubeconfig.read_text())
     (user,) = config["users"]
     user["user"] |= {"as": f"system:node:{node}", "as-groups": ["system:nodes"]}
     return yaml.safe_dump(config)

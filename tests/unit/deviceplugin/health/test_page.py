@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import msgspec
-import yaml
+from support.machine import quickyaml
 
 from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.exporter.config import problems as exporter_problems
@@ -50,7 +50,7 @@ def test_defaults_that_the_page_gives_are_those_of_the_code() -> None:
 
 def test_the_examples_are_configurations() -> None:
     for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
-        sections = yaml.safe_load(text)
+        sections = quickyaml.load(text)
         if "health" in sections:
             assert not list(problems(msgspec.convert(sections["health"], HealthConfig)))
         if "exporter" in sections:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from support.devices.illness import CUT, OTHER, SLICES, SOUND, Ward, reading, small_node
+from support.machine import quickyaml
 
 from deviceplugin.health import xids
 from deviceplugin.health.config import HealthConfig, Xids
@@ -48,7 +48,7 @@ def test_what_is_to_be_looked_into_and_what_nobody_knows_makes_it_suspect(code: 
 
 def test_each_code_of_the_table_stands_in_one_group() -> None:
     table = xids.load({})
-    shipped = yaml.safe_load(Path(xids.__file__).with_name("xids.yaml").read_text())
+    shipped = quickyaml.load(Path(xids.__file__).with_name("xids.yaml").read_text())
     assert list(shipped) == list(XidAction)
     codes = [code for group in shipped.values() for code in group["codes"]]
     assert len(codes) == len(set(codes)) == len(table.actions)

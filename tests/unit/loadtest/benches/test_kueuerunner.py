@@ -1,7 +1,7 @@
 """What `muster bench kueue-runner` makes of the runner's files."""
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from loadtest.benches import kueuerunner
 
@@ -26,7 +26,7 @@ workloadClasses:
 
 
 def test_a_scale_shrinks_the_workloads_and_leaves_the_queues() -> None:
-    found = yaml.safe_load(kueuerunner.scaled(GENERATOR, 0.1))
+    found = quickyaml.load(kueuerunner.scaled(GENERATOR, 0.1))
     (queues,) = found["cohorts"][0]["queuesSets"]
     assert (found["cohorts"][0]["count"], queues["count"]) == (5, 6)
     assert [each["count"] for each in queues["workloadsSets"]] == [35, 1]

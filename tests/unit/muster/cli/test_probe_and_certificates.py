@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from muster.cli.main import main
 
@@ -57,7 +57,7 @@ def made(tmp_path: Path) -> Path:
     directory = tmp_path / "made"
     assert main(["certificates", "--output", str(directory)]) == 0
 
-    secrets = {s["metadata"]["name"]: s for s in yaml.safe_load_all(_text(directory))}
+    secrets = {s["metadata"]["name"]: s for s in quickyaml.load_all(_text(directory))}
     for name, value in secrets["muster-extender-tls"]["data"].items():
         (tmp_path / name).write_bytes(base64.b64decode(value))
     return tmp_path
@@ -125,12 +125,12 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
 
 def test_the_api_server_shows_the_webhook_the_token_of_its_secret(made: Path) -> None:
     own = made / "made"
-    secrets = yaml.safe_load_all((own / "secrets.yaml").read_text())
+    secrets = quickyaml.load_all((own / "secrets.yaml").read_text())
     [secret] = [s for s in secrets if s["metadata"]["name"] == "muster-webhook-callers"]
-    [user] = yaml.safe_load((own / "webhooks.kubeconfig").read_text())["users"]
+    [user] = quickyaml.load((own / "webhooks.kubeconfig").read_text())["users"]
     assert user["name"] == "muster-webhook.muster-system.svc"
     assert user["user"]["token"] == secret["stringData"]["token"]
-    plugins = yaml.safe_load((own / "admission.yaml").read_text())["plugins"]
+    plugins = quickyaml.load((own / "admission.yaml").read_text())["plugins"]
     assert [plugin["name"] for plugin in plugins] == [
         "MutatingAdmissionWebhook",
         "ValidatingAdmissionWebhook",

@@ -3,7 +3,7 @@
 from itertools import product
 from pathlib import Path
 
-import yaml
+from support.machine import quickyaml
 
 from muster.injection.overrides.places import KINDS
 from webhook.facts.policies import RESOURCES
@@ -11,7 +11,7 @@ from webhook.facts.policies import RESOURCES
 RBAC = Path(__file__).parents[4] / "manifests" / "rbac" / "muster.yaml"
 ROLE = next(
     document
-    for document in yaml.safe_load_all(RBAC.read_text(encoding="utf-8"))
+    for document in quickyaml.load_all(RBAC.read_text(encoding="utf-8"))
     if document["kind"] == "ClusterRole"
     and document["metadata"]["name"] == "muster-webhook-overrides"
 )

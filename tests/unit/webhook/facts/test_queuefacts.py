@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.apiservers.apifaults import api_server
 from support.dialects.profilekinds import CRDS
+from support.machine import quickyaml
 
 from loadtest.testbed.client.api import Api
 from muster.cluster.quota.aliases import QueueUser
@@ -47,7 +47,7 @@ class World:
 async def world(*, kinds: bool = True) -> AsyncIterator[World]:
     async with api_server() as (_, url), Api(url) as api:
         if kinds:
-            await api.create(CRDS, yaml.safe_load(DEFINITION.read_text()))
+            await api.create(CRDS, quickyaml.load(DEFINITION.read_text()))
         async with KubeClient(auth.fixed(url)) as client:
             facts = QueueFacts(client)
             assert facts.directory() is None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from extender.config import settings
 from muster.cli import completion
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def scoring(self) -> dict[str, object]:
-        return dict(yaml.safe_load(self.out).get("scoring", {}))
+        return dict(quickyaml.load(self.out).get("scoring", {}))
 
     def about(self, path: str) -> str:
         """Return the one line about a setting, without its place."""

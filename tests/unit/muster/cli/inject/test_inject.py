@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from support.machine import quickyaml
 
 from muster.cli.inject.injectdiff import difference
 from muster.cli.main import main
@@ -49,7 +49,7 @@ def test_the_manifest_comes_back_ready_for_the_cluster(
     job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert inject(job) == 0
-    template = yaml.safe_load(capsys.readouterr().out)["spec"]["template"]
+    template = quickyaml.load(capsys.readouterr().out)["spec"]["template"]
     assert template["spec"]["hostNetwork"] is True
     assert "muster.dev/injected" in template["metadata"]["annotations"]
 
@@ -61,7 +61,7 @@ def test_what_comes_back_is_not_changed_again(
     once = capsys.readouterr().out
     job.write_text(once)
     inject(job)
-    assert yaml.safe_load(capsys.readouterr().out) == yaml.safe_load(once)
+    assert quickyaml.load(capsys.readouterr().out) == quickyaml.load(once)
 
 
 def test_the_explanation_names_who_set_what_and_what_was_kept(
@@ -92,9 +92,9 @@ def test_a_variable_from_elsewhere_does_not_keep_a_manifest_from_being_completed
     source = "{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}"
     job.write_text(JOB.replace("env: [", f"env: [{source}, "))
     assert inject(job) == 0
-    pod = yaml.safe_load(capsys.readouterr().out)["spec"]["template"]["spec"]
+    pod = quickyaml.load(capsys.readouterr().out)["spec"]["template"]["spec"]
     assert pod["hostNetwork"] is True
-    assert yaml.safe_load(source) in pod["containers"][0]["env"]
+    assert quickyaml.load(source) in pod["containers"][0]["env"]
 
 
 def test_a_profile_that_is_neither_file_nor_fabric_says_which_fabrics_there_are(
@@ -138,7 +138,7 @@ def test_an_object_without_a_pod_template_is_skipped_and_comes_back_as_it_is(
     assert inject(file, "--strict") == 0
     captured = capsys.readouterr()
     assert f"all.yaml ({name}): skipped: has no pod" in captured.err
-    assert yaml.safe_load(captured.out) == yaml.safe_load(UNSEEN[name])
+    assert quickyaml.load(captured.out) == quickyaml.load(UNSEEN[name])
     assert inject(file, "--explain") == 0
     assert "skipped: has no pod" in capsys.readouterr().out
 
@@ -172,7 +172,7 @@ def test_policies_are_printed_for_the_cluster_with_what_they_leave_out(
     assert "cluster train-eu" in head
     assert "--feature-gates=MutatingAdmissionPolicy=true" in head
     assert "no override policies" in head
-    documents = list(yaml.safe_load_all(text))
+    documents = list(quickyaml.load_all(text))
     assert {d["apiVersion"] for d in documents if d["kind"].startswith("Mutating")} == {
         "admissionregistration.k8s.io/v1beta1"
     }
@@ -203,15 +203,15 @@ def test_documents_without_pods_pass_through_in_their_places(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert inject(written(tmp_path, f"{SERVICE}---{JOB}")) == 0
-    service, job = yaml.safe_load_all(capsys.readouterr().out)
-    assert service == yaml.safe_load(SERVICE)
+    service, job = quickyaml.load_all(capsys.readouterr().out)
+    assert service == quickyaml.load(SERVICE)
     assert job["spec"]["template"]["spec"]["hostNetwork"] is True
 
 
 def test_json_and_lists_are_read_like_yaml(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    items = {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(JOB)] * 2}
+    items = {"apiVersion": "v1", "kind": "List", "items": [quickyaml.load(JOB)] * 2}
     inject(written(tmp_path, json.dumps(items)), "--json")
     (document,) = json.loads(capsys.readouterr().out)["documents"]
     paths = [template["path"] for template in document["templates"]]
@@ -271,7 +271,7 @@ def test_a_document_that_would_be_refused_is_told_and_ends_with_3(
     assert inject(written(tmp_path, wrong)) == 3
     captured = capsys.readouterr()
     assert "all.yaml (Job llama): refused: spec.template.metadata.annotations" in captured.err
-    assert yaml.safe_load(captured.out) == yaml.safe_load(wrong)
+    assert quickyaml.load(captured.out) == quickyaml.load(wrong)
 
 
 def test_warnings_end_with_3_only_where_that_is_asked_for(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from support.injections.overriding import JSON, after, loaded, owned, patch, result
+from support.machine import quickyaml
 
 from muster.injection.overrides.owners import Owner
 from muster.injection.overrides.targets import Identity
@@ -14,7 +14,7 @@ FILES = sorted((Path(__file__).parents[4] / "data" / "overrides").glob("*.yaml")
 CASES = [
     (file.stem, cluster, case)
     for file in FILES
-    for case in [yaml.safe_load(file.read_text(encoding="utf-8"))]
+    for case in [quickyaml.load(file.read_text(encoding="utf-8"))]
     for cluster in case["patches"]
 ]
 LEDGER = "/metadata/annotations/muster.dev~1injected"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from support.injections.injecting import JSON
+from support.machine import quickyaml
 
 from muster.injection.profiles import crd
 
@@ -21,7 +21,7 @@ def test_the_committed_files_are_those_that_the_code_gives() -> None:
 
 def test_every_kind_is_installed() -> None:
     files = {f"{kind.plural}.yaml" for kind in crd.KINDS} | {"queues.yaml"}  # which is by hand
-    installed = yaml.safe_load((MANIFESTS / "crds" / "kustomization.yaml").read_text())
+    installed = quickyaml.load((MANIFESTS / "crds" / "kustomization.yaml").read_text())
     assert set(installed["resources"]) == files
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from support.injections.injecting import FABRICS, facts
+from support.machine import quickyaml
 
 from muster.injection.profiles import catalog
 from muster.injection.profiles.fabric import FabricProfile
@@ -45,7 +45,7 @@ def blocks() -> list[str]:
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda text: text.splitlines()[1])
 def test_every_example_is_one_that_the_code_takes(block: str) -> None:
-    document = yaml.safe_load(block)
+    document = quickyaml.load(block)
     data = msgspec.json.encode(document)
     if document["kind"] == "FabricProfile":
         assert catalog.parse(data, source="docs")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
+from support.machine import quickyaml
 
 from muster.cluster.quota.queuespec import ShareFunction
 from muster.workloads.queues.muster import OwnQueue, queue
@@ -53,7 +53,7 @@ def test_an_unknown_share_function_closes_the_queue() -> None:
 
 
 def test_the_definition_knows_the_same_share_functions() -> None:
-    definition = yaml.safe_load(DEFINITION.read_text())
+    definition = quickyaml.load(DEFINITION.read_text())
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     field = schema["properties"]["spec"]["properties"]["shareFunction"]
     assert field["enum"] == [one.value for one in ShareFunction]
