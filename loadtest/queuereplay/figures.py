@@ -25,13 +25,14 @@ TOLERANCE_S: Final = 1e-3
 class Outcome:
     """One replay in figures."""
 
-    #: Seconds from submission to start.
+    #: Seconds until it was done in which a job did nothing that counts: it waited, or did what was
+    #: lost when it gave way. Without that: from submission to start.
     mean_wait: float
     #: (Wait + run time) ÷ run time, of runs of at least ``SHORT_RUN_S``; mean.
     bounded_slowdown: float
     #: The 95 % quantile of waits of big gangs; 0 without any.
     big_gang_p95: float
-    #: Share of the GPUs in use from time 0 until the last arrival.
+    #: Share of the GPUs in use from time 0 until the last arrival, without work that was lost.
     utilisation: float
     #: ``loadtest.queuereplay.fairness``.
     jain: float
@@ -44,12 +45,16 @@ class Outcome:
     overrun: int
     #: Started later, and it was said that gangs within their entitlement may come first.
     yielded: int
+    #: How often a job gave way.
+    gave_way: int = 0
+    #: Part of the work that was lost thereby.
+    lost: float = 0.0
 
 
 def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome:
     """Evaluate a log."""
     counted = jobs[workload.stream.warm :]
-    waits = np.array([log.starts[one.number] - one.job.arrival for one in counted])
+    waits = np.array([log.end(one) - one.job.duration - one.job.arrival for one in counted])
     runs = np.array([one.job.duration for one in counted])
     big = waits[[workload.is_big(one.job) for one in counted]]
     bounded = np.maximum(runs, SHORT_RUN_S)
@@ -64,25 +69,44 @@ def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome
         broken=late["broken"],
         overrun=late["overrun"],
         yielded=late["yielded"],
+        gave_way=sum(map(len, log.cut.values())),
+        lost=_lost(jobs, log),
     )
 
 
 def _utilisation(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:
     last = jobs[-1].job.arrival
     used = sum(
-        one.gpus * (min(start + one.job.duration, last) - min(start, last))
-        for one, start in zip(jobs, log.starts, strict=True)
+        one.gpus * (min(end, last) - min(start, last))
+        for one in jobs
+        for start, end in log.runs(one)
     )
-    return used / (workload.fleet.gpus * last)
+    lost = sum(
+        jobs[number].gpus * run.lost
+        for number, runs in log.cut.items()
+        for run in runs
+        if run.end <= last
+    )
+    return (used - lost) / (workload.fleet.gpus * last)
+
+
+def _lost(jobs: Sequence[Submission], log: Log) -> float:
+    lost = sum(jobs[number].gpus * run.lost for number, runs in log.cut.items() for run in runs)
+    return lost / sum(one.gpus * one.job.duration for one in jobs)
 
 
 def _jain(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:
-    stays = [
-        Stay(one.job.tenant, one.gpus, one.job.arrival, start, start + one.job.duration)
-        for one, start in zip(jobs, log.starts, strict=True)
-    ]
     last = jobs[-1].job.arrival
-    return hourly_index(stays, workload.entitled, workload.fleet.gpus, last)
+    return hourly_index(list(_stays(jobs, log)), workload.entitled, workload.fleet.gpus, last)
+
+
+def _stays(jobs: Sequence[Submission], log: Log) -> Iterator[Stay]:
+    """Yield each run with the wait before it."""
+    for one in jobs:
+        asked = one.job.arrival
+        for start, end in log.runs(one):
+            yield Stay(one.job.tenant, one.gpus, asked, start, end)
+            asked = end
 
 
 def _late(jobs: Sequence[Submission], log: Log) -> Iterator[str]:
@@ -102,10 +126,8 @@ def _late(jobs: Sequence[Submission], log: Log) -> Iterator[str]:
 
 def _exceeds(one: Submission, log: Log, expected: float, promised: int) -> bool:
     """Return whether a job ran beyond its expected end before a promised one started."""
-    is_before = expected < log.starts[promised]
-    return is_before and log.starts[one.number] + one.job.duration > expected + TOLERANCE_S
+    return expected < log.starts[promised] and log.end(one) > expected + TOLERANCE_S
 
 
 def _runs(one: Submission, log: Log, at: float) -> bool:
-    start = log.starts[one.number]
-    return start <= at < start + one.job.duration
+    return any(start <= at < end for start, end in log.runs(one))

@@ -4,6 +4,7 @@
 
     submitted   GangUpserted, PodUpserted of each member (gated)
     start       Planner.settle ─► plans held ─► release: PodReleased, PodUpserted (bound) of each
+    give way    RoomMaker ─► orders: as ended, then as submitted
     ended       PodGone of each member, GangGone
 
 Only what lies between the parts (API server, kube-scheduler) takes no time here. The planner reads
@@ -12,14 +13,19 @@ virtual time; the clock of its slices stands still, so it ends at once.
 
 import math
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
+from extender.pendingpods import PendingPods
+from extender.planning.evictionorders import EvictionOrder
+from extender.planning.roommaker import RoomMaker
+from extender.reporting.reporter import DecisionReporter
+from extender.timeslice import Pace
 from loadtest.queuereplay.planner import LonePlanner
-from loadtest.queuereplay.replay import ReplayError, StartPromise
+from loadtest.queuereplay.replay import CHECKPOINT_S, ReplayError, StartPromise
 from loadtest.queuereplay.submissions import Submission
 from loadtest.testbed.client.nodes import GPU
 from loadtest.traces.fleet import Fleet, Host
@@ -41,6 +47,8 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
+from muster.queueing.backfill.expectedends import Going
+from muster.queueing.preemption.policies import PreemptionPolicies
 
 EPOCH: Final = 1.5e9
 """Time 0 of the replay in seconds since the epoch (2017); for the model 0 means unknown."""
@@ -53,18 +61,24 @@ _HOST_PODS: Final = 512
 class Muster:
     """One cluster state, one planner."""
 
-    def __init__(self, fleet: Fleet, entitled: Mapping[str, int]) -> None:
-        """``entitled``: GPUs of each queue."""
+    def __init__(
+        self, fleet: Fleet, entitled: Mapping[str, int], *, making_room: bool = False
+    ) -> None:
+        """``entitled``: GPUs of each queue. ``making_room``: whether who borrows gives way."""
         #: The first promise of each job that got one, by its number.
         self.promised: dict[int, StartPromise] = {}
         self.state = ClusterState("replay", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self._now = EPOCH
         self._engine = Engine(self.state, lambda: self._now)
         config = ExtenderConfig(spare_count=0)
-        parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0)
+        self._orders = _Orders()
+        rooms = self._rooms_of if making_room else _no_rooms
+        parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0, rooms)
         self._planner, self._worklist = parts.planner, parts.worklist
         self._run_times = parts.run_times
-        #: when gangs without an estimate started that run
+        #: when gangs started that run
+        self._began: dict[GangKey, float] = {}
+        #: those of them without an estimate
         self._unknown: dict[GangKey, float] = {}
         #: when those were taken to end, by the job that was promised a start meanwhile
         self._expected: defaultdict[int, dict[int, float]] = defaultdict(dict)
@@ -85,7 +99,8 @@ class Muster:
         key, job = _key(one), one.job
         spec = GangSpec(
             key, _NAMESPACE, job.name, "muster",
-            min_count=len(pods), size=len(pods), queue=job.tenant, submitted_at=self._now,
+            min_count=len(pods), size=len(pods), queue=job.tenant,
+            submitted_at=job.arrival + EPOCH,
             max_run_time=one.estimate,
         )  # fmt: skip
         self._jobs[key], self._left[key] = one, len(pods)
@@ -100,8 +115,23 @@ class Muster:
         for uid in self.state.members(key):
             self._engine.apply(PodGone(uid))
         self._engine.apply(GangGone(key))
-        del self._jobs[key]
+        del self._jobs[key], self._began[key]
         self._unknown.pop(key, None)
+
+    def give_way(self, now: float) -> Sequence[Submission]:
+        """End what the planner ordered, and submit it again."""
+        leaving = [self._jobs[key] for key in self._orders.take()]
+        for one in leaving:
+            self.ended(one, now)
+        for one in leaving:
+            self.submitted(one, now)
+        return leaving
+
+    def latest(self) -> Mapping[GangKey, float]:
+        """Return when those that run wrote their last checkpoints."""
+        now = self._now - EPOCH
+        kept = {key: (now - at) // CHECKPOINT_S * CHECKPOINT_S for key, at in self._began.items()}
+        return {key: EPOCH + self._began[key] + done for key, done in kept.items() if done}
 
     def start(self, now: float) -> Sequence[Submission]:
         """Let the planner plan until nothing can be planned."""
@@ -138,6 +168,10 @@ class Muster:
         times = [*promised.values(), *(others[key] for key in others.keys() - promised.keys())]
         return min((at for at in times if at > self._now), default=math.inf) - EPOCH
 
+    def _rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker:
+        policies = PreemptionPolicies()
+        return RoomMaker(self._engine, PendingPods(), self._orders, reporter, pace, self, policies)
+
     def _release(self, uids: list[PodUid]) -> None:
         """Bind every pod of a plan where it was planned."""
         for uid in uids:
@@ -155,6 +189,7 @@ class Muster:
         if not self._left[key]:
             del self._left[key]
             self._started.append(self._jobs[key])
+            self._began[key] = self._now - EPOCH
             if self._jobs[key].estimate is None:
                 self._unknown[key] = self._now - EPOCH
 
@@ -173,6 +208,49 @@ class Muster:
             managed=True,
             owned=True,
         )
+
+
+class _Orders:
+    """Takes eviction orders, which are carried out in the same instant."""
+
+    def __init__(self) -> None:
+        self._leaving: dict[GangKey, GangKey] = {}  # for whom
+
+    def take(self) -> list[GangKey]:
+        """Return the gangs that give way, once."""
+        leaving, self._leaving = list(self._leaving), {}
+        return leaving
+
+    def order(self, order: EvictionOrder) -> bool:
+        """Note who gives way, unless one of them does already."""
+        if any(victim.gang in self._leaving for victim in order.victims):
+            return False
+        self._leaving |= {victim.gang: order.preemptor for victim in order.victims}
+        return True
+
+    def is_served(self, preemptor: GangKey) -> bool:
+        """Return whether gangs give way to a gang now."""
+        return preemptor in self._leaving.values()
+
+    def protected(self) -> Iterator[GangKey]:
+        """Return nobody: no eviction is refused."""
+        return iter(())
+
+    def going(self) -> Going:
+        """Return those that give way, whole."""
+        return dict.fromkeys(self._leaving, ())
+
+    def coming(self) -> Collection[GangKey]:
+        """Return the gangs that get their room."""
+        return set(self._leaving.values())
+
+    def giving_to(self, gang: GangKey) -> Collection[GangKey]:
+        """Return those that give way to a gang."""
+        return {victim for victim, preemptor in self._leaving.items() if preemptor == gang}
+
+
+def _no_rooms(_reporter: DecisionReporter, _pace: Pace) -> None:
+    """Nobody gives way."""
 
 
 def _finish(work: Coroutine[Any, Any, None]) -> None:

@@ -9,15 +9,23 @@
 
 The side is asked after all ends and submissions of an instant. It goes on until the last job has
 started.
+
+A side may have jobs give way to others. Each goes on later from its last checkpoint::
+
+    start ├──1 h──┼──1 h──┼───┤ gives way          the third hour's work is lost
+                  └─ last checkpoint ─► ├── what is left of its run time
 """
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from loadtest.queuereplay.submissions import Submission
+
+CHECKPOINT_S: Final = 3600.0
+"""Each job writes a checkpoint after so many seconds of a run."""
 
 
 class ReplayError(Exception):
@@ -53,18 +61,53 @@ class Side(Protocol):
     def start(self, now: float) -> Sequence[Submission]:
         """Start jobs, each of them whole, and return them."""
 
+    def give_way(self, now: float) -> Sequence[Submission]:
+        """Stop jobs for the sake of others and return them; they wait again."""
+
     def next_look(self) -> float:
         """Return when it wants to be asked even if nothing happens, infinity: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutRun:
+    """A run that ended because its job gave way."""
+
+    start: float
+    end: float
+
+    @property
+    def kept(self) -> float:
+        """Seconds of work until the last checkpoint."""
+        return (self.end - self.start) // CHECKPOINT_S * CHECKPOINT_S
+
+    @property
+    def lost(self) -> float:
+        """Seconds of work since then."""
+        return self.end - self.start - self.kept
 
 
 @dataclass(slots=True)
 class Log:
     """What happened."""
 
-    #: When each job started, by its number.
+    #: When each job started first, by its number.
     starts: list[float]
     #: The first promise of each job that got one.
     promised: Mapping[int, StartPromise] = field(default_factory=dict)
+    #: The runs of jobs that gave way, by their numbers.
+    cut: dict[int, list[CutRun]] = field(default_factory=dict)
+    #: When those started last.
+    again: dict[int, float] = field(default_factory=dict)
+
+    def end(self, one: Submission) -> float:
+        """Return when a job is done."""
+        kept = sum(run.kept for run in self.cut.get(one.number, ()))
+        return self.again.get(one.number, self.starts[one.number]) + one.job.duration - kept
+
+    def runs(self, one: Submission) -> Iterator[tuple[float, float]]:
+        """Yield start and end of each run of a job."""
+        yield from ((run.start, run.end) for run in self.cut.get(one.number, ()))
+        yield self.again.get(one.number, self.starts[one.number]), self.end(one)
 
 
 def replay(jobs: Sequence[Submission], side: Side, gpus: int) -> Log:
@@ -82,16 +125,37 @@ class _Replay:
         self.arrived = 0
         self.waiting: set[int] = set()
         self.running: list[tuple[float, int]] = []  # a heap of (end, number)
+        self.began: dict[int, float] = {}  # of those that run
 
     def run(self) -> Log:
         while self.arrived < len(self.jobs) or self.waiting:
             now = self._next()
             self._end(now)
             self._arrive(now)
-            for one in self.side.start(now):
-                self._start(one, now)
+            self._decide(now)
         self.log.promised = dict(self.side.promised)
         return self.log
+
+    def _decide(self, now: float) -> None:
+        """Ask the side until nobody gives way."""
+        while True:
+            for one in self.side.start(now):
+                self._start(one, now)
+            leaving = self.side.give_way(now)
+            if not leaving:
+                return
+            for one in leaving:
+                self._give_way(one, now)
+
+    def _give_way(self, one: Submission, now: float) -> None:
+        if one.number not in self.began:
+            raise ReplayError(f"job {one.job.name}: gave way at {now:.0f} s and did not run")
+        self.running.remove((self.log.end(one), one.number))
+        heapq.heapify(self.running)
+        run = CutRun(self.began.pop(one.number), now)
+        self.log.cut.setdefault(one.number, []).append(run)
+        self.free += one.gpus
+        self.waiting.add(one.number)
 
     def _next(self) -> float:
         times = [self.side.next_look()]
@@ -107,6 +171,7 @@ class _Replay:
     def _end(self, now: float) -> None:
         while self.running and self.running[0][0] <= now:
             one = self.jobs[heapq.heappop(self.running)[1]]
+            del self.began[one.number]
             self.free += one.gpus
             self.side.ended(one, now)
 
@@ -124,5 +189,9 @@ class _Replay:
             )
         self.waiting.discard(one.number)
         self.free -= one.gpus
-        self.log.starts[one.number] = now
-        heapq.heappush(self.running, (now + one.job.duration, one.number))
+        self.began[one.number] = now
+        if one.number in self.log.cut:
+            self.log.again[one.number] = now
+        else:
+            self.log.starts[one.number] = now
+        heapq.heappush(self.running, (self.log.end(one), one.number))

@@ -73,6 +73,10 @@ class Greedy:
         """Give GPUs back."""
         self.free += one.gpus
 
+    def give_way(self, now: float) -> Sequence[Submission]:  # noqa: ARG002
+        """Return that whoever runs goes on."""
+        return ()
+
     def next_look(self) -> float:
         """Return that nothing changes by itself."""
         return math.inf
@@ -119,6 +123,10 @@ class Easy:
         """Give GPUs back."""
         self.free += one.gpus
         self._running.remove((self._ends.pop(one.number), one.number, one.gpus))
+
+    def give_way(self, now: float) -> Sequence[Submission]:  # noqa: ARG002
+        """Return that whoever runs goes on."""
+        return ()
 
     def next_look(self) -> float:
         """Return that nothing changes by itself."""

@@ -53,6 +53,16 @@ class ByControlPlane(LoadScopeScheduling):
                 break
         super()._assign_work_unit(node)
 
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """Forget a unit that is done: xdist counts through all units of a worker after each test."""
+        super().mark_test_complete(node, item_index, duration)
+        units = self.assigned_work[node]
+        unit = self._split_scope(self.registered_collections[node][item_index])
+        if all(units[unit].values()):
+            del units[unit]
+
     def _split_scope(self, nodeid: str) -> str:
         file, _, case = nodeid.partition("::")
         found = _KIND.search(case)
