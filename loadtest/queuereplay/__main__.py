@@ -24,10 +24,13 @@ def main() -> int:
     parser.add_argument("--load", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--making-room", action="store_true")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)  # the planner reports each plan
     gc.freeze()
-    settings = Settings(given.trace, given.load, given.seeds, given.jobs, given.path)
+    settings = Settings(
+        given.trace, given.load, given.seeds, given.jobs, given.path, given.making_room
+    )
     try:
         found = run(settings, lambda line: print(line, file=sys.stderr, flush=True))
     except (ReplayError, StreamError, TraceError, ValueError) as error:

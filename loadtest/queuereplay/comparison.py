@@ -46,6 +46,8 @@ class Settings:
     jobs: int = JOBS
     #: Philly's CSV.
     path: Path = Path()
+    #: Whether jobs of Muster's side give way.
+    making_room: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured."""
@@ -92,15 +94,16 @@ def run(settings: Settings, say: Say = lambda _line: None) -> dict[str, object]:
     """Replay everything; ``say`` gets a line after each run."""
     found = []
     for seed in range(settings.seeds):
-        for each in _runs(settings.workload(seed), seed):
+        for each in _runs(settings, seed):
             found.append(each)
             keys = ", ".join(f"{name} {value:.3f}" for name, value in each.keys().items())
             say(f"seed {seed}, estimates {each.estimates}: {keys} ({each.seconds:.0f} s)")
     return summary(settings, found)
 
 
-def _runs(workload: Workload, seed: int) -> Iterator[Run]:
+def _runs(settings: Settings, seed: int) -> Iterator[Run]:
     """Yield a run for each kind of estimates. The opponents go first."""
+    workload = settings.workload(seed)
     for estimates in ESTIMATES:
         jobs = submissions(workload.stream.jobs, estimates, seed)
         gpus, most_s = workload.fleet.gpus, max(one.job.duration for one in jobs)
@@ -109,7 +112,7 @@ def _runs(workload: Workload, seed: int) -> Iterator[Run]:
             for name, rule in rules(gpus, most_s).items()
         }
         began = time.perf_counter()
-        ours: Side = Muster(workload.fleet, workload.entitled)
+        ours: Side = Muster(workload.fleet, workload.entitled, making_room=settings.making_room)
         log = replay(jobs, ours, gpus)
         seconds = time.perf_counter() - began
         outcomes[MUSTER] = outcome(workload, jobs, log)
@@ -128,6 +131,7 @@ def summary(settings: Settings, runs: list[Run]) -> dict[str, object]:
         "load": settings.load,
         "seeds": settings.seeds,
         "jobs": settings.jobs,
+        "making_room": settings.making_room,
     }
     found["rules"] = {
         name: _means([each.outcomes[name] for each in runs]) for name in runs[0].outcomes

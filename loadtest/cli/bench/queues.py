@@ -44,6 +44,12 @@ def register(kinds: Subparsers) -> None:
     command.add_argument("--seeds", type=int, default=3)
     command.add_argument("--jobs", type=int, default=5_000, help="jobs of each seed")
     command.add_argument(
+        "--making-room",
+        action="store_true",
+        help="jobs of Muster's side that borrow give way to those of queues within their "
+        "entitlement, and go on later from an hourly checkpoint",
+    )
+    command.add_argument(
         "--data",
         type=Path,
         default=_DATA,
@@ -58,6 +64,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from loadtest.traces.publisheddata import DataMissingError, located  # noqa: PLC0415  lazy
 
     words = [f"--{name}={getattr(arguments, name)}" for name in ("trace", "load", "seeds", "jobs")]
+    words += ["--making-room"] if arguments.making_room else []
     try:
         if arguments.trace == "philly":
             file = Path("philly/philly.csv")

@@ -38,15 +38,9 @@ def jobs_of(rows: list[tuple[int, int, int, str]], estimates: str) -> list[Submi
 
 
 def most_in_use(jobs: list[Submission], log: Log) -> int:
-    """Return the most GPUs that are in use at a time, counted from the starts alone."""
-    return max(
-        sum(
-            one.gpus
-            for one, start in zip(jobs, log.starts, strict=True)
-            if start <= moment < start + one.job.duration
-        )
-        for moment in log.starts
-    )
+    """Return the most GPUs that are in use at a time, counted from the runs alone."""
+    runs = [(one.gpus, *run) for one in jobs for run in log.runs(one)]
+    return max(sum(g for g, start, end in runs if start <= at < end) for _, at, _ in runs)
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,13 +50,34 @@ def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
 ) -> None:
     jobs = jobs_of(rows, estimates)
     muster = Muster(grid(2), QUEUES)
-    sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster}
+    room = Muster(grid(2), QUEUES, making_room=True)
+    sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster, "making room": room}
     for name, side in sides.items():
         log = replay(jobs, side, GPUS)
         assert most_in_use(jobs, log) <= GPUS, name
         for one, start in zip(jobs, log.starts, strict=True):
             assert start >= one.job.arrival, name
+            runs = [end - start for start, end in log.runs(one)]
+            assert runs[-1] == one.job.duration, f"{name}: all is done in the last run"
     muster.state.validate()
+    room.state.validate()
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=drawn)
+def test_no_job_gives_way_for_ever_and_what_is_kept_of_its_work_is_all_of_it(
+    rows: list[tuple[int, int, int, str]],
+) -> None:
+    """Jobs run for up to three hours, so some have written checkpoints."""
+    slower = [(gpus, 60 * gap, 270 * runs, queue) for gpus, gap, runs, queue in rows]
+    jobs = jobs_of(slower, "exact")
+    log = replay(jobs, Muster(grid(2), QUEUES, making_room=True), GPUS)
+    assert most_in_use(jobs, log) <= GPUS
+    for one in jobs:
+        kept = sum(run.kept for run in log.cut.get(one.number, ()))
+        (start, end) = list(log.runs(one))[-1]
+        assert kept + end - start == one.job.duration
+        assert kept < one.job.duration
 
 
 @settings(max_examples=150, deadline=None)

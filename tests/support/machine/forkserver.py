@@ -12,6 +12,7 @@ output. It ends with the server, and the server with the one at the other end of
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -21,6 +22,8 @@ import runpy
 import select
 import socket
 import sys
+import threading
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -104,8 +107,29 @@ def _run(request: dict[str, Any]) -> NoReturn:
     os.chdir(request["folder"])
     sys.path[0] = request["folder"]
     sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-    sys.exit(0)
+    os._exit(_exit_code(module))
+
+
+def _exit_code(module: str) -> int:
+    """Run a module to its end and return its exit code.
+
+    The interpreter's own end is left out: it would go through all that was imported and so copy it.
+    """
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class ByControlPlane(LoadScopeScheduling):
     def mark_test_complete(
         self, node: WorkerController, item_index: int, duration: float = 0
     ) -> None:
-        """Forget a unit that is done: xdist counts through all units of a worker after each test."""
+        """Forget a unit that is done: xdist counts through all of a worker after each test."""
         super().mark_test_complete(node, item_index, duration)
         units = self.assigned_work[node]
         unit = self._split_scope(self.registered_collections[node][item_index])

@@ -17,7 +17,7 @@ from support.machine.patience import PATIENCE_S
 from loadtest.testbed.controlplane.programs import Launch, Started, executed
 
 PROGRAM = """
-import json, os, random, signal, sys, time
+import atexit, json, os, random, signal, sys, threading, time
 print(json.dumps({
     "argv": sys.argv[1:], "folder": os.getcwd(), "path": sys.path, "name": __name__,
     "environment": dict(os.environ), "leads its session": os.getsid(0) == os.getpid(),
@@ -31,6 +31,14 @@ if "stay" in sys.argv:
     time.sleep(600)
 if "fail" in sys.argv:
     sys.exit(3)
+if "give a reason" in sys.argv:
+    sys.exit("a reason")
+if "leave a thread" in sys.argv:
+    threading.Timer(0.1, print, ["from a thread"]).start()
+if "leave a handler" in sys.argv:
+    atexit.register(print, "from a handler")
+if "raise" in sys.argv:
+    raise ValueError("a fault")
 """
 EACH_ITS_OWN = ("random", "hash", "pid", "parent")
 Start = Callable[..., Started]
@@ -124,6 +132,25 @@ def test_a_program_that_ends_by_itself_is_seen_with_its_exit_code(
         while child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert child.poll() == child.wait() == 3
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "last"),
+    [
+        ("end", 0, "an error"),
+        ("fail", 3, "an error"),
+        ("give a reason", 1, "a reason"),
+        ("leave a thread", 0, "from a thread"),
+        ("leave a handler", 0, "from a handler"),
+        ("raise", 1, "ValueError: a fault"),
+    ],
+)
+def test_a_forked_program_ends_as_an_executed_one_does(
+    launch: Launcher, start: Start, tmp_path: Path, word: str, code: int, last: str
+) -> None:
+    for name, how in (("forked", launch), ("executed", executed)):
+        assert start(how, name, word).wait() == code
+        assert (tmp_path / f"{name}.log").read_text().splitlines()[-1] == last
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

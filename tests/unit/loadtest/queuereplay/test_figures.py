@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from loadtest.queuereplay.figures import Outcome, outcome
-from loadtest.queuereplay.replay import Log, StartPromise
+from loadtest.queuereplay.replay import CHECKPOINT_S, CutRun, Log, StartPromise
 from loadtest.queuereplay.submissions import ESTIMATES, Submission, submissions
 from loadtest.queuereplay.workloads import Workload
 from loadtest.traces.fleet import grid
@@ -41,6 +41,24 @@ def test_waits_are_those_of_the_jobs_that_are_not_there_from_the_beginning() -> 
 
 def test_utilisation_is_what_runs_until_the_last_arrival() -> None:
     assert figures(Log([0.0, 10.0, 30.0])).utilisation == (8 * 10 + 16 * 10) / (16 * 20)
+
+
+def test_work_that_is_lost_counts_as_wait_and_not_as_use() -> None:
+    """The big gang gives way after 5 s, before its first checkpoint, and begins anew at 20."""
+    log = Log([0.0, 10.0, 40.0], cut={1: [CutRun(10.0, 15.0)]}, again={1: 20.0})
+    found = figures(log)
+    assert found.mean_wait == ((40.0 - 20.0 - 2.0) + 20.0) / 2
+    assert found.utilisation == (8 * 10) / (16 * 20)
+    assert (found.gave_way, found.lost) == (1, 16 * 5 / (8 * 10 + 16 * 20 + 4))
+    assert list(log.runs(SUBMITTED[1])) == [(10.0, 15.0), (20.0, 40.0)]
+
+
+def test_a_job_that_gave_way_goes_on_from_its_last_checkpoint() -> None:
+    run = CutRun(100.0, 100.0 + 2 * CHECKPOINT_S + 5.0)
+    assert (run.kept, run.lost) == (2 * CHECKPOINT_S, 5.0)
+    long = Submission(0, Job("long", "a", 8, 0.0, 3 * CHECKPOINT_S), None)
+    log = Log([100.0], cut={0: [run]}, again={0: 50_000.0})
+    assert log.end(long) == 50_000.0 + CHECKPOINT_S
 
 
 @pytest.mark.parametrize(("at", "broken"), [(10.0, 0), (9.9, 1), (12.0, 0)])

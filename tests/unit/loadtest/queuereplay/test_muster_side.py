@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from loadtest.queuereplay.muster import EPOCH, Muster
-from loadtest.queuereplay.replay import ReplayError, replay
+from loadtest.queuereplay.replay import CutRun, ReplayError, replay
 from loadtest.queuereplay.submissions import Submission
 from loadtest.traces.fleet import grid
 from loadtest.traces.trace import Job
@@ -92,6 +92,39 @@ def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
     assert sum(node.usage.values()) == 16
     muster.ended(made[0], 10.0)
     assert sum(node.usage.values()) == 0
+
+
+BORROWED = (("x", "a", 8, 0.0, 9000.0), ("y", "a", 8, 0.0, 9000.0), ("own", "b", 8, 4000.0, 60.0))
+
+
+@pytest.mark.parametrize(("making_room", "start"), [(False, 9000.0), (True, 4000.0)])
+def test_who_borrows_gives_way_to_the_entitled_only_where_room_is_made(
+    *, making_room: bool, start: float
+) -> None:
+    muster = Muster(grid(2), {"a": 8, "b": 8}, making_room=making_room)
+    log = replay(jobs(*BORROWED), muster, 16)
+    muster.state.validate()
+    assert log.starts == [0.0, 0.0, start]
+
+
+def test_who_gave_way_starts_again_and_works_for_what_was_left_at_its_checkpoint() -> None:
+    """Of the hour and 400 s that it ran, the hour is kept: 5400 of 9000 s are left at 4060."""
+    made = jobs(*BORROWED)
+    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, making_room=True), 16)
+    ((number, cut),) = log.cut.items()
+    assert cut == [CutRun(0.0, 4000.0)]
+    assert log.again == {number: 4060.0}
+    assert log.end(made[number]) == 4060.0 + 5400.0
+    assert log.end(made[1 - number]) == 9000.0
+
+
+def test_of_two_that_borrow_the_one_with_a_fresh_checkpoint_gives_way() -> None:
+    """At 7300, ``x`` wrote one 100 s ago; ``y`` wrote its last one 3,300 s ago."""
+    made = jobs(
+        ("x", "a", 8, 0.0, 9000.0), ("y", "a", 8, 400.0, 9000.0), ("own", "b", 8, 7300.0, 60.0)
+    )
+    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, making_room=True), 16)
+    assert list(log.cut) == [0]
 
 
 def test_the_first_promise_of_a_start_is_noted() -> None:
