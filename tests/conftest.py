@@ -45,7 +45,7 @@ gc.set_threshold(50_000, 20, 50)
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=30, stateful_step_count=30, **_COMMON)
 settings.register_profile(
-    "ci", max_examples=40, stateful_step_count=40, derandomize=True, database=None, **_COMMON
+    "ci", max_examples=30, stateful_step_count=40, derandomize=True, database=None, **_COMMON
 )
 # 2,000 runs of 60 steps, drawn anew each time: 120,000 steps of each state machine.
 settings.register_profile("deep", max_examples=2000, stateful_step_count=60, **_COMMON)

@@ -43,7 +43,6 @@ def most_in_use(jobs: list[Submission], log: Log) -> int:
     return max(sum(g for g, start, end in runs if start <= at < end) for _, at, _ in runs)
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=drawn, estimates=st.sampled_from(ESTIMATES))
 def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
     *, rows: list[tuple[int, int, int, str]], estimates: str
@@ -63,7 +62,6 @@ def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
     room.state.validate()
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=drawn)
 def test_no_job_gives_way_for_ever_and_what_is_kept_of_its_work_is_all_of_it(
     rows: list[tuple[int, int, int, str]],
@@ -91,7 +89,6 @@ def test_easy_starts_nobody_after_its_first_shadow_time(
         assert log.starts[number] <= promised.at
 
 
-@settings(max_examples=60, deadline=None)
 @example(
     rows=[(1, 0, 27, "c"), (4, 1, 26, "a"), (4, 0, 26, "a"), (8, 1, 1, "a"), (4, 0, 23, "a")],
     late=29.0,
