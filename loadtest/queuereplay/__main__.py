@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from loadtest.queuereplay.comparison import JOBS, SEEDS, Settings, run
+from loadtest.queuereplay.muster import TakeBack
 from loadtest.queuereplay.replay import ReplayError
 from loadtest.traces.gangtrace.stream import StreamError
 from loadtest.traces.trace import TraceError
@@ -24,12 +25,12 @@ def main() -> int:
     parser.add_argument("--load", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=JOBS)
-    parser.add_argument("--making-room", action="store_true")
+    parser.add_argument("--take-back", type=TakeBack, choices=TakeBack, default=TakeBack.NOTHING)
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)  # the planner reports each plan
     gc.freeze()
     settings = Settings(
-        given.trace, given.load, given.seeds, given.jobs, given.path, given.making_room
+        given.trace, given.load, given.seeds, given.jobs, given.path, given.take_back
     )
     try:
         found = run(settings, lambda line: print(line, file=sys.stderr, flush=True))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from loadtest.queuereplay.figures import Outcome, outcome
-from loadtest.queuereplay.muster import Muster
+from loadtest.queuereplay.muster import Muster, TakeBack
 from loadtest.queuereplay.replay import Side, replay
 from loadtest.queuereplay.rules import EASY_SAF, FIFO, rules
 from loadtest.queuereplay.submissions import ESTIMATES, submissions
@@ -46,8 +46,8 @@ class Settings:
     jobs: int = JOBS
     #: Philly's CSV.
     path: Path = Path()
-    #: Whether jobs of Muster's side give way.
-    making_room: bool = False
+    #: For what jobs of Muster's side give way.
+    take_back: TakeBack = TakeBack.NOTHING
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured."""
@@ -112,7 +112,7 @@ def _runs(settings: Settings, seed: int) -> Iterator[Run]:
             for name, rule in rules(gpus, most_s).items()
         }
         began = time.perf_counter()
-        ours: Side = Muster(workload.fleet, workload.entitled, making_room=settings.making_room)
+        ours: Side = Muster(workload.fleet, workload.entitled, settings.take_back)
         log = replay(jobs, ours, gpus)
         seconds = time.perf_counter() - began
         outcomes[MUSTER] = outcome(workload, jobs, log)
@@ -131,7 +131,7 @@ def summary(settings: Settings, runs: list[Run]) -> dict[str, object]:
         "load": settings.load,
         "seeds": settings.seeds,
         "jobs": settings.jobs,
-        "making_room": settings.making_room,
+        "take_back": settings.take_back,
     }
     found["rules"] = {
         name: _means([each.outcomes[name] for each in runs]) for name in runs[0].outcomes

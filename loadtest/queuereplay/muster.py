@@ -4,7 +4,7 @@
 
     submitted   GangUpserted, PodUpserted of each member (gated)
     start       Planner.settle ─► plans held ─► release: PodReleased, PodUpserted (bound) of each
-    give way    RoomMaker ─► orders: as ended, then as submitted
+    give way    RoomMaker ─► orders: as ended, then as submitted (``TakeBack``)
     ended       PodGone of each member, GangGone
 
 Only what lies between the parts (API server, kube-scheduler) takes no time here. The planner reads
@@ -15,12 +15,14 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, Final
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
@@ -40,31 +42,50 @@ from muster.cluster.events import (
     QueueUpserted,
 )
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.quota.aliases import Spelling
+from muster.cluster.quota.aliases import OWN, Spelling
 from muster.cluster.quota.cells import Cell, Quota
-from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueName, QueueSpec
+from muster.cluster.quota.preemptionpolicy import OWN_PREEMPTION
+from muster.cluster.quota.queuespec import WEIGHT_ONE, QueueSpec, ShareFunction
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
 from muster.queueing.backfill.expectedends import Going
-from muster.queueing.preemption.policies import PreemptionPolicies
+from muster.queueing.preemption.policies import PreemptionPolicies, RoomPermission
+from muster.workloads.queues.findings import QueueFindings
+from muster.workloads.queues.kai import DIALECT as KAI
+from muster.workloads.queues.preemption.kaipolicy import kai_preemption
+from muster.workloads.queues.reading import queue_name, whole_cluster
 
 EPOCH: Final = 1.5e9
 """Time 0 of the replay in seconds since the epoch (2017); for the model 0 means unknown."""
 _NAMESPACE: Final = "replay"
-_ROOT: Final = QueueName("muster/cluster")
+_POLICIES: Final = PreemptionPolicies({OWN: RoomPermission(), KAI: RoomPermission()})
 _HOST_MILLICPU: Final = 192_000
 _HOST_PODS: Final = 512
+
+
+class TakeBack(StrEnum):
+    """For what queues have the jobs of others give way."""
+
+    #: Nobody gives way.
+    NOTHING = "nothing"
+    #: What they are entitled to, as Muster's own queues do.
+    ENTITLED = "entitled"
+    #: Their fair share too, as KAI's queues do.
+    FAIR_SHARE = "fair-share"
 
 
 class Muster:
     """One cluster state, one planner."""
 
     def __init__(
-        self, fleet: Fleet, entitled: Mapping[str, int], *, making_room: bool = False
+        self,
+        fleet: Fleet,
+        entitled: Mapping[str, int],
+        take_back: TakeBack = TakeBack.NOTHING,
     ) -> None:
-        """``entitled``: GPUs of each queue. ``making_room``: whether who borrows gives way."""
+        """``entitled``: GPUs of each queue."""
         #: The first promise of each job that got one, by its number.
         self.promised: dict[int, StartPromise] = {}
         self.state = ClusterState("replay", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
@@ -72,7 +93,7 @@ class Muster:
         self._engine = Engine(self.state, lambda: self._now)
         config = ExtenderConfig(spare_count=0)
         self._orders = _Orders()
-        rooms = self._rooms_of if making_room else _no_rooms
+        rooms = _no_rooms if take_back is TakeBack.NOTHING else self._rooms_of
         parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0, rooms)
         self._planner, self._worklist = parts.planner, parts.worklist
         self._run_times = parts.run_times
@@ -89,7 +110,7 @@ class Muster:
         self._started: list[Submission] = []
         for host in fleet.hosts:
             self._engine.apply(_node(host))
-        for event in _queues(entitled):
+        for event in _queues(entitled, take_back):
             self._engine.apply(event)
 
     def submitted(self, one: Submission, now: float) -> None:
@@ -168,9 +189,11 @@ class Muster:
         times = [*promised.values(), *(others[key] for key in others.keys() - promised.keys())]
         return min((at for at in times if at > self._now), default=math.inf) - EPOCH
 
-    def _rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker:
-        policies = PreemptionPolicies()
-        return RoomMaker(self._engine, PendingPods(), self._orders, reporter, pace, self, policies)
+    def _rooms_of(self, reporter: DecisionReporter, pace: Pace, turns: QueueTurns) -> RoomMaker:
+        return RoomMaker(
+            *(self._engine, PendingPods(), self._orders, reporter, pace, self, _POLICIES),
+            division=turns,
+        )
 
     def _release(self, uids: list[PodUid]) -> None:
         """Bind every pod of a plan where it was planned."""
@@ -249,7 +272,7 @@ class _Orders:
         return {victim for victim, preemptor in self._leaving.items() if preemptor == gang}
 
 
-def _no_rooms(_reporter: DecisionReporter, _pace: Pace) -> None:
+def _no_rooms(_reporter: DecisionReporter, _pace: Pace, _turns: QueueTurns) -> None:
     """Nobody gives way."""
 
 
@@ -263,17 +286,23 @@ def _finish(work: Coroutine[Any, Any, None]) -> None:
     raise ReplayError("the planner waits, and nothing in virtual time would wake it")
 
 
-def _queues(entitled: Mapping[str, int]) -> Iterable[QueueUpserted]:
+def _queues(entitled: Mapping[str, int], take_back: TakeBack) -> Iterable[QueueUpserted]:
     """Yield one queue for each tenant below the cluster; what one leaves others borrow."""
-    yield QueueUpserted(QueueSpec(_ROOT, is_whole=True, is_cluster=True))
+    dialect, shares, preemption = OWN, None, OWN_PREEMPTION
+    if take_back is TakeBack.FAIR_SHARE:
+        dialect, shares = KAI, ShareFunction.TWO_PHASES
+        preemption = kai_preemption("", "", QueueFindings())
+    root = queue_name(dialect, "cluster")
+    yield QueueUpserted(whole_cluster(root, shares))
     mean = sum(entitled.values()) / len(entitled)
     for name, gpus in entitled.items():
         spec = QueueSpec(
-            QueueName(f"muster/{name}"),
-            _ROOT,
+            queue_name(dialect, name),
+            root,
             {Cell("", GPU): Quota(gpus)},
             weight=max(1, round(WEIGHT_ONE * gpus / mean)),
             is_whole=True,
+            preemption=preemption,
         )
         yield QueueUpserted(spec, (Spelling("", name),))
 

@@ -16,6 +16,7 @@ from extender.planning.bindtimes import BindTimes
 from extender.planning.closednodes import ClosedNodes
 from extender.planning.holding import PlanHolder
 from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.planning.worklist import WorkList
 from extender.readapi.dumprequests import DumpRequests
@@ -26,7 +27,7 @@ from muster.kube.writing.events import EventRecorder
 from muster.queueing.backfill.runtimes import RunTimes
 
 UNRESTRICTED = Restrictions(lambda _key: (), lambda _key: (), lambda _key: "", ClosedNodes())
-RoomsOf = Callable[[DecisionReporter, Pace], RoomMaker | None]
+RoomsOf = Callable[[DecisionReporter, Pace, QueueTurns], RoomMaker | None]
 """Builds what has gangs give way to others, ``None``: nobody may be made to."""
 
 
@@ -52,7 +53,7 @@ class LonePlanner:
         config: ExtenderConfig,
         release: Release,
         monotonic: Callable[[], float],
-        rooms: RoomsOf = lambda _reporter, _pace: None,
+        rooms: RoomsOf = lambda _reporter, _pace, _turns: None,
     ) -> "LonePlanner":
         """Build one. ``release`` gets the pods of each plan, ``monotonic`` is the clock of slices.
 
@@ -66,6 +67,7 @@ class LonePlanner:
         )
         run_times = RunTimes(config.backfill.quantile)
         holding, worklist, pace = PlanHolder(engine), WorkList(engine), Pace(monotonic)
+        turns = QueueTurns(engine)
         planner = Planner(
             engine,
             config,
@@ -77,7 +79,8 @@ class LonePlanner:
             reporter=reporter,
             metrics=metrics,
             pace=pace,
-            rooms=rooms(reporter, pace),
+            rooms=rooms(reporter, pace, turns),
+            queues=turns,
             run_times=run_times,
         )
         return cls(planner, worklist, holding, metrics, dumps, run_times)

@@ -44,10 +44,11 @@ def register(kinds: Subparsers) -> None:
     command.add_argument("--seeds", type=int, default=3)
     command.add_argument("--jobs", type=int, default=5_000, help="jobs of each seed")
     command.add_argument(
-        "--making-room",
-        action="store_true",
-        help="jobs of Muster's side that borrow give way to those of queues within their "
-        "entitlement, and go on later from an hourly checkpoint",
+        "--take-back",
+        choices=("nothing", "entitled", "fair-share"),
+        default="nothing",
+        help="for what queues of Muster's side have others' jobs give way, which go on later from "
+        "an hourly checkpoint",
     )
     command.add_argument(
         "--data",
@@ -64,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from loadtest.traces.publisheddata import DataMissingError, located  # noqa: PLC0415  lazy
 
     words = [f"--{name}={getattr(arguments, name)}" for name in ("trace", "load", "seeds", "jobs")]
-    words += ["--making-room"] if arguments.making_room else []
+    words.append(f"--take-back={arguments.take_back}")
     try:
         if arguments.trace == "philly":
             file = Path("philly/philly.csv")

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loadtest.queuereplay.figures import TOLERANCE_S
-from loadtest.queuereplay.muster import Muster
+from loadtest.queuereplay.muster import Muster, TakeBack
 from loadtest.queuereplay.replay import Log, Side, replay
 from loadtest.queuereplay.rules import rules
 from loadtest.queuereplay.submissions import ESTIMATES, Submission, submissions
@@ -49,8 +49,7 @@ def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
 ) -> None:
     jobs = jobs_of(rows, estimates)
     muster = Muster(grid(2), QUEUES)
-    room = Muster(grid(2), QUEUES, making_room=True)
-    sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster, "making room": room}
+    sides: dict[str, Side] = {**rules(GPUS, LONGEST), "Muster": muster}
     for name, side in sides.items():
         log = replay(jobs, side, GPUS)
         assert most_in_use(jobs, log) <= GPUS, name
@@ -59,17 +58,18 @@ def test_no_side_starts_a_job_before_its_submission_or_more_gpus_than_there_are(
             runs = [end - start for start, end in log.runs(one)]
             assert runs[-1] == one.job.duration, f"{name}: all is done in the last run"
     muster.state.validate()
-    room.state.validate()
 
 
-@given(rows=drawn)
+@given(rows=drawn, take_back=st.sampled_from([TakeBack.ENTITLED, TakeBack.FAIR_SHARE]))
 def test_no_job_gives_way_for_ever_and_what_is_kept_of_its_work_is_all_of_it(
-    rows: list[tuple[int, int, int, str]],
+    *, rows: list[tuple[int, int, int, str]], take_back: TakeBack
 ) -> None:
     """Jobs run for up to three hours, so some have written checkpoints."""
     slower = [(gpus, 60 * gap, 270 * runs, queue) for gpus, gap, runs, queue in rows]
     jobs = jobs_of(slower, "exact")
-    log = replay(jobs, Muster(grid(2), QUEUES, making_room=True), GPUS)
+    muster = Muster(grid(2), QUEUES, take_back)
+    log = replay(jobs, muster, GPUS)
+    muster.state.validate()
     assert most_in_use(jobs, log) <= GPUS
     for one in jobs:
         kept = sum(run.kept for run in log.cut.get(one.number, ()))

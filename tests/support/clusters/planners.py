@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
@@ -41,9 +42,10 @@ class Bench:
         self.metrics, self.dumps = parts.metrics, parts.dumps
         self.holding, self.worklist, self.planner = parts.holding, parts.worklist, parts.planner
 
-    def rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker | None:
+    def rooms_of(
+        self, _reporter: DecisionReporter, _pace: Pace, _turns: QueueTurns
+    ) -> RoomMaker | None:
         """Return what has gangs give way to others; here nobody may be made to."""
-        del reporter, pace
         return None
 
     def _clock(self) -> float:

@@ -7,6 +7,7 @@ from support.clusters.backfillsites import NOW, Site
 
 from extender.pendingpods import PendingPods
 from extender.planning.evictionorders import EvictionOrder
+from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
@@ -71,7 +72,7 @@ class RoomSite(Site):
         self.named: dict[GangKey, Mapping[PodUid, str]] = {}
         super().__init__(nodes, entitled, **backfill)  # type: ignore[arg-type]
 
-    def rooms_of(self, reporter: DecisionReporter, pace: Pace) -> RoomMaker:
+    def rooms_of(self, reporter: DecisionReporter, pace: Pace, _turns: QueueTurns) -> RoomMaker:
         """Return what has gangs give way to others: their orders are noted."""
         pods, policies = PendingPods(), PreemptionPolicies()
         orders, expected = self.orders, self.expected

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadtest.queuereplay.muster import EPOCH, Muster
+from loadtest.queuereplay.muster import EPOCH, Muster, TakeBack
 from loadtest.queuereplay.replay import CutRun, ReplayError, replay
 from loadtest.queuereplay.submissions import Submission
 from loadtest.traces.fleet import grid
@@ -97,11 +97,22 @@ def test_a_queue_borrows_what_others_leave_and_is_charged_for_it() -> None:
 BORROWED = (("x", "a", 8, 0.0, 9000.0), ("y", "a", 8, 0.0, 9000.0), ("own", "b", 8, 4000.0, 60.0))
 
 
-@pytest.mark.parametrize(("making_room", "start"), [(False, 9000.0), (True, 4000.0)])
-def test_who_borrows_gives_way_to_the_entitled_only_where_room_is_made(
-    *, making_room: bool, start: float
+@pytest.mark.parametrize(
+    ("take_back", "entitled", "start"),
+    [
+        (TakeBack.NOTHING, {"a": 8, "b": 8}, 9000.0),
+        (TakeBack.ENTITLED, {"a": 8, "b": 8}, 4000.0),
+        (TakeBack.ENTITLED, {"a": 4, "b": 4, "idle": 8}, 9000.0),
+        (TakeBack.FAIR_SHARE, {"a": 8, "b": 8}, 4000.0),
+        (TakeBack.FAIR_SHARE, {"a": 4, "b": 4, "idle": 8}, 4000.0),
+        (TakeBack.FAIR_SHARE, {"a": 8, "b": 4, "idle": 4}, 9000.0),
+    ],
+)
+def test_who_borrows_gives_way_as_far_as_queues_take_back(
+    take_back: TakeBack, entitled: dict[str, int], start: float
 ) -> None:
-    muster = Muster(grid(2), {"a": 8, "b": 8}, making_room=making_room)
+    """``own`` asks for 8 of 16 GPUs: half of what there is while a third queue is idle."""
+    muster = Muster(grid(2), entitled, take_back)
     log = replay(jobs(*BORROWED), muster, 16)
     muster.state.validate()
     assert log.starts == [0.0, 0.0, start]
@@ -110,7 +121,7 @@ def test_who_borrows_gives_way_to_the_entitled_only_where_room_is_made(
 def test_who_gave_way_starts_again_and_works_for_what_was_left_at_its_checkpoint() -> None:
     """Of the hour and 400 s that it ran, the hour is kept: 5400 of 9000 s are left at 4060."""
     made = jobs(*BORROWED)
-    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, making_room=True), 16)
+    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, TakeBack.ENTITLED), 16)
     ((number, cut),) = log.cut.items()
     assert cut == [CutRun(0.0, 4000.0)]
     assert log.again == {number: 4060.0}
@@ -123,7 +134,7 @@ def test_of_two_that_borrow_the_one_with_a_fresh_checkpoint_gives_way() -> None:
     made = jobs(
         ("x", "a", 8, 0.0, 9000.0), ("y", "a", 8, 400.0, 9000.0), ("own", "b", 8, 7300.0, 60.0)
     )
-    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, making_room=True), 16)
+    log = replay(made, Muster(grid(2), {"a": 8, "b": 8}, TakeBack.ENTITLED), 16)
     assert list(log.cut) == [0]
 
 
