@@ -18,6 +18,7 @@ A side may have jobs give way to others. Each goes on later from its last checkp
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -26,6 +27,8 @@ from loadtest.queuereplay.submissions import Submission
 
 CHECKPOINT_S: Final = 3600.0
 """Each job writes a checkpoint after so many seconds of a run."""
+MOST_TIMES: Final = 10
+"""A job that gives way more often in one instant would do so for ever."""
 
 
 class ReplayError(Exception):
@@ -138,6 +141,7 @@ class _Replay:
 
     def _decide(self, now: float) -> None:
         """Ask the side until nobody gives way."""
+        times: Counter[int] = Counter()
         while True:
             for one in self.side.start(now):
                 self._start(one, now)
@@ -146,6 +150,12 @@ class _Replay:
                 return
             for one in leaving:
                 self._give_way(one, now)
+                times[one.number] += 1
+                if times[one.number] > MOST_TIMES:
+                    raise ReplayError(
+                        f"job {one.job.name}: gave way {times[one.number]} times at {now:.0f} s, "
+                        "and each time it was started again"
+                    )
 
     def _give_way(self, one: Submission, now: float) -> None:
         if one.number not in self.began:

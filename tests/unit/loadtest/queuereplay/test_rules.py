@@ -136,3 +136,30 @@ def test_a_side_that_starts_more_than_fits_or_twice_is_an_error(*, again: bool) 
 def test_a_job_that_never_starts_is_named() -> None:
     with pytest.raises(ReplayError, match=r"job b: 5 GPUs do not start on an idle fleet"):
         run("EASY-SAF", jobs(("a", 1, 0.0, 1.0), ("b", 5, 0.0, 1.0)))
+
+
+class Restless(Greedy):
+    """Stops the first job that runs as soon as it has started."""
+
+    def start(self, now: float) -> list[Submission]:
+        self.started = list(super().start(now))
+        return self.started
+
+    def give_way(self, now: float) -> list[Submission]:
+        for one in self.started:
+            self.ended(one, now)
+            self.submitted(one, now)
+        return self.started
+
+
+def test_a_job_that_is_stopped_and_started_again_without_end_is_named() -> None:
+    with pytest.raises(ReplayError, match=r"job a: gave way 11 times at 3 s, and each time"):
+        replay(jobs(("a", 1, 3.0, 10.0)), Restless(4, lambda one: one.number), 4)
+
+
+def test_a_side_that_stops_a_job_that_does_not_run_is_an_error() -> None:
+    (one,) = jobs(("a", 5, 3.0, 10.0))
+    side = Greedy(4, lambda each: each.number)
+    side.give_way = lambda _now: [one]  # type: ignore[method-assign]
+    with pytest.raises(ReplayError, match="job a: gave way at 3 s and did not run"):
+        replay([one], side, 4)
