@@ -4,6 +4,7 @@ Jobs that are there from the beginning (``Stream.warm``) are served and not coun
 those of the trace.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def outcome(workload: Workload, jobs: Sequence[Submission], log: Log) -> Outcome
         overrun=late["overrun"],
         yielded=late["yielded"],
         gave_way=sum(map(len, log.cut.values())),
-        lost=_lost(jobs, log),
+        lost=_lost(jobs, log) / sum(one.gpus * one.job.duration for one in jobs),
     )
 
 
@@ -81,18 +82,17 @@ def _utilisation(workload: Workload, jobs: Sequence[Submission], log: Log) -> fl
         for one in jobs
         for start, end in log.runs(one)
     )
-    lost = sum(
+    return (used - _lost(jobs, log, last)) / (workload.fleet.gpus * last)
+
+
+def _lost(jobs: Sequence[Submission], log: Log, until: float = math.inf) -> float:
+    """Return the GPU-seconds of work that were lost by a time."""
+    return sum(
         jobs[number].gpus * run.lost
         for number, runs in log.cut.items()
         for run in runs
-        if run.end <= last
+        if run.end <= until
     )
-    return (used - lost) / (workload.fleet.gpus * last)
-
-
-def _lost(jobs: Sequence[Submission], log: Log) -> float:
-    lost = sum(jobs[number].gpus * run.lost for number, runs in log.cut.items() for run in runs)
-    return lost / sum(one.gpus * one.job.duration for one in jobs)
 
 
 def _jain(workload: Workload, jobs: Sequence[Submission], log: Log) -> float:

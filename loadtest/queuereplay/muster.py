@@ -26,7 +26,7 @@ from extender.planning.queueturns import QueueTurns
 from extender.planning.roommaker import RoomMaker
 from extender.reporting.reporter import DecisionReporter
 from extender.timeslice import Pace
-from loadtest.queuereplay.planner import LonePlanner
+from loadtest.queuereplay.planner import LonePlanner, no_rooms
 from loadtest.queuereplay.replay import CHECKPOINT_S, ReplayError, StartPromise
 from loadtest.queuereplay.submissions import Submission
 from loadtest.testbed.client.nodes import GPU
@@ -68,7 +68,7 @@ _HOST_PODS: Final = 512
 class TakeBack(StrEnum):
     """For what queues have the jobs of others give way."""
 
-    #: Nobody gives way.
+    #: No job gives way.
     NOTHING = "nothing"
     #: What they are entitled to, as Muster's own queues do.
     ENTITLED = "entitled"
@@ -93,7 +93,7 @@ class Muster:
         self._engine = Engine(self.state, lambda: self._now)
         config = ExtenderConfig(spare_count=0)
         self._orders = _Orders()
-        rooms = _no_rooms if take_back is TakeBack.NOTHING else self._rooms_of
+        rooms = no_rooms if take_back is TakeBack.NOTHING else self._rooms_of
         parts = LonePlanner.of(self._engine, config, self._release, lambda: 0.0, rooms)
         self._planner, self._worklist = parts.planner, parts.worklist
         self._run_times = parts.run_times
@@ -256,7 +256,7 @@ class _Orders:
         return preemptor in self._leaving.values()
 
     def protected(self) -> Iterator[GangKey]:
-        """Return nobody: no eviction is refused."""
+        """Return no gang: no eviction is refused."""
         return iter(())
 
     def going(self) -> Going:
@@ -270,10 +270,6 @@ class _Orders:
     def giving_to(self, gang: GangKey) -> Collection[GangKey]:
         """Return those that give way to a gang."""
         return {victim for victim, preemptor in self._leaving.items() if preemptor == gang}
-
-
-def _no_rooms(_reporter: DecisionReporter, _pace: Pace, _turns: QueueTurns) -> None:
-    """Nobody gives way."""
 
 
 def _finish(work: Coroutine[Any, Any, None]) -> None:

@@ -31,6 +31,10 @@ RoomsOf = Callable[[DecisionReporter, Pace, QueueTurns], RoomMaker | None]
 """Builds what has gangs give way to others, ``None``: nobody may be made to."""
 
 
+def no_rooms(_reporter: DecisionReporter, _pace: Pace, _turns: QueueTurns) -> None:
+    """Return that no gang gives way."""
+
+
 class _NoClient:
     """Events are recorded and never written: nothing runs the recorder."""
 
@@ -53,7 +57,7 @@ class LonePlanner:
         config: ExtenderConfig,
         release: Release,
         monotonic: Callable[[], float],
-        rooms: RoomsOf = lambda _reporter, _pace, _turns: None,
+        rooms: RoomsOf = no_rooms,
     ) -> "LonePlanner":
         """Build one. ``release`` gets the pods of each plan, ``monotonic`` is the clock of slices.
 

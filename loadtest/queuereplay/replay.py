@@ -140,7 +140,7 @@ class _Replay:
         return self.log
 
     def _decide(self, now: float) -> None:
-        """Ask the side until nobody gives way."""
+        """Ask the side until no job gives way."""
         times: Counter[int] = Counter()
         while True:
             for one in self.side.start(now):

@@ -125,8 +125,9 @@ async def test_one_leads_and_the_other_is_ready_and_writes_nothing(
         stood = [w for w in audit.of(standby) if w.resource == "leases"]
         assert audit.of(standby) == [w for w in stood if w.code == 409 or w.at < led]
         codes = {w.code for w in audit.of(leader) if w.resource != "leases"}
-        # A busy API server gives up on a write (504) that it then does: the second try is refused.
-        assert codes - {504, 422 if 504 in codes else 504} <= {200, 201}
+        if 504 in codes:  # a busy API server gave up on a write and did it: the next try is refused
+            codes -= {504, 422}
+        assert codes <= {200, 201}
 
 
 async def test_a_leader_killed_with_gangs_in_flight_is_followed_and_every_plan_is_kept(

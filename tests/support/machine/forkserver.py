@@ -52,9 +52,8 @@ def _serve(control: socket.socket) -> dict[str, Any]:
     """Fork for each request and collect what has ended. Returns in the child, with its request."""
     arm, awaited = die_with_parent(), select.poll()
     awaited.register(control, select.POLLIN)
-    children: dict[
-        int, tuple[int, int]
-    ] = {}  # by pidfd: process id, where its exit code is awaited
+    # By pidfd: the process id, and the pipe for the exit code.
+    children: dict[int, tuple[int, int]] = {}
     while True:
         for fd, _ in awaited.poll():
             if fd in children:
@@ -83,7 +82,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
 def _collect(pidfd: int, pid: int, code: int) -> None:
     """Collect a child that has ended, and say its exit code."""
     _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(BrokenPipeError):  # nobody waits for it
+    with contextlib.suppress(BrokenPipeError):  # the reader has closed it
         os.write(code, str(os.waitstatus_to_exitcode(status)).encode())
     os.close(code)
     os.close(pidfd)

@@ -1,4 +1,4 @@
-"""How `Program` starts children in tests: the extender and the webhook without their imports.
+"""How `Program` starts children in tests: programs of ours without their imports.
 
 An extender imports for a second of CPU before it reads its flags, and the suite starts three
 hundred::
