@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NoReturn
@@ -26,7 +26,10 @@ from muster.cli.main import parser
 from muster.cli.output import Failure
 from muster.cli.reach import way
 
-_TIMEOUT_S: Final = 2.0  # for all of it: programs that give credentials count, too
+_TIMEOUT_S: Final = 2.0
+_MOST_SECONDS: Final = 600.0
+SECONDS: Final = "MUSTER_COMPLETION_SECONDS"
+"""The environment variable that allows more or less than ``_TIMEOUT_S``."""
 _MOST: Final = 500  # objects that are asked for
 _FILES, _NO_FILES, _MORE_FOLLOWS = 0, 4, 6  # ShellCompDirective: Default, NoFileComp, and NoSpace
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -40,12 +43,11 @@ _Candidates = tuple[list[str], int]  # with cobra's directive
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the candidates for the last word; never fails."""
-    if argv is None:
-        _end_in_time()
+    ends = _ended_in_time() if argv is None else contextlib.nullcontext()
     *before, word = list(sys.argv[1:] if argv is None else argv) or [""]
     found: list[str] = []
     directive = _NO_FILES
-    with contextlib.suppress(*_NO_CANDIDATES):
+    with contextlib.suppress(TimeoutError), ends, contextlib.suppress(*_NO_CANDIDATES):
         found, directive = candidates(before, word)
     for each in found:
         if each.replace("\t", " ").isprintable():  # a tab comes before what a candidate is
@@ -54,14 +56,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _end_in_time() -> None:
-    """Have whatever takes longer end as a cluster that does not answer."""
+@contextlib.contextmanager
+def _ended_in_time() -> Iterator[None]:
+    """Have whatever takes longer end as a cluster that does not answer.
+
+    Python gives SIGALRM its default back when it ends, so an alarm that is still set would kill it.
+    """
 
     def end(*_: object) -> NoReturn:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, _TIMEOUT_S)
+    signal.setitimer(signal.ITIMER_REAL, allowed_s(os.environ))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def allowed_s(environment: Mapping[str, str]) -> float:
+    """Return the seconds for all of it: programs that give credentials count, too.
+
+    A value that is no number, or none from 0 to 600, counts as not set: completion says nothing.
+    """
+    try:
+        seconds = float(environment.get(SECONDS, ""))
+    except ValueError:
+        return _TIMEOUT_S
+    return seconds if 0 < seconds <= _MOST_SECONDS else _TIMEOUT_S
 
 
 def candidates(before: list[str], word: str) -> _Candidates:
@@ -195,7 +217,7 @@ def _given(before: list[str]) -> argparse.Namespace:
 def _gangs(before: list[str]) -> Iterator[str]:
     given = _given(before)
     asked = gangs.PATH + query(namespace=way.namespace_of(given), limit=str(_MOST))
-    for row in json.loads(way.ask(given, asked, _TIMEOUT_S)):
+    for row in json.loads(way.ask(given, asked, allowed_s(os.environ))):
         yield row["gang"].rpartition("/")[2]
 
 
@@ -212,7 +234,7 @@ def _named(given: argparse.Namespace, path: str) -> Iterator[str]:
     from muster.cli.reach.exchange import SentRequest, with_api_server  # noqa: PLC0415  lazy
 
     asked = SentRequest(f"{path}?limit={_MOST}", {"Accept": _NAMES_ONLY})
-    answer = with_api_server(way.cluster_of(given), asked, _TIMEOUT_S)
+    answer = with_api_server(way.cluster_of(given), asked, allowed_s(os.environ))
     if answer.good:
         for item in json.loads(answer.body)["items"]:
             yield str(item["metadata"]["name"])

@@ -28,6 +28,7 @@ from support.machine.patience import PATIENCE_S
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.nodes import create_all, create_nodes, grid
 from loadtest.testbed.controlplane.assets import Minor
+from muster.cli.completion import SECONDS
 from muster.cli.kubeconfig import context
 from muster.cli.reach import identity
 from muster.cli.reach.exchange import SentRequest, with_api_server
@@ -212,7 +213,7 @@ async def completed(site: Site, who: str, *words: str) -> list[str]:
     """Return what is offered for the last word, cobra's directive last."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "muster.cli.completion", *words),
-        env={"PATH": "/usr/bin:/bin", "KUBECONFIG": str(of(site, who))},
+        env={"PATH": "/usr/bin:/bin", "KUBECONFIG": str(of(site, who)), SECONDS: "60"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -380,4 +381,5 @@ async def test_kubectl_finds_the_plugin_and_hands_its_flags_on(site: Site, tmp_p
 def _environment(site: Site, plugins: Path) -> dict[str, str]:
     """Return what kubectl needs to be anna's and to find the plugins; its caches go there, too."""
     path = f"{plugins}:/usr/bin:/bin"
-    return {"PATH": path, "KUBECONFIG": str(of(site, "anna")), "HOME": str(plugins)}
+    kubeconfig = str(of(site, "anna"))
+    return {"PATH": path, "KUBECONFIG": kubeconfig, "HOME": str(plugins), SECONDS: "60"}

@@ -81,13 +81,19 @@ def test_the_kinds_are_offered_without_a_space_after_them() -> None:
     assert offered("story", "-n", "x", "g") == (["gang/"], 6)
 
 
-def run(*words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *words: str, kubeconfig: Path | None = None, seconds: str = ""
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "muster.cli.completion", *words],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "KUBECONFIG": str(kubeconfig or "/nowhere")},
+        env={
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig or "/nowhere"),
+            completion.SECONDS: seconds,
+        },
     )
 
 
@@ -121,6 +127,42 @@ def test_a_program_for_credentials_that_asks_and_waits_has_no_candidates(tmp_pat
     path = config(tmp_path / "c", "http://127.0.0.1:1", {"exec": plugin})
     done = run("gangs", "-n", "", kubeconfig=path)
     assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
+
+
+def test_a_slow_cluster_is_waited_for_as_long_as_the_user_allows(tmp_path: Path) -> None:
+    """The program for the credential writes a file when it is done."""
+    for seconds, takes, is_done in (("", 600, False), ("60", 3, True)):
+        written = tmp_path / f"done-{takes}"
+        steps = f"import time; time.sleep({takes}); open({str(written)!r}, 'w'); exit(1)"
+        plugin = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": sys.executable,
+            "args": ["-c", steps],
+        }
+        path = config(tmp_path / "c", "http://127.0.0.1:1", {"exec": plugin})
+        done = run("gangs", "-n", "", kubeconfig=path, seconds=seconds)
+        assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
+        assert written.exists() is is_done, seconds
+
+
+def test_no_alarm_is_left_when_the_answer_is_there() -> None:
+    """Python gives SIGALRM its default back when it ends: one that comes then would kill it."""
+    steps = (
+        "import signal, sys; from muster.cli import completion; sys.argv = ['c', 'expl']\n"
+        "completion.main(); print(signal.getitimer(signal.ITIMER_REAL))"
+    )
+    done = subprocess.run([sys.executable, "-c", steps], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == [":4", "(0.0, 0.0)"]
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("", 2.0), ("0.5", 0.5), ("600", 600.0), ("601", 2.0), ("0", 2.0), ("-1", 2.0)]
+    + [(each, 2.0) for each in ("soon", "nan", "inf", "1e999")],
+)
+def test_a_time_that_cannot_be_used_counts_as_not_set(written: str, seconds: float) -> None:
+    assert completion.allowed_s({completion.SECONDS: written}) == seconds
+    assert completion.allowed_s({}) == 2.0
 
 
 def test_a_name_with_control_characters_is_not_offered(
