@@ -42,7 +42,7 @@ from loadtest.traces import fleet
 LIMIT: Final = 28.0  # from the first arrival to the end
 LIMIT_REAL: Final = 38.0  # the real API server needs four times the CPU per pod
 STILL: Final = 3.0  # without a binding after the last arrival: what pends will not move
-SETTLE: Final = 10.0  # for gangs that are being released when the end is called
+SETTLE: Final = 10.0  # without a binding, where gangs are being released when the end is called
 TICK: Final = 0.25
 EXPLAIN_AFTER: Final = 1.0  # a gang that has waited this long is worth explaining
 SHORTEST_JOB: Final = 0.5
@@ -143,10 +143,10 @@ class Demo:
         return arrivals.done() and (not self._tracker.pending() or still)
 
     async def _settle(self) -> None:
-        """Wait until no gang is in the middle of being bound."""
-        end = time.monotonic() + SETTLE
+        """Wait until no gang is in the middle of being bound, as long as pods are bound at all."""
+        began = time.monotonic()
         quiet = 0
-        while time.monotonic() < end and quiet < 3:
+        while time.monotonic() < max(began, self._last_move) + SETTLE and quiet < 3:
             busy = self._tracker.checker.in_transition() or self._tracker.rate(time.monotonic())
             quiet = 0 if busy else quiet + 1
             await asyncio.sleep(TICK)
