@@ -142,10 +142,10 @@ class RoomMaker:
 
     async def make(
         self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises
-    ) -> None:
-        """Have others give way to a gang, if anybody may be made to."""
+    ) -> Collection[str]:
+        """Have others give way to a gang, if anybody may be made to; returns its nodes then."""
         if self.evictions.is_served(view.key):
-            return
+            return ()
         answer, moved = await self._answer(view, question, snapshot, promises)
         if isinstance(answer, RoomPlan) and not promises.admit(view, answer.rows, snapshot):
             answer = NoRoom(view.key, snapshot.generation, WhyNoRoom.PROMISED)
@@ -155,14 +155,17 @@ class RoomMaker:
             self.reporter.makes_no_room(
                 view, roomtext.why_nobody(answer), is_new=_differ(answer, before)
             )
-            return
+            return ()
         order = EvictionOrder(view.key, tuple(_evicted(one, snapshot) for one in answer.victims))
-        if self.evictions.order(order):
-            promises.move(moved)
-            if self.nominations is not None:
-                self.nominations.note(view.key, _places(answer.plan, snapshot))
-            self._note(answer)
-            self.reporter.makes_room(view, roomtext.makes_room(answer))
+        if not self.evictions.order(order):
+            return ()
+        promises.move(moved)
+        places = _places(answer.plan, snapshot)
+        if self.nominations is not None:
+            self.nominations.note(view.key, places)
+        self._note(answer)
+        self.reporter.makes_room(view, roomtext.makes_room(answer))
+        return set(places.values())
 
     async def _answer(
         self, view: GangView, question: Question, snapshot: Snapshot, promises: MovablePromises

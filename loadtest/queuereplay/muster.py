@@ -141,11 +141,14 @@ class Muster:
 
     def give_way(self, now: float) -> Sequence[Submission]:
         """End what the planner ordered, and submit it again."""
-        leaving = [self._jobs[key] for key in self._orders.take()]
+        orders = self._orders.take()
+        leaving = [self._jobs[key] for key in orders]
         for one in leaving:
             self.ended(one, now)
         for one in leaving:
             self.submitted(one, now)
+        for preemptor in orders.values():
+            self._worklist.look_again(preemptor)  # as the evictor does
         return leaving
 
     def latest(self) -> Mapping[GangKey, float]:
@@ -239,9 +242,9 @@ class _Orders:
     def __init__(self) -> None:
         self._leaving: dict[GangKey, GangKey] = {}  # for whom
 
-    def take(self) -> list[GangKey]:
-        """Return the gangs that give way, once."""
-        leaving, self._leaving = list(self._leaving), {}
+    def take(self) -> dict[GangKey, GangKey]:
+        """Return the gangs that give way, once, and for whom."""
+        leaving, self._leaving = self._leaving, {}
         return leaving
 
     def order(self, order: EvictionOrder) -> bool:

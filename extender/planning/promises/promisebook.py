@@ -87,13 +87,16 @@ class PromiseBook:
         first = self.first(claim.root)
         return first is not None and first.gang != claim.gang and not first.yields(claim)
 
-    def nodes_of_others(self, claim: StartClaim) -> tuple[str, ...]:
-        """Return the nodes that are promised to others, but for one whose promise it would get."""
+    def nodes_of_others(self, claim: StartClaim, planned: GangKey | None = None) -> tuple[str, ...]:
+        """Return the nodes that are promised to others, but for one whose promise it would get.
+
+        ``planned``: a gang that is placed before it, so its promise does not count.
+        """
         first = self.first(claim.root)
         return nodes_of(
             one
             for one in self
-            if one.gang != claim.gang and not (one is first and one.yields(claim))
+            if one.gang not in (claim.gang, planned) and not (one is first and one.yields(claim))
         )
 
 

@@ -19,6 +19,7 @@ from extender.planning.promises.gangends import GangEnds
 from extender.planning.promises.promisebook import PromiseBook
 from extender.planning.queueturns import QueueTurns
 from extender.timeslice import Pace
+from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import decide
@@ -78,7 +79,10 @@ class PromiseGuard:
         """Return a plan on promised nodes after which their gangs still start in time, if any."""
         view = snapshot.gang(questions[0].gang)
         binding = [] if view is None else self.binding(view)
-        if view is None or not all(_leaves_enough(snapshot, view, one) for one in binding):
+        if view is None:
+            return None
+        is_counted = self._has_room(view.key)
+        if not is_counted and not all(_leaves_enough(snapshot, view, one) for one in binding):
             return None
         for question in questions:
             free = replace(question, promised=())
@@ -98,6 +102,11 @@ class PromiseGuard:
     async def _moved(
         self, plan: Plan, binding: Sequence[Promise], snapshot: Snapshot, pace: Pace
     ) -> tuple[Promise, ...] | None:
+        """Return others' promises as they are beside a plan, ``None``: one would be broken.
+
+        The planned gang needs its own promise no more, so another one may be moved there; but not
+        that of a gang for which room is being made: the two would swap their rooms.
+        """
         now, going = self.engine.clock(), self.ends.departures.going()
         expected: list[ExpectedEnd] | None = None
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
@@ -107,14 +116,21 @@ class PromiseGuard:
             if not ends and expected is None:
                 expected = await pace.drive(self.ends.expected(snapshot, going, now))
             by_then = [end for end in ends or expected or () if end.at <= one.start]
-            others = self.book.nodes_of_others(one.claim)
+            others = self.book.nodes_of_others(one.claim, None if one.is_made else plan.gang)
             asked = replace(self.book.basis(one.gang).question, now=one.start, promised=others)
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))
             if again is None:
                 return None
-            extra = _less(one.extra, requests(snapshot, plan.pods))
+            extra = one.extra
+            if not self._has_room(plan.gang):
+                extra = _less(extra, requests(snapshot, plan.pods))
             moved.append(replace(one, nodes=names_of(snapshot, again), extra=extra))
         return tuple(moved)
+
+    def _has_room(self, gang: GangKey) -> bool:
+        """Return whether room was made for a gang: others' promises were moved for it then."""
+        promise = self.book.of(gang)
+        return promise is not None and promise.is_made
 
     def admit(self, view: GangView, rows: Iterable[int], snapshot: Snapshot) -> bool:
         """Return whether its queue admits a gang beside others' promises, once pods have ended."""
@@ -136,7 +152,8 @@ def _leaves_enough(snapshot: Snapshot, view: GangView, promise: Promise) -> bool
     """Return whether the sum of what is free at a promise's start suffices beside it."""
     asked = requests_of(view, snapshot)
     least = asked.of_first(max(asked.minimum, 1))
-    return all(least.get(name, 0) <= amount for name, amount in promise.extra.items())
+    extra = promise.extra
+    return all(name not in extra or amount <= extra[name] for name, amount in least.items())
 
 
 def _less(extra: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:

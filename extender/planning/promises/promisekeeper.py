@@ -10,7 +10,7 @@ The planner asks only where there are queues, or where starts are promised witho
 """
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -163,9 +163,10 @@ class PromiseKeeper:
             return False
         asked, before = questions(key), parts.book.of(key)
         snapshot = self.engine.state.snapshot()
+        room: Collection[str] = ()
         if self.rooms is not None:
-            await self.rooms.make(view, asked[0], snapshot, parts.guard)
-        after = await parts.giver.give(claim, asked, snapshot, self.pace)
+            room = await self.rooms.make(view, asked[0], snapshot, parts.guard)
+        after = await parts.giver.give(claim, asked, snapshot, self.pace, room)
         if self.rooms is not None:
             self.worklist.look_within(key, parts.settings.refresh_seconds)
         self.reports.changed(view, before, after)

@@ -2,18 +2,21 @@
 
 ::
 
-    n0 … n5     8 GPUs each
-    a           entitled 16, borrows the rest: its gangs may give way
-    b           entitled 32: its gangs are those that others give way to
+    n0 … n5     8 GPUs each; or n0 and n1 alone
+    a           entitled to a third, borrows the rest: its gangs may give way
+    b           entitled to the rest, or to 4: its gangs are those that others give way to
+
+What gives way may be submitted again in the same moment. Where ``b`` is entitled to 4, its larger
+gangs borrow: they are promised a start, and room for others is made on the nodes of that promise.
 """
 
 import asyncio
 from collections.abc import Coroutine
 
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.clusters.backfillsites import GPU
+from support.clusters.backfillsites import GPU, ROOT
 from support.clusters.roomsite import RoomSite
 
 from muster.cluster.events import PodGone, QueueUpserted
@@ -23,29 +26,38 @@ from muster.cluster.quota.cells import Quota
 from muster.cluster.quota.queuespec import QueueName, QueueSpec
 
 RUN_TIMES = st.none() | st.integers(1, 60)
-SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (2, 4)))
+SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (2, 4), (3, 4)))
 
 
 class RoomMachine(RuleBasedStateMachine):
     """Gangs come and end; what gives way leaves member by member."""
 
-    @initialize(run_times=st.lists(RUN_TIMES, min_size=5, max_size=6))
-    def begin(self, run_times: list[int | None]) -> None:
-        self.site = RoomSite(6, entitled=16)
-        own = QueueSpec(QueueName("muster/b"), QueueName("muster/cluster"), {GPU: Quota(32)})
+    @initialize(
+        first=st.lists(st.tuples(RUN_TIMES, st.booleans()), min_size=5, max_size=6),
+        is_large=st.booleans(),
+        borrows=st.booleans(),
+    )
+    def begin(self, first: list[tuple[int | None, bool]], *, is_large: bool, borrows: bool) -> None:
+        nodes = 6 if is_large else 2
+        lent = 16 if is_large else 4
+        self.site = RoomSite(nodes, entitled=lent)
+        gpus = 4 if borrows else 8 * nodes - lent
+        own = QueueSpec(QueueName("muster/b"), ROOT, {GPU: Quota(gpus)})
         self.site.engine.apply(QueueUpserted(own, (Spelling("", "b"),)))
         self.orders = self.site.orders
         self.count = 0
         self.there: list[GangKey] = []
-        for run_time in run_times:
-            self._add((1, 8), "a", run_time)
+        self.sizes: dict[GangKey, tuple[int, int]] = {}
+        for run_time, is_halved in first[:nodes]:
+            for size in ((1, 4), (1, 4)) if is_halved else ((1, 8),):
+                self._add(size, "a", run_time)
         self._settle()
 
     def _settle(self) -> None:
         steps: Coroutine[object, object, None] = self.site.settle()
         asyncio.run(steps)
 
-    @rule(size=SIZES, queue=st.sampled_from("aaab"), run_time=RUN_TIMES)
+    @rule(size=SIZES, queue=st.sampled_from("aabb"), run_time=RUN_TIMES)
     def submit(self, size: tuple[int, int], queue: str, run_time: int | None) -> None:
         self._add(size, queue, run_time)
         self._settle()
@@ -57,6 +69,7 @@ class RoomMachine(RuleBasedStateMachine):
             f"g{self.count}", size[0], gpus=size[1], queue=queue, max_run_time=known
         )
         self.there.append(key)
+        self.sizes[key] = size
 
     @rule(seconds=st.integers(1, 40))
     def pass_time(self, seconds: int) -> None:
@@ -78,8 +91,13 @@ class RoomMachine(RuleBasedStateMachine):
         self._settle()
 
     @precondition(lambda self: self.orders.leaving)
-    @rule(data=st.data())
-    def a_member_goes(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), is_listed=st.booleans(), again=st.just(0) | RUN_TIMES)
+    def a_member_goes(self, data: st.DataObject, again: int | None, *, is_listed: bool) -> None:
+        """A member of a gang that gives way has gone.
+
+        ``is_listed``: the evictor has the planner look at the gang that gets the room. ``again``:
+        how long the gang runs that is submitted in the place of one that has gone; 0: none is.
+        """
         key = data.draw(st.sampled_from(sorted(self.orders.leaving)))
         members = self.site.state.members(key)
         self.site.engine.apply(PodGone(members[0]))
@@ -87,7 +105,10 @@ class RoomMachine(RuleBasedStateMachine):
         if len(members) == 1:
             del self.orders.leaving[key]
             self.there.remove(key)
-            self.site.worklist.look_again(preemptor)
+            if is_listed:
+                self.site.worklist.look_again(preemptor)
+            if again != 0:
+                self._add(self.sizes[key], "a", again)
         self._settle()
         if preemptor in self.there and not self.orders.is_served(preemptor):
             assert self.site.runs(preemptor) == [True], f"{preemptor} did not get its room"
@@ -100,3 +121,53 @@ class RoomMachine(RuleBasedStateMachine):
 
 RoomMachine.TestCase.settings = settings(settings.default, stateful_step_count=15, deadline=None)
 TestRoomIsKept = RoomMachine.TestCase
+
+
+HALVES = st.lists(st.tuples(st.booleans(), st.integers(30, 90)), min_size=2, max_size=3)
+
+
+@given(
+    running=HALVES,
+    big=st.integers(2, 5),
+    small=st.sampled_from((2, 4)),
+    again=st.none() | st.integers(1, 60),
+    is_listed=st.booleans(),
+)
+@settings(max_examples=60)
+@example(running=[(False, 30)] * 3, big=5, small=2, again=1, is_listed=False)
+def test_room_beside_a_promise_goes_to_the_gang_it_was_made_for(
+    running: list[tuple[bool, int]],
+    big: int,
+    small: int,
+    again: int | None,
+    *,
+    is_listed: bool,
+) -> None:
+    """ "big" borrows and is promised a start; "small", of its queue, is entitled to its room now.
+
+    ``running``: for each node whether one gang fills it or two have a half each, and how long they
+    run. ``big``: members of 4 GPUs. ``again``: how long a gang runs that comes in the place of the
+    one that gave way.
+    """
+
+    async def given_way() -> None:
+        site = RoomSite(len(running), entitled=4)
+        for number, (is_halved, seconds) in enumerate(running):
+            for half in range(1 + is_halved):
+                gpus, name = (4, f"n{number}-{half}") if is_halved else (8, f"n{number}")
+                site.gang(name, 1, gpus=gpus, queue="a", max_run_time=float(seconds + half))
+                await site.settle(site.now + 1)
+        site.gang("big", big, gpus=4, queue="b", max_run_time=50.0)
+        await site.settle(site.now + 1)
+        key = site.gang("small", 1, gpus=small, queue="b")
+        await site.settle(site.now + 1)
+        for left in list(site.orders.leaving):
+            site.leave(left)
+            if is_listed:
+                site.worklist.look_again(key)
+            run_time = None if again is None else float(again)
+            site.gang("again", 1, gpus=4, queue="a", max_run_time=run_time)
+            await site.settle(site.now + 1)
+            assert site.runs(key) == [True], left
+
+    asyncio.run(given_way())

@@ -307,6 +307,84 @@ async def test_a_gang_whose_freed_room_another_one_has_taken_is_asked_about_at_o
     assert [order.preemptor for order in site.orders.taken] == [owner, owner]
 
 
+async def test_two_gangs_for_which_room_is_made_do_not_swap_their_rooms() -> None:
+    """Whoever is looked at first would take what is free, and the other one's victim stays."""
+    site = RoomSite(4, entitled=16)
+    for number in range(4):
+        site.gang(f"a{number}", 1, queue="a")
+        await site.settle(NOW + number)
+    one = site.gang("one", 1, queue="b")
+    await site.settle(NOW + 201)
+    two = site.gang("two", 1, queue="b")
+    await site.settle(NOW + 201)
+
+    (for_two,) = site.orders.giving_to(two)
+    site.leave(for_two)
+    await site.settle(NOW + 201)
+
+    assert site.runs(one, two) == [False, True]
+    assert [order.preemptor for order in site.orders.taken] == [one, two]
+
+
+async def on_promised_nodes() -> tuple[RoomSite, GangKey, GangKey]:
+    """Return a site, "big", which is promised n0 and half of n1, and "small", which gets room.
+
+    ::
+
+        n0  first until 1400                      big from 1400
+        n1  second until 1201 │ third until 1252  big, and 4 GPUs that it does not need
+
+    Both queues are entitled to 4 GPUs, so "big" borrows. Third gives way to "small", which is of
+    the same queue.
+    """
+    site = RoomSite(2, entitled=4)
+    for number, (name, gpus, ends) in enumerate(
+        (("first", 8, 400.0), ("second", 4, 200.0), ("third", 4, 250.0))
+    ):
+        site.gang(name, 1, gpus=gpus, queue="a", max_run_time=ends)
+        await site.settle(NOW + number)
+    big = site.gang("big", 3, gpus=4, queue="b", max_run_time=50.0)
+    await site.settle(NOW + 3)
+    assert site.promise_of(big).start == NOW + 400
+    small = site.gang("small", 1, gpus=4, queue="b", at=NOW + 20)
+    await site.settle(NOW + 20)
+    assert site.orders.leaving == {GangKey("muster/ns/third"): small}
+    return site, big, small
+
+
+async def test_room_on_nodes_promised_to_another_gang_is_kept_for_whom_it_was_made() -> None:
+    site, big, small = await on_promised_nodes()
+    assert site.promise_of(small).start == NOW + 20 + LEAVING_S
+    await site.settle(NOW + 36)
+    assert site.promise_of(small).nodes == ("n1",), "as long as third leaves"
+    assert site.promised(big) == NOW + 400, "beside that room"
+
+    (third,) = site.orders.leaving
+    site.leave(third)
+    again = site.gang("again", 1, gpus=4, queue="a", max_run_time=250.0)
+    await site.settle(NOW + 37)
+
+    assert site.runs(small, again) == [True, False]
+    assert len(site.orders.taken) == 1
+    assert site.promise_of(big).start == NOW + 400
+
+
+async def test_the_next_leader_keeps_room_that_was_made_on_promised_nodes() -> None:
+    """Promises are in memory alone; who gives way to whom is in marks."""
+    site, _, small = await on_promised_nodes()
+
+    site.restart()
+    await site.settle(NOW + 22)
+    assert site.promise_of(small).nodes == ("n1",)
+    (third,) = site.orders.leaving
+    site.leave(third)
+    again = site.gang("again", 1, gpus=4, queue="a", max_run_time=250.0)
+    await site.settle(NOW + 23)
+
+    assert site.runs(small, again) == [True, False]
+    assert len(site.orders.taken) == 1
+
+
 async def test_an_order_that_is_refused_is_tried_again_after_a_while(site: RoomSite) -> None:
     await site.begin()
     site.orders.is_full = True
