@@ -105,17 +105,19 @@ class PromiseGuard:
         """Return others' promises as they are beside a plan, ``None``: one would be broken.
 
         The planned gang needs its own promise no more, so another one may be moved there; but not
-        that of a gang for which room is being made: the two would swap their rooms.
+        that of a gang for which room was made: the two would swap their rooms. Such a gang counts
+        on what gives way to it, or is free already, and on no end that is expected.
         """
         now, going = self.engine.clock(), self.ends.departures.going()
-        expected: list[ExpectedEnd] | None = None
+        expected: list[ExpectedEnd] = []
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            ends = self.ends.given(snapshot, going, now, one.gang)
-            if not ends and expected is None:
+            if not one.is_made and not expected:
                 expected = await pace.drive(self.ends.expected(snapshot, going, now))
-            by_then = [end for end in ends or expected or () if end.at <= one.start]
+            given = self.ends.given(snapshot, going, now, one.gang)
+            ends = given if one.is_made else expected
+            by_then = [end for end in ends if end.at <= one.start]
             others = self.book.nodes_of_others(one.claim, None if one.is_made else plan.gang)
             asked = replace(self.book.basis(one.gang).question, now=one.start, promised=others)
             again = await pace.drive(still_starts(snapshot, asked, by_then, taken, decide))

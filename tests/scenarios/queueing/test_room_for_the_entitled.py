@@ -326,6 +326,33 @@ async def test_two_gangs_for_which_room_is_made_do_not_swap_their_rooms() -> Non
     assert [order.preemptor for order in site.orders.taken] == [one, two]
 
 
+async def test_nobody_takes_room_that_was_freed_for_a_gang_because_another_one_may_end_soon() -> (
+    None
+):
+    """Late has given way to "owner"; "soon" says that it ends in time for it, too.
+
+    Three other nodes have 3 free GPUs each, so there is quota for all of them.
+    """
+    site = RoomSite(5, entitled=8)
+    for number in range(3):
+        site.gang(f"part{number}", 1, gpus=5, queue="a")
+    site.gang("soon", 1, queue="a", max_run_time=20.0)
+    await site.settle(NOW)
+    site.gang("late", 1, queue="a")
+    await site.settle(NOW + 1)
+    owner = site.gang("owner", 1, queue="b")
+    await site.settle(NOW + 2)
+    (late,) = site.orders.leaving
+    assert late == GangKey("muster/ns/late")
+
+    site.leave(late)
+    thief = site.gang("thief", 1, queue="a")
+    await site.settle(NOW + 3)
+
+    assert site.runs(owner, thief) == [True, False]
+    assert len(site.orders.taken) == 1
+
+
 async def on_promised_nodes() -> tuple[RoomSite, GangKey, GangKey]:
     """Return a site, "big", which is promised n0 and half of n1, and "small", which gets room.
 
