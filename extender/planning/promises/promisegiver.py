@@ -78,7 +78,7 @@ class PromiseGiver:
         pace: Pace,
         room: Collection[str] = (),
     ) -> Promise | None:
-        """Compute a gang's promise and return it, ``None``: nobody knows when it starts.
+        """Compute a gang's promise and return it; ``None`` if no start is known.
 
         ``room``: the nodes on which others were just made to give way to it.
         """

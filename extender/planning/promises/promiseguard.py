@@ -109,14 +109,16 @@ class PromiseGuard:
         on what gives way to it, or is free already, and on no end that is expected.
         """
         now, going = self.engine.clock(), self.ends.departures.going()
-        expected: list[ExpectedEnd] = []
+        expected: list[ExpectedEnd] | None = None
         taken = list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
         moved = []
         for one in binding:
-            if not one.is_made and not expected:
-                expected = await pace.drive(self.ends.expected(snapshot, going, now))
-            given = self.ends.given(snapshot, going, now, one.gang)
-            ends = given if one.is_made else expected
+            if one.is_made:
+                ends = self.ends.given(snapshot, going, now, one.gang)
+            else:
+                if expected is None:
+                    expected = await pace.drive(self.ends.expected(snapshot, going, now))
+                ends = expected
             by_then = [end for end in ends if end.at <= one.start]
             others = self.book.nodes_of_others(one.claim, None if one.is_made else plan.gang)
             asked = replace(self.book.basis(one.gang).question, now=one.start, promised=others)

@@ -26,7 +26,7 @@ class PromiseMachine(RuleBasedStateMachine):
     @initialize(nodes=st.integers(2, 4), racks=st.integers(1, 2))
     def begin(self, nodes: int, racks: int) -> None:
         self.site = Site(nodes, racks=racks, without_queues=True, learn=False)
-        self.ends: dict[GangKey, float | None] = {}
+        self.run_times: dict[GangKey, float | None] = {}
         self.first: dict[GangKey, float] = {}
         self.count = 0
         self.placed: dict[GangKey, float] = {}
@@ -34,7 +34,7 @@ class PromiseMachine(RuleBasedStateMachine):
     def _run(self, steps: Coroutine[object, object, None]) -> None:
         asyncio.run(steps)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         self._run(self.site.settle())
         now = self.site.now
         for promise in self.site.planner.promises:
@@ -43,7 +43,7 @@ class PromiseMachine(RuleBasedStateMachine):
             self.first.setdefault(promise.gang, promise.first_start)
             assert promise.first_start == self.first[promise.gang]
             assert promise.start <= promise.first_start, promise
-        for key in self.ends:
+        for key in self.run_times:
             if key not in self.placed and self.site.runs(key) == [True]:
                 self.placed[key] = now
                 assert now <= self.first.get(key, now), (key, self.first[key], now)
@@ -60,41 +60,34 @@ class PromiseMachine(RuleBasedStateMachine):
             max_run_time=None if known is None else float(known),
             required_level=RACK if rack else None,
         )
-        self.ends[key] = None if known is None else float(known)
-        self._settle()
+        self.run_times[key] = None if known is None else float(known)
+        self.settle()
 
     def _running(self) -> list[GangKey]:
-        return sorted(key for key in self.placed if key in self.ends)
+        return sorted(key for key in self.placed if key in self.run_times)
 
     @precondition(lambda self: self._running())
     @rule(data=st.data())
     def end_early(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self._running()))
-        self._end(key)
-        self._settle()
+        self.end(key)
+        self.settle()
 
-    def _end(self, key: GangKey) -> None:
-        del self.ends[key]
+    def ends(self) -> list[tuple[float, GangKey]]:
+        """Return when those that run are gone at the latest."""
+        return [
+            (self.placed[key] + run_time, key)
+            for key in self._running()
+            if (run_time := self.run_times[key]) is not None
+        ]
+
+    def end(self, key: GangKey) -> None:
+        del self.run_times[key]
         self.site.end(key)
 
     @rule(seconds=st.integers(1, 50))
     def pass_time(self, seconds: int) -> None:
-        until = self.site.now + seconds
-        while True:
-            due = [
-                (self.placed[key] + run_time, key)
-                for key in self._running()
-                if (run_time := self.ends[key]) is not None
-            ]
-            at = min((moment for moment, _ in due), default=until + 1)
-            if at > until:
-                break
-            self.site.now = max(at, self.site.now)
-            for key in [key for moment, key in due if moment <= at]:
-                self._end(key)
-            self._settle()
-        self.site.now = until
-        self._settle()
+        self.site.run_to(self.site.now + seconds, self)
 
     @invariant()
     def the_model_adds_up(self) -> None:

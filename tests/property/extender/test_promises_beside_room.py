@@ -16,14 +16,10 @@ from collections.abc import Coroutine
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.clusters.backfillsites import GPU, ROOT
 from support.clusters.roomsite import RoomSite
 
-from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.queueing.backfill.expectedends import LEAVING_S
 
 ENTITLED = {"a": 16, "b": 8, "c": 0}
@@ -38,8 +34,7 @@ class PromiseMachine(RuleBasedStateMachine):
     def begin(self, sizes: list[tuple[tuple[int, int], int | None]]) -> None:
         self.site = RoomSite(4, entitled=0, learn=False)
         for name, gpus in ENTITLED.items():
-            spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: Quota(gpus)})
-            self.site.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+            self.site.queue(name, Quota(gpus))
         self.count = 0
         self.run_times: dict[GangKey, float | None] = {}
         self.began: dict[GangKey, float] = {}
@@ -48,7 +43,7 @@ class PromiseMachine(RuleBasedStateMachine):
         self.asked: dict[GangKey, float] = {}
         for size, known in sizes:
             self._add(size, "c", known)
-        self._settle()
+        self.settle()
 
     def _add(self, size: tuple[int, int], queue: str, known: int | None) -> None:
         self.count += 1
@@ -58,7 +53,7 @@ class PromiseMachine(RuleBasedStateMachine):
         )
         self.run_times[key] = run_time
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         steps: Coroutine[object, object, None] = self.site.settle()
         asyncio.run(steps)
         now = self.site.now
@@ -78,9 +73,9 @@ class PromiseMachine(RuleBasedStateMachine):
     @rule(size=SIZES, queue=st.sampled_from("aabbc"), known=RUN_TIMES)
     def submit(self, size: tuple[int, int], queue: str, known: int | None) -> None:
         self._add(size, queue, known)
-        self._settle()
+        self.settle()
 
-    def _ends(self) -> list[tuple[float, GangKey]]:
+    def ends(self) -> list[tuple[float, GangKey]]:
         """Return when those that run are gone at the latest."""
         found = []
         for key, began in self.began.items():
@@ -91,7 +86,7 @@ class PromiseMachine(RuleBasedStateMachine):
                 found.append((began + run_time, key))
         return sorted(found)
 
-    def _end(self, key: GangKey) -> None:
+    def end(self, key: GangKey) -> None:
         del self.began[key], self.run_times[key]
         if self.asked.pop(key, None) is None:
             self.site.end(key)
@@ -104,24 +99,14 @@ class PromiseMachine(RuleBasedStateMachine):
     @rule(data=st.data(), again=st.booleans())
     def end_early(self, data: st.DataObject, *, again: bool) -> None:
         key = data.draw(st.sampled_from(sorted(self.began)))
-        self._end(key)
+        self.end(key)
         if again:
             self._add((1, 8), "c", None)
-        self._settle()
+        self.settle()
 
     @rule(seconds=st.integers(1, 100))
     def pass_time(self, seconds: int) -> None:
-        until = self.site.now + seconds
-        while True:
-            at = min((at for at, _ in self._ends()), default=until + 1)
-            if at > until:
-                break
-            self.site.now = max(at, self.site.now)
-            for key in [key for moment, key in self._ends() if moment <= at]:
-                self._end(key)
-            self._settle()
-        self.site.now = until
-        self._settle()
+        self.site.run_to(self.site.now + seconds, self)
 
     @invariant()
     def the_model_adds_up(self) -> None:

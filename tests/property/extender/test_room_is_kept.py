@@ -16,14 +16,11 @@ from collections.abc import Coroutine
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.clusters.backfillsites import GPU, ROOT
 from support.clusters.roomsite import RoomSite
 
-from muster.cluster.events import PodGone, QueueUpserted
+from muster.cluster.events import PodGone
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
 
 RUN_TIMES = st.none() | st.integers(1, 60)
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (2, 4), (3, 4)))
@@ -41,9 +38,7 @@ class RoomMachine(RuleBasedStateMachine):
         nodes = 6 if is_large else 2
         lent = 16 if is_large else 4
         self.site = RoomSite(nodes, entitled=lent)
-        gpus = 4 if borrows else 8 * nodes - lent
-        own = QueueSpec(QueueName("muster/b"), ROOT, {GPU: Quota(gpus)})
-        self.site.engine.apply(QueueUpserted(own, (Spelling("", "b"),)))
+        self.site.queue("b", Quota(4 if borrows else 8 * nodes - lent))
         self.orders = self.site.orders
         self.count = 0
         self.there: list[GangKey] = []
@@ -143,7 +138,7 @@ def test_room_beside_a_promise_goes_to_the_gang_it_was_made_for(
     *,
     is_listed: bool,
 ) -> None:
-    """ "big" borrows and is promised a start; "small", of its queue, is entitled to its room now.
+    """Gang "big" borrows and is promised a start; "small", of its queue, is entitled to room now.
 
     ``running``: for each node whether one gang fills it or two have a half each, and how long they
     run. ``big``: members of 4 GPUs. ``again``: how long a gang runs that comes in the place of the

@@ -16,15 +16,11 @@ from collections.abc import Coroutine
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.clusters.backfillsites import GPU, ROOT
 from support.clusters.roomsite import RoomSite
 
 from extender.planning.evictionorders import EvictionOrder
-from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
 from muster.cluster.resumable import run
 from muster.kube.names import RACK
 from muster.queueing.backfill.expectedends import ExpectedEnd, certain_ends, expected_ends
@@ -48,8 +44,7 @@ class RoomMachine(RuleBasedStateMachine):
         """Fill the cluster with gangs most of which borrow."""
         self.site = RoomSite(4, entitled=0, racks=racks, learn=False)
         for name, gpus in ENTITLED.items():
-            spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: Quota(gpus)})
-            self.site.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+            self.site.queue(name, Quota(gpus))
         self.count = 0
         self.gangs: dict[GangKey, str] = {}
         #: GPUs of the least number of members that come together

@@ -8,19 +8,12 @@
 Each test names the reports that it answers. Time is an argument.
 """
 
-from support.clusters.backfillsites import GPU, NOW, ROOT, Site
+from support.clusters.backfillsites import GPU, NOW, Site
 
-from muster.cluster.events import QueueUpserted
 from muster.cluster.ids import GangKey
-from muster.cluster.quota.aliases import Spelling
 from muster.cluster.quota.cells import Quota
-from muster.cluster.quota.queuespec import QueueName, QueueSpec
+from muster.cluster.quota.queuespec import QueueName
 from muster.placement.decision import Wait, WaitReason
-
-
-def _queue(site: Site, name: str, quota: Quota, **fields: object) -> None:
-    spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: quota}, **fields)  # type: ignore[arg-type]
-    site.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
 
 
 def _used(site: Site, name: str) -> int:
@@ -80,8 +73,8 @@ async def test_a_strict_head_that_does_not_fit_leaves_other_queues_what_it_does_
     Nobody knows when the head starts, so nothing is kept for it.
     """
     site = Site(2)
-    _queue(site, "a", Quota(8), is_strict=True)
-    _queue(site, "b", Quota(0))
+    site.queue("a", Quota(8), is_strict=True)
+    site.queue("b", Quota(0))
     x = site.gang("x", 1, queue="b", at=1.0)
     await site.settle()
     head = site.gang("head", 2, queue="a", at=2.0, priority=1)
@@ -105,8 +98,8 @@ async def test_a_strict_head_holds_what_it_is_promised_and_nothing_else() -> Non
         n2      free                     b may have CPUs anywhere, and the GPUs of one node
     """
     site = Site(3)
-    _queue(site, "a", Quota(16), is_strict=True)
-    _queue(site, "b", Quota(0))
+    site.queue("a", Quota(16), is_strict=True)
+    site.queue("b", Quota(0))
     site.gang("x", 2, queue="b", max_run_time=100.0)
     await site.settle()
     head = site.gang("head", 2, queue="a", at=1.0)
@@ -126,8 +119,8 @@ async def test_whoever_is_entitled_is_next_when_borrowers_have_everything() -> N
     b has all; of the gangs that wait, b's are older and of higher priority. What ends goes to a.
     """
     site = Site(2)
-    _queue(site, "a", Quota(8))
-    _queue(site, "b", Quota(8))
+    site.queue("a", Quota(8))
+    site.queue("b", Quota(8))
     first, _ = (site.gang(f"b{n}", 1, queue="b", max_run_time=100.0) for n in range(2))
     await site.settle()
     older = site.gang("older", 1, queue="b", priority=9, at=1.0)
@@ -179,7 +172,7 @@ async def test_a_gang_is_charged_when_its_room_is_held_and_not_when_its_pods_run
     Both gangs are planned before any pod is bound; the limit is kept all the same.
     """
     site = Site(4)
-    _queue(site, "a", Quota(8, limit=16))
+    site.queue("a", Quota(8, limit=16))
     gangs = [site.gang(f"g{n}", 1, queue="a", at=float(n + 1)) for n in range(4)]
     await site.planner.settle()
     assert (_used(site, "muster/a"), site.runs(*gangs)) == (16, [True, True, False, False])
@@ -193,7 +186,7 @@ async def test_usage_counts_every_pod_once_whichever_comes_first_pods_or_queues(
     gangs = [site.gang(f"g{n}", 1, queue="a") for n in range(2)]
     await site.settle()
     before = _used(site, "muster/a")
-    _queue(site, "a", Quota(8, limit=16))
+    site.queue("a", Quota(8, limit=16))
     again = [site.gang("late", 1, queue="a")]
     await site.settle()
     assert (before, _used(site, "muster/a"), site.runs(*again)) == (16, 16, [False])

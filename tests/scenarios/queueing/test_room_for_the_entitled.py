@@ -288,12 +288,18 @@ async def test_where_a_gang_that_should_leave_stays_another_one_is_asked(site: R
     assert [order.victims[0].gang for order in site.orders.taken] == [new, old]
 
 
-async def test_a_gang_whose_freed_room_another_one_has_taken_is_asked_about_at_once() -> None:
-    """One of its queue that came later, with a higher priority, goes before it."""
+async def lent() -> RoomSite:
+    """Return a site on whose four nodes queue a runs a gang each, and so borrows half of them."""
     site = RoomSite(4, entitled=16)
     for number in range(4):
         site.gang(f"a{number}", 1, queue="a")
         await site.settle(NOW + number)
+    return site
+
+
+async def test_a_gang_whose_freed_room_another_one_has_taken_is_asked_about_at_once() -> None:
+    """One of its queue that came later, with a higher priority, goes before it."""
+    site = await lent()
     owner = site.gang("owner", 1, queue="b")
     await site.settle(NOW + 200)
     urgent = site.gang("urgent", 1, queue="b", priority=10)
@@ -308,11 +314,8 @@ async def test_a_gang_whose_freed_room_another_one_has_taken_is_asked_about_at_o
 
 
 async def test_two_gangs_for_which_room_is_made_do_not_swap_their_rooms() -> None:
-    """Whoever is looked at first would take what is free, and the other one's victim stays."""
-    site = RoomSite(4, entitled=16)
-    for number in range(4):
-        site.gang(f"a{number}", 1, queue="a")
-        await site.settle(NOW + number)
+    """The first gang is looked at first, and does not take what is freed for the second."""
+    site = await lent()
     one = site.gang("one", 1, queue="b")
     await site.settle(NOW + 201)
     two = site.gang("two", 1, queue="b")

@@ -1,5 +1,7 @@
 """A planner with queues on nodes of 8 GPUs; what is released is bound, time is an argument."""
 
+from typing import Protocol
+
 from support.clusters.planners import Bench
 
 from extender.config.backfill import BackfillConfig
@@ -17,6 +19,19 @@ ROOT = QueueName("muster/cluster")
 NOW = 1_000.0
 
 
+class Life(Protocol):
+    """What happens to the gangs of a site while time passes."""
+
+    def ends(self) -> list[tuple[float, GangKey]]:
+        """Return when those that run are gone at the latest."""
+
+    def end(self, key: GangKey) -> None:
+        """End one of them."""
+
+    def settle(self) -> None:
+        """Plan what can be planned."""
+
+
 class Site(Bench):
     """Nodes of 8 GPUs, queues ``a`` and ``b``; what is released is bound at once."""
 
@@ -30,8 +45,26 @@ class Site(Bench):
             self.node(f"n{number}", rack=f"r{number % racks}")
         self.engine.apply(QueueUpserted(QueueSpec(ROOT, is_whole=True, is_cluster=True)))
         for name in "ab":
-            spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: Quota(entitled)})
-            self.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+            self.queue(name, Quota(entitled))
+
+    def queue(self, name: str, quota: Quota, **fields: object) -> None:
+        """Add or change a queue below the cluster; ``fields``: of its QueueSpec."""
+        spec = QueueSpec(QueueName(f"muster/{name}"), ROOT, {GPU: quota}, **fields)  # type: ignore[arg-type]
+        self.engine.apply(QueueUpserted(spec, (Spelling("", name),)))
+
+    def run_to(self, until: float, life: "Life") -> None:
+        """Let time pass from end to end: at each the gangs are gone, and the planner looks."""
+        while True:
+            due = life.ends()
+            at = min((moment for moment, _ in due), default=until + 1)
+            if at > until:
+                break
+            self.now = max(at, self.now)
+            for key in [key for moment, key in due if moment <= at]:
+                life.end(key)
+            life.settle()
+        self.now = until
+        life.settle()
 
     async def settle(self, now: float | None = None) -> None:
         """Plan what can be planned, at ``now`` if that is given, and bind it."""

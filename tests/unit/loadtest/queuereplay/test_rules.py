@@ -157,9 +157,18 @@ def test_a_job_that_is_stopped_and_started_again_without_end_is_named() -> None:
         replay(jobs(("a", 1, 3.0, 10.0)), Restless(4, lambda one: one.number), 4)
 
 
+class StopsAll(Greedy):
+    """Stops every job that was submitted, whether it runs or not."""
+
+    def submitted(self, one: Submission, now: float) -> None:
+        super().submitted(one, now)
+        self.last = one
+
+    def give_way(self, now: float) -> list[Submission]:  # noqa: ARG002  a Side has it
+        return [self.last]
+
+
 def test_a_side_that_stops_a_job_that_does_not_run_is_an_error() -> None:
-    (one,) = jobs(("a", 5, 3.0, 10.0))
-    side = Greedy(4, lambda each: each.number)
-    side.give_way = lambda _now: [one]  # type: ignore[method-assign]
+    side = StopsAll(4, lambda one: one.number)
     with pytest.raises(ReplayError, match="job a: gave way at 3 s and did not run"):
-        replay([one], side, 4)
+        replay(jobs(("a", 5, 3.0, 10.0)), side, 4)

@@ -133,7 +133,8 @@ def test_a_slow_cluster_is_waited_for_as_long_as_the_user_allows(tmp_path: Path)
     """The program for the credential writes a file when it is done."""
     for seconds, takes, is_done in (("", 600, False), ("60", 3, True)):
         written = tmp_path / f"done-{takes}"
-        steps = f"import time; time.sleep({takes}); open({str(written)!r}, 'w'); exit(1)"
+        touch = f"pathlib.Path({str(written)!r}).touch()"
+        steps = f"import pathlib, time; time.sleep({takes}); {touch}; exit(1)"
         plugin = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": sys.executable,
