@@ -41,6 +41,7 @@ from extender.planning.worklist import WorkList
 from extender.releases.eviction import at_once, evict_each, why_stays
 from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.specs.podconstraints import GRACE_S
 from muster.cluster.tables.gangview import GangView
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import KubeError
@@ -503,7 +504,7 @@ class Evictor:
             self._gone(one)
             return
         late = self._engine.clock() - one.since
-        if late < self._settings.hangs_after_seconds or one.is_named:
+        if one.is_named or late < self._hangs_after(view):
             return
         pods = await self._read(one, view)
         metas = [pod.metadata for pod in pods[:MOST_NAMED]]
@@ -512,6 +513,12 @@ class Evictor:
         if named:
             one.is_named = True
             self._parts.reports.hangs(one.victim, pods, ", ".join(named), late)
+
+    def _hangs_after(self, view: GangView) -> float:
+        """Return for how many seconds members may leave: the setting, and a long grace period."""
+        held = np.concatenate([view.in_room, view.leaving]).tolist()
+        longer = self._engine.state.longest_grace(held) - GRACE_S
+        return self._settings.hangs_after_seconds + max(longer, 0)
 
     def _gone(self, one: Departure) -> None:
         self._parts.reports.ended(one.victim, self._engine.clock() - one.since)

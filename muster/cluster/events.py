@@ -167,6 +167,8 @@ class PodUpserted:
     succeeded: bool = False
     #: It carries a deletion timestamp.
     terminating: bool = False
+    #: That timestamp: when it is killed, seconds since the epoch; 0 where it is not known.
+    ends_by: float = 0.0
     #: Whether Muster places it.
     managed: bool = False
     #: Whether a controller would create a successor.

@@ -172,6 +172,11 @@ class Snapshot(Tables):
         """Return the pod rows that occupy a node, lowest priority first."""
         return self.nodes.pods_on(row)
 
+    def longest_grace(self, rows: NDArray[np.int32]) -> int:
+        """Return how many seconds the slowest of some pod rows may take to end, 0 for none."""
+        numbers = np.unique(self.pods.pod_class[rows]).tolist()
+        return max((self.classes[number].grace_seconds for number in numbers), default=0)
+
     # --- pods against pods ------------------------------------------------------------
 
     def match_counts(

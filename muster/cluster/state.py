@@ -264,6 +264,11 @@ class ClusterState:
         """Return the uid of a pod row in use."""
         return self._model.pods.uids[row]
 
+    def longest_grace(self, rows: Iterable[int]) -> int:
+        """Return how many seconds the slowest of some pod rows may take to end, 0 for none."""
+        pods, classes = self._model.pods, self._model.classes
+        return max((classes[pods.pod_class[row]].grace_seconds for row in rows), default=0)
+
     def shared_labels(self, uids: Iterable[PodUid]) -> tuple[tuple[str, str], ...]:
         """Return the labels that all of some pods have, sorted; none of those that are unknown.
 

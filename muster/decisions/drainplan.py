@@ -22,6 +22,7 @@ import numpy as np
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.podconstraints import GRACE_S
 from muster.cluster.tables.gangview import GangView, Rows
 from muster.cluster.tables.pods import PodFlag, PodState
 from muster.decisions.answer import decide
@@ -55,6 +56,8 @@ class DrainedGang:
     #: Whether the gang ends.
     is_whole: bool
     cost: VictimCost
+    #: How many seconds the slowest of these pods may take to end.
+    grace_seconds: int = GRACE_S
     #: Why it cannot end at all, "" where it can.
     fixed: str = ""
     #: Why it has no other place, "" where it has one.
@@ -65,7 +68,8 @@ class DrainedGang:
     @property
     def until(self) -> float | None:
         """From when on it ends without another place; ``None``: never."""
-        return min((node.until for node in self.nodes if node.until is not None), default=None)
+        due = (node.due(self.grace_seconds) for node in self.nodes)
+        return min((at for at in due if at is not None), default=None)
 
 
 def drain_plan(
@@ -118,10 +122,12 @@ def _drained(
     cost = units[0].cost if units else VictimCost()
     fixed = _fixed(snapshot, view)
     if fixed or not here or not _stands_in(snapshot, prices, view, nodes, here):
-        return DrainedGang(view.key, nodes, tuple(view.bound.tolist()), True, cost, fixed)
+        grace = snapshot.longest_grace(view.bound)
+        return DrainedGang(view.key, nodes, tuple(view.bound.tolist()), True, cost, grace, fixed)
     lost = int(sum(map(prices.devices, here)) * seconds) // _MILLI
     cost = VictimCost(view.priority, lost, 0, len(here))
-    return DrainedGang(view.key, nodes, tuple(here), False, cost)
+    grace = snapshot.longest_grace(np.array(here, dtype=np.int32))
+    return DrainedGang(view.key, nodes, tuple(here), False, cost, grace)
 
 
 def _on(snapshot: Snapshot, rows: Rows, nodes: Sequence[LeavingNode]) -> list[int]:

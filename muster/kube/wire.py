@@ -254,6 +254,7 @@ class PodSpec(Wire, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None

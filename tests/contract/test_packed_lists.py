@@ -113,6 +113,7 @@ SPEC = {
     "hostNetwork": True,
     "restartPolicy": "Never",
     "activeDeadlineSeconds": 86400,
+    "terminationGracePeriodSeconds": 90,
     "priorityClassName": "t-low",
     "runtimeClassName": "t-heavy",
 }

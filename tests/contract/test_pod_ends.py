@@ -1,5 +1,8 @@
 """How a pod is bound, evicted and deleted."""
 
+import time
+from datetime import datetime
+
 import pytest
 from support.clusters.refusals import refused, strategic
 from support.pods.wire import binding, gated, pod
@@ -89,9 +92,12 @@ async def test_an_eviction_of_the_version_that_was_seen_is_done(api: Api, pods: 
 async def test_a_bound_pod_terminates_until_its_kubelet_lets_go(api: Api, pods: str) -> None:
     await api.create(pods, pod())
     await api.create(f"{pods}/p/binding", binding("p", "n1"))
+    before = time.time()
     reply = await api.delete(f"{pods}/p", grace_s=30)
     assert reply["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert "deletionTimestamp" in (await api.get(f"{pods}/p"))["metadata"]
+    killed = (await api.get(f"{pods}/p"))["metadata"]["deletionTimestamp"]
+    by = datetime.fromisoformat(killed).timestamp()
+    assert before + 29 <= by <= time.time() + 31, "when it is killed, in whole seconds"
     await api.delete(f"{pods}/p", grace_s=0)
     assert (await refused(api.get(f"{pods}/p"))).code == 404
 

@@ -87,7 +87,7 @@ class GangEnds:
         """
         if not self.departures.giving_to(gang):
             return []
-        return certain_ends(snapshot, now, going)
+        return certain_ends(snapshot, now, going, self._settings.slack_seconds)
 
     def own(self, given: Sequence[ExpectedEnd], gang: GangKey) -> list[ExpectedEnd]:
         """Return what goes for a gang alone, or is being deleted, of what is ``given``."""

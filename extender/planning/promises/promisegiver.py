@@ -23,10 +23,11 @@ from extender.planning.promises.promiseclaims import has_lost_nodes
 from extender.planning.promises.promisetries import PromiseTries
 from extender.timeslice import Pace
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.podconstraints import GRACE_S
 from muster.decisions.answer import decide
 from muster.decisions.earlieststart import EarliestStart, earliest_start, names_of
 from muster.placement.question import Question
-from muster.queueing.backfill.expectedends import LEAVING_S, ExpectedEnd, Going
+from muster.queueing.backfill.expectedends import ExpectedEnd, Going
 from muster.queueing.backfill.promise import Freed, Promise, StartClaim
 
 FreedBy = Mapping[ExpectedEnd, Sequence[Freed]]
@@ -59,6 +60,10 @@ class _Found:
     #: Whether others give way to it, and their room alone is its.
     is_given: bool = False
 
+    def is_soon(self, now: float) -> bool:
+        """Return whether it waits for pods that end, as others give way to it, or for seconds."""
+        return self.is_given or self.start.at <= now + GRACE_S
+
 
 @dataclass(frozen=True, slots=True)
 class PromiseGiver:
@@ -89,7 +94,7 @@ class PromiseGiver:
         self.ends.learn_nothing_of(going)
         asked = _Asked(claim, questions, snapshot, going, now, _room(before, room))
         found = await self._found_on_given(asked, pace) or await self._found_on_any(asked, pace)
-        if found is None or (self.book.is_further(claim) and found.start.at > now + LEAVING_S):
+        if found is None or (self.book.is_further(claim) and not found.is_soon(now)):
             self.book.drop(claim.gang)
             return None
         self.tries.given(claim)

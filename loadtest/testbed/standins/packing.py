@@ -78,8 +78,6 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
         "lastTransitionTime": (4, "Time"),
     },
     "PodSpec": {
-        "terminationGracePeriodSeconds": (4, "number"),
-        "activeDeadlineSeconds": (5, "number"),
         "dnsPolicy": (6, "text"),
         "serviceAccountName": (8, "text"),
         "serviceAccount": (9, "text"),

@@ -276,7 +276,11 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
             changed = True
             if model.charges.is_used:
                 model.touched.add(row)
-    for times, seconds in ((pods.created, event.created), (pods.started, event.started)):
+    for times, seconds in (
+        (pods.created, event.created),
+        (pods.started, event.started),
+        (pods.ends_by, event.ends_by),
+    ):
         if times[row] != seconds:
             times[row] = seconds
             changed = True

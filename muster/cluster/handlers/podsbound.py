@@ -149,6 +149,7 @@ def _write(model: Model, event: PodsBound, first: int) -> None:
     pods.rank.put(first, _ranks(event))
     pods.created.put(first, event.created)
     pods.started.put(first, event.started)
+    pods.ends_by.put(first, np.array([one.ends_by for one in kinds])[kind])
 
 
 def _ranks(event: PodsBound) -> NDArray[np.int64]:

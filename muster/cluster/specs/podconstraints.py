@@ -8,8 +8,12 @@ both. The values mirror core/v1 field by field; ``muster.kube.translation.transl
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from muster.cluster.specs.deviceasks import NO_ASKS, DeviceAsks
+
+GRACE_S: Final = 30
+"""How many seconds a pod may take to end that does not say otherwise (core/v1, PodSpec)."""
 
 
 class Operator(StrEnum):
@@ -151,7 +155,7 @@ class SpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PodClass:
-    """Requests and constraints shared by identical pods."""
+    """What identical pods share: requests, constraints, and how long they may take to end."""
 
     #: Sorted (resource, amount) pairs, CPU in milli, everything else in base units (bytes, pieces),
     #: always with ``("pods", 1)``.
@@ -179,6 +183,8 @@ class PodClass:
     unmodelled: tuple[str, ...] = ()
     #: What it asks of single devices.
     devices: DeviceAsks = NO_ASKS
+    #: Seconds from its deletion until it is killed (``spec.terminationGracePeriodSeconds``).
+    grace_seconds: int = GRACE_S
 
     def request(self, resource: str) -> int:
         """Return the amount asked of ``resource``, 0 when it is not asked for."""

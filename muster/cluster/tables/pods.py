@@ -96,8 +96,9 @@ COLUMNS: Final[Mapping[str, tuple[type[np.generic], int]]] = {
     "rank": (np.int32, -1),
     "created": (np.float64, 0),
     "started": (np.float64, 0),
+    "ends_by": (np.float64, 0),
 }
-"""Numeric pod columns: dtype and the value of an unused row. 54 bytes a pod, and 16 of its UID."""
+"""Numeric pod columns: dtype and the value of an unused row. 62 bytes a pod, and 16 of its UID."""
 
 IntColumn = PagedColumn[np.int32, int]
 FloatColumn = PagedColumn[np.float64, float]
@@ -133,6 +134,8 @@ class PodView:
     created: PagedView[np.float64, float]
     #: Seconds since the epoch, 0 where unknown.
     started: PagedView[np.float64, float]
+    #: When a pod that is being deleted is killed, seconds since the epoch; 0 where unknown.
+    ends_by: PagedView[np.float64, float]
     #: UIDs.
     uids: UidView
     #: "namespace/name", stored only for managed pods that are not bound yet.
@@ -175,6 +178,7 @@ class PodTable:
     rank: IntColumn
     created: FloatColumn
     started: FloatColumn
+    ends_by: FloatColumn
 
     def __init__(self, like: PodView | None = None) -> None:
         self.count = 0 if like is None else like.count

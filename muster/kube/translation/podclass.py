@@ -21,7 +21,12 @@ import msgspec
 
 from muster.cluster.events import PlanNote
 from muster.cluster.specs.deviceasks import NO_ASKS, DeviceAsks
-from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, SpreadConstraint
+from muster.cluster.specs.podconstraints import (
+    GRACE_S,
+    PodAffinityTerm,
+    PodClass,
+    SpreadConstraint,
+)
 from muster.kube import wire
 from muster.kube.quantity import QuantityError
 from muster.kube.translation import selectors
@@ -151,6 +156,7 @@ def full_class(
         pod_affinity=affinity,
         pod_anti_affinity=against,
         unmodelled=tuple(sorted(words)),
+        grace_seconds=_grace(pod),
     )
 
 
@@ -162,7 +168,14 @@ def settled_class(pod: wire.Pod) -> PodClass:
         host_ports=selectors.host_ports(pod.spec),
         pod_anti_affinity=_read(lambda: _affinity_terms(pod, _pod_anti_affinity(pod)), words) or (),
         unmodelled=tuple(sorted(words)),
+        grace_seconds=_grace(pod),
     )
+
+
+def _grace(pod: wire.Pod) -> int:
+    """Return how many seconds a pod may take to end, none where the number is negative."""
+    seconds = pod.spec.termination_grace_period_seconds
+    return GRACE_S if seconds is None else max(seconds, 0)
 
 
 def _requests(pod: wire.Pod, words: set[str]) -> tuple[tuple[str, int], ...]:
@@ -260,6 +273,7 @@ def _settled_key(pod: wire.Pod) -> tuple[object, ...]:
         spec.overhead,
         spec.resources,
         against,
+        spec.termination_grace_period_seconds,
     )
     selects = against or spec.topology_spread_constraints or _pod_affinity(pod)
     # Selectors are resolved against the pod's own namespace and labels.

@@ -163,6 +163,7 @@ class Translator:
             finished=status.phase in ("Succeeded", "Failed"),
             succeeded=status.phase == "Succeeded",
             terminating=meta.deletion_timestamp is not None,
+            ends_by=_epoch(meta.deletion_timestamp),
             managed=managed,
             owned=any(owner.controller for owner in meta.owner_references),
             plan=note,

@@ -5,7 +5,8 @@
     node   taints                               leaves     gangs end without another place from
     n1     muster.dev/drain=""                  yes        never
     n2     muster.dev/drain="1764325000"        yes        that time on
-    n3     …/spot-itn, seen at 100, 120 s       yes        190 on, 30 s before the node is gone
+    n3     …/spot-itn, seen at 100, 120 s       yes        190 on, 30 s before the node is gone; a
+                                                           gang that may take 50 s to end: 170 on
     n4     nvidia.com/gpu                       no
 """
 
@@ -36,6 +37,14 @@ class LeavingNode:
     why: str
     #: From when on gangs end there without another place, seconds since the epoch; ``None``: never.
     until: float | None
+    #: When it is gone, as its notices say, seconds since the epoch; ``None``: not known.
+    gone_at: float | None = None
+
+    def due(self, grace_seconds: float) -> float | None:
+        """Return from when on a gang ends there, as ``until``, that may take so long to end."""
+        if self.until is None or self.gone_at is None:
+            return self.until
+        return min(self.until, self.gone_at - grace_seconds)
 
 
 def leaving_nodes(
@@ -60,12 +69,14 @@ def leaving_nodes(
 def _leaving(
     name: str, row: int, taints: Sequence[Taint], known: dict[str, Notice], since: Since
 ) -> LeavingNode:
-    found = []
+    found, gone = [], []
     for taint in taints:
-        notice = known[taint.key]
-        found.append((_until(taint, notice, since(name, taint.key)), notice.says))
+        notice, began = known[taint.key], since(name, taint.key)
+        found.append((_until(taint, notice, began), notice.says))
+        if notice.seconds is not None and not notice.has_deadline:
+            gone.append(began + notice.seconds)
     until, why = min(found, key=lambda each: (each[0] is None, each[0] or 0.0, each[1]))
-    return LeavingNode(name, row, why, until)
+    return LeavingNode(name, row, why, until, min(gone, default=None))
 
 
 def _until(taint: Taint, notice: Notice, since: float) -> float | None:

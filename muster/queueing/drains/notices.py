@@ -9,8 +9,10 @@ another place. What only says *what kind* of node it is (``kubernetes.azure.com/
 from dataclasses import dataclass
 from typing import Final
 
-LEAD_S: Final = 30.0
-"""How long before a node is gone gangs end there: Kubernetes' default grace period of a pod."""
+from muster.cluster.specs.podconstraints import GRACE_S
+
+LEAD_S: Final = float(GRACE_S)
+"""How long before a node is gone gangs end there at the latest: a pod's default grace period."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def listed(draw_kind: st.SearchStrategy[PodClass]) -> st.SearchStrategy[list[Pod
         on=places,
         app=st.sampled_from(("web", "db")),
         priority=st.sampled_from((0, 0, 5)),
-        terminating=st.sampled_from((False, False, True)),
+        ends_by=st.sampled_from((None, None, 0.0, 40.0)),
         created=st.sampled_from((0.0, 10.0, 20.0)),
         gang=st.sampled_from((None, None, "g", "g", "h")),
         rank=st.sampled_from((-1, 0, 3)),
@@ -72,7 +72,7 @@ def bound(
     on: str,
     app: str,
     priority: int,
-    terminating: bool,
+    ends_by: float | None,
     created: float,
     gang: str | None,
     rank: int,
@@ -88,7 +88,8 @@ def bound(
         plan=plan if gang is not None else None,
         labels={"app": app},
         priority=priority,
-        terminating=terminating,
+        terminating=ends_by is not None,
+        ends_by=ends_by or 0.0,
         created=created,
         started=created + 1,
     )
@@ -98,7 +99,8 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
     """Return one event for these pods."""
 
     def kind_of(one: PodUpserted) -> Hashable:
-        return one.pod_class, one.labels, one.priority, one.terminating, one.gang, one.role
+        ends = one.terminating, one.ends_by
+        return one.pod_class, one.labels, one.priority, ends, one.gang, one.role
 
     kinds = {kind_of(one): one for one in reversed(pods)}
     order = list(dict.fromkeys(map(kind_of, pods)))

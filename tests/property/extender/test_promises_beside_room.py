@@ -20,7 +20,7 @@ from support.clusters.roomsite import RoomSite
 
 from muster.cluster.ids import GangKey
 from muster.cluster.quota.cells import Quota
-from muster.queueing.backfill.expectedends import LEAVING_S
+from muster.cluster.specs.podconstraints import GRACE_S
 
 ENTITLED = {"a": 16, "b": 8, "c": 0}
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (3, 4), (1, 2), (5, 2)))
@@ -81,7 +81,7 @@ class PromiseMachine(RuleBasedStateMachine):
         for key, began in self.began.items():
             run_time = self.run_times.get(key)
             if key in self.asked:
-                found.append((self.asked[key] + LEAVING_S, key))
+                found.append((self.asked[key] + GRACE_S, key))
             elif run_time is not None:
                 found.append((began + run_time, key))
         return sorted(found)

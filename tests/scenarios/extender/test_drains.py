@@ -1,4 +1,4 @@
-"""Gangs leave nodes whole: by request, by a cloud's notice, wave by wave.
+"""Gangs leave nodes whole, by request, wave by wave.
 
 ::
 
@@ -11,113 +11,28 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from support.apiservers.apifaults import Fault
-from support.clusters.clocked import Clocked
+from support.extenders.drainsite import NODES, DrainSite, running
 from support.extenders.extenders import PODS, World, eventually, world
 
-from extender.config.draining import DrainingConfig, FurtherNotice
+from extender.config.draining import DrainingConfig
 from extender.evictions.drains import UNSETTLED
 from extender.evictions.unsettledgangs import HANGS_S
-from loadtest.testbed.client.api import JSON
-from loadtest.testbed.client.pods import Gang, create_owner, members, owner_reference, pod
+from loadtest.testbed.client.pods import Gang, members, pod
 from muster.cli.main import main
 from muster.cluster.ids import GangKey
 from muster.decisions.drainplan import UNOWNED
 from muster.kube import names
 
 Capture = pytest.CaptureFixture[str]
-NODES = "/api/v1/nodes"
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-SPOT = "aws-node-termination-handler/spot-itn"
-ALL = {"draining": DrainingConfig(notices=True)}
-
-
-class Site(Clocked):
-    """Two racks; workers that the test drives."""
-
-    async def taint(self, node: str, key: str = names.DRAIN, value: str = "") -> None:
-        """Do as `muster drain`, or a cloud's controller, does."""
-        taint = {"key": key, "value": value, "effect": "NoSchedule"}
-        await self.cluster.api.patch(f"{NODES}/{node}", {"spec": {"taints": [taint]}})
-        await self.cluster.settled()
-
-    async def untaint(self, node: str) -> None:
-        await self.cluster.api.patch(f"{NODES}/{node}", {"spec": {"taints": None}})
-        await self.cluster.settled()
-
-    async def look(self, after: float = 0.0) -> None:
-        """Take a step of each worker."""
-        self.now += after
-        it = self.cluster.extender
-        await it.drains.look()
-        await it.evictor.look()
-        await self.cluster.settled()
-
-    async def runs(self, gang: Gang, *nodes: str, owned: bool = True, wide: bool = False) -> None:
-        """Have a gang bound on nodes; ``wide``: it tolerates every taint."""
-        owner = await create_owner(self.cluster.api, gang) if owned else None
-        for rank, made in enumerate(members(gang, owner)):
-            made["spec"]["terminationGracePeriodSeconds"] = 30
-            if wide:
-                made["spec"]["tolerations"] = [{"operator": "Exists"}]
-            await self.cluster.api.create(PODS, made)
-            await self.cluster.bind(f"{gang.name}-{rank}", nodes[rank])
-        await self.cluster.settled()
-
-    async def ends(self, gang: Gang) -> None:
-        """Do as the kubelet and the gang's controller do: its pods go, and come again."""
-        for rank in range(gang.size):
-            await self.cluster.api.delete(f"{PODS}/{gang.name}-{rank}")
-        owner = await self.owner(gang)
-        for made in members(gang, owner):
-            made["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            await self.cluster.api.create(PODS, made)
-        await self.cluster.settled()
-
-    async def owner(self, gang: Gang) -> JSON:
-        found = await self.cluster.api.get(f"{JOBS}/{gang.name}")
-        return owner_reference(gang, found["metadata"]["uid"])
-
-    async def leaving(self) -> list[str]:
-        """Return the pods that are being deleted."""
-        pods = (await self.cluster.api.get(PODS))["items"]
-        found = [each["metadata"] for each in pods]
-        return sorted(meta["name"] for meta in found if "deletionTimestamp" in meta)
-
-    async def shown(self, query: str = "") -> list[JSON]:
-        async with self.cluster.http.get(f"/v1/drains{query}") as reply:
-            body: dict[str, Any] = json.loads(await reply.read())
-            assert reply.status == 200, body
-            nodes: list[JSON] = body["nodes"]
-            return nodes
-
-    def waits(self) -> dict[str, str]:
-        found = self.cluster.extender.drains.waits
-        return {gang.rpartition("/")[2]: why for gang, why in found.items()}
-
-
-async def running(site: Site, **settings: Any) -> AsyncIterator[Site]:
-    without = ["drains", "evictor"]
-    async with world(clock=lambda: site.now, spare_count=0, without=without, **settings) as cluster:
-        await cluster.nodes({"r1": 3, "r2": 3})
-        site.cluster = cluster
-        await cluster.extender.evictor.take_over()
-        yield site
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    async for made in running(Site()):
-        yield made
-
-
-@pytest.fixture
-async def noticed() -> AsyncIterator[Site]:
-    async for made in running(Site(), **ALL):
+async def site() -> AsyncIterator[DrainSite]:
+    async for made in running(DrainSite()):
         yield made
 
 
@@ -127,7 +42,7 @@ A, B = Gang("a", 2), Gang("b", 2)
 # --- by request -------------------------------------------------------------------------
 
 
-async def test_a_gang_loses_what_it_did_since_its_last_checkpoint(site: Site) -> None:
+async def test_a_gang_loses_what_it_did_since_its_last_checkpoint(site: DrainSite) -> None:
     """Two members of 8 GPUs have run for 1,000 s, and saved 10 s ago."""
     await site.runs(A, "r1-0", "r1-1")
     site.now += 1000.0
@@ -142,7 +57,7 @@ async def test_a_gang_loses_what_it_did_since_its_last_checkpoint(site: Site) ->
     assert found.cost.lost == 2 * 8 * 10
 
 
-async def test_a_gang_on_a_drained_node_ends_whole_and_starts_elsewhere(site: Site) -> None:
+async def test_a_gang_on_a_drained_node_ends_whole_and_starts_elsewhere(site: DrainSite) -> None:
     await site.runs(A, "r1-0", "r1-1")
     await site.taint("r1-0")
 
@@ -159,7 +74,7 @@ async def test_a_gang_on_a_drained_node_ends_whole_and_starts_elsewhere(site: Si
     )
 
 
-async def test_a_gang_without_another_place_stays_and_is_told_so(site: Site) -> None:
+async def test_a_gang_without_another_place_stays_and_is_told_so(site: DrainSite) -> None:
     await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
     await site.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
     await site.taint("r1-0")
@@ -178,7 +93,7 @@ async def test_a_gang_without_another_place_stays_and_is_told_so(site: Site) -> 
     assert "no other place has room for it" in (await site.event("DrainWaits"))["note"]
 
 
-async def test_once_its_deadline_has_come_it_ends_without_another_place(site: Site) -> None:
+async def test_once_its_deadline_has_come_it_ends_without_another_place(site: DrainSite) -> None:
     await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
     await site.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
     await site.taint("r1-0", value=str(int(site.now) + 600))
@@ -190,7 +105,9 @@ async def test_once_its_deadline_has_come_it_ends_without_another_place(site: Si
     assert await site.leaving() == ["a-0", "a-1", "a-2"]
 
 
-async def test_gangs_that_fit_elsewhere_only_one_after_the_other_go_in_waves(site: Site) -> None:
+async def test_gangs_that_fit_elsewhere_only_one_after_the_other_go_in_waves(
+    site: DrainSite,
+) -> None:
     #  both have members on r1-0 and r1-1; elsewhere is room for one of them
     half_a, half_b = Gang("a", 2, gpus=4), Gang("b", 2, gpus=4)
     await site.runs(Gang("full", 3), "r1-2", "r2-0", "r2-1")
@@ -211,7 +128,7 @@ async def test_gangs_that_fit_elsewhere_only_one_after_the_other_go_in_waves(sit
     assert set(placed.values()) == {"r2-2"}
 
 
-async def test_the_next_wave_waits_until_the_last_one_is_placed_again(site: Site) -> None:
+async def test_the_next_wave_waits_until_the_last_one_is_placed_again(site: DrainSite) -> None:
     await site.runs(Gang("a", 1), "r1-0")
     await site.taint("r1-0")
     await site.look()
@@ -229,7 +146,9 @@ async def test_the_next_wave_waits_until_the_last_one_is_placed_again(site: Site
     assert await site.leaving() == ["b-0"]
 
 
-async def test_a_gang_whose_time_has_come_does_not_wait_for_the_wave_before(site: Site) -> None:
+async def test_a_gang_whose_time_has_come_does_not_wait_for_the_wave_before(
+    site: DrainSite,
+) -> None:
     await site.runs(Gang("a", 1), "r1-0")
     await site.runs(Gang("b", 1), "r1-1")
     await site.taint("r1-0")
@@ -244,7 +163,9 @@ async def test_a_gang_whose_time_has_come_does_not_wait_for_the_wave_before(site
     assert await site.leaving() == ["a-0", "b-0"]
 
 
-async def test_a_gang_that_hangs_keeps_others_for_some_minutes_and_no_longer(site: Site) -> None:
+async def test_a_gang_that_hangs_keeps_others_for_some_minutes_and_no_longer(
+    site: DrainSite,
+) -> None:
     await site.runs(Gang("a", 1), "r1-0")
     await site.runs(Gang("b", 1), "r1-1")
     await site.taint("r1-0")
@@ -259,7 +180,7 @@ async def test_a_gang_that_hangs_keeps_others_for_some_minutes_and_no_longer(sit
 
 
 async def test_a_gang_that_does_not_come_back_keeps_others_for_as_long_as_is_set(
-    site: Site,
+    site: DrainSite,
 ) -> None:
     await site.runs(Gang("a", 1), "r1-0")
     await site.runs(Gang("b", 1), "r1-1")
@@ -279,7 +200,7 @@ async def test_a_gang_that_does_not_come_back_keeps_others_for_as_long_as_is_set
 
 
 async def test_what_a_gang_that_ends_is_held_by_counts_for_those_whose_time_has_come(
-    site: Site,
+    site: DrainSite,
 ) -> None:
     for name, node in (("a", "r1-0"), ("b", "r1-1")):
         await site.runs(Gang(name, 1, labels={"app": "kept"}), node)
@@ -298,7 +219,7 @@ async def test_what_a_gang_that_ends_is_held_by_counts_for_those_whose_time_has_
     assert site.waits()["b"].startswith("disruption budget default/keep allows 0")
 
 
-async def test_gangs_of_one_wave_share_what_a_budget_allows(site: Site) -> None:
+async def test_gangs_of_one_wave_share_what_a_budget_allows(site: DrainSite) -> None:
     for name, node in (("a", "r1-0"), ("b", "r1-1"), ("c", "r1-2")):
         await site.runs(Gang(name, 1, labels={"app": "kept"}), node)
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
@@ -317,7 +238,7 @@ async def test_gangs_of_one_wave_share_what_a_budget_allows(site: Site) -> None:
     )
 
 
-async def test_a_gang_whose_pods_no_controller_makes_again_stays(site: Site) -> None:
+async def test_a_gang_whose_pods_no_controller_makes_again_stays(site: DrainSite) -> None:
     await site.runs(A, "r1-0", "r1-1", owned=False)
     await site.taint("r1-0", value="1")
 
@@ -328,7 +249,7 @@ async def test_a_gang_whose_pods_no_controller_makes_again_stays(site: Site) -> 
 
 
 async def test_a_gang_that_tolerates_every_taint_is_not_planned_on_the_drained_node_again(
-    site: Site,
+    site: DrainSite,
 ) -> None:
     await site.runs(Gang("full", 2), "r1-1", "r1-2")
     await site.runs(Gang("a", 1), "r1-0", wide=True)
@@ -345,7 +266,7 @@ async def test_a_gang_that_tolerates_every_taint_is_not_planned_on_the_drained_n
     assert placed["a-0"].startswith("r2-")
 
 
-async def test_members_above_the_minimum_leave_alone(site: Site) -> None:
+async def test_members_above_the_minimum_leave_alone(site: DrainSite) -> None:
     await site.runs(Gang("a", 3, minimum="2"), "r1-0", "r1-1", "r1-2")
     await site.taint("r1-2")
 
@@ -355,7 +276,7 @@ async def test_members_above_the_minimum_leave_alone(site: Site) -> None:
 
 
 async def test_a_gang_with_a_hot_spare_elsewhere_loses_only_the_member_and_goes_on(
-    site: Site,
+    site: DrainSite,
 ) -> None:
     gang = Gang("a", 2, spares="1")
     await site.cluster.gang(gang)
@@ -383,7 +304,7 @@ async def test_a_gang_with_a_hot_spare_elsewhere_loses_only_the_member_and_goes_
 
 
 async def test_the_budgets_are_read_again_where_the_api_server_does_not_answer() -> None:
-    site = Site()
+    site = DrainSite()
     async with world(clock=lambda: site.now, spare_count=0) as cluster:
         await cluster.nodes({"r1": 3, "r2": 3})
         site.cluster = cluster
@@ -397,7 +318,7 @@ async def test_the_budgets_are_read_again_where_the_api_server_does_not_answer()
         await eventually(gone)
 
 
-async def test_a_request_that_is_taken_back_ends_no_further_gang(site: Site) -> None:
+async def test_a_request_that_is_taken_back_ends_no_further_gang(site: DrainSite) -> None:
     await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
     await site.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
     await site.taint("r1-0", value=str(int(site.now) + 60))
@@ -410,7 +331,9 @@ async def test_a_request_that_is_taken_back_ends_no_further_gang(site: Site) -> 
     assert await site.shown() == []
 
 
-async def test_pods_that_muster_does_not_place_stay_and_the_node_counts_as_left(site: Site) -> None:
+async def test_pods_that_muster_does_not_place_stay_and_the_node_counts_as_left(
+    site: DrainSite,
+) -> None:
     plain = pod("plain")
     plain["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     plain["spec"]["nodeName"] = "r1-0"
@@ -424,64 +347,10 @@ async def test_pods_that_muster_does_not_place_stay_and_the_node_counts_as_left(
     assert "kubectl drain" in (await site.event("GangsLeft"))["note"]
 
 
-# --- a cloud's notice -------------------------------------------------------------------
-
-
-async def test_a_spot_notice_ends_a_gang_without_another_place_before_the_node_is_gone(
-    noticed: Site,
-) -> None:
-    await noticed.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
-    await noticed.runs(Gang("a", 3), "r1-0", "r1-1", "r1-2")
-    await noticed.taint("r1-0", SPOT)
-
-    await noticed.look()
-    await noticed.look(89)
-    assert not await noticed.leaving()
-    await noticed.look(1)
-
-    assert await noticed.leaving() == ["a-0", "a-1", "a-2"], "30 s of the two minutes are left"
-
-
-async def test_a_condition_by_which_a_node_says_that_it_leaves_keeps_gangs_off_and_moves_them(
-    noticed: Site,
-) -> None:
-    await noticed.runs(Gang("a", 1), "r1-0")
-    conditions = [{"type": "PreemptScheduled", "status": "True"}]
-    body = {"status": {"conditions": conditions}}
-    await noticed.cluster.api.patch(f"{NODES}/r1-0/status", body)
-    await noticed.cluster.settled()
-
-    await noticed.look()
-
-    assert await noticed.leaving() == ["a-0"]
-    [node] = await noticed.shown()
-    assert node["why"] == "the spot VM is evicted"
-
-
-async def test_without_the_setting_a_notice_moves_nobody(site: Site) -> None:
-    await site.runs(A, "r1-0", "r1-1")
-    await site.taint("r1-0", SPOT)
-
-    await site.look(3600)
-
-    assert not await site.leaving()
-    assert await site.shown() == []
-
-
-async def test_a_notice_of_ones_own_counts_where_the_configuration_names_it() -> None:
-    own = FurtherNotice(taint="example.com/leaving", seconds=60)
-    settings = DrainingConfig(notices=True, more_notices=(own,))
-    async for site in running(Site(), draining=settings):
-        await site.runs(A, "r1-0", "r1-1")
-        await site.taint("r1-0", "example.com/leaving")
-        await site.look()
-        assert await site.leaving() == ["a-0", "a-1"]
-
-
 async def test_where_draining_is_off_a_request_moves_nobody_and_the_command_says_so(
     capsys: Capture,
 ) -> None:
-    async for site in running(Site(), draining=DrainingConfig(enabled=False)):
+    async for site in running(DrainSite(), draining=DrainingConfig(enabled=False)):
         await site.runs(A, "r1-0", "r1-1")
         await site.taint("r1-0")
         await site.look(3600)
@@ -500,7 +369,7 @@ async def drain(cluster: World, *arguments: str) -> int:
 
 
 async def test_a_dry_run_says_who_would_end_at_what_cost_and_changes_nothing(
-    site: Site, capsys: Capture
+    site: DrainSite, capsys: Capture
 ) -> None:
     await site.runs(A, "r1-0", "r1-1")
     site.now += 10
@@ -520,7 +389,7 @@ async def test_a_dry_run_says_who_would_end_at_what_cost_and_changes_nothing(
 
 
 async def test_a_dry_run_takes_the_nodes_that_it_names_for_no_other_place(
-    site: Site, capsys: Capture
+    site: DrainSite, capsys: Capture
 ) -> None:
     await site.runs(Gang("full", 3), "r2-0", "r2-1", "r2-2")
     await site.runs(A, "r1-0", "r1-1")
@@ -535,7 +404,7 @@ async def test_a_dry_run_takes_the_nodes_that_it_names_for_no_other_place(
     assert node["gangs"][0]["waits"].startswith("no other place has room for it")
 
 
-async def test_without_a_node_it_shows_how_far_all_are(site: Site, capsys: Capture) -> None:
+async def test_without_a_node_it_shows_how_far_all_are(site: DrainSite, capsys: Capture) -> None:
     await site.runs(A, "r1-0", "r1-1")
     await site.taint("r1-1")
     await site.taint("r2-2")
@@ -549,7 +418,7 @@ async def test_without_a_node_it_shows_how_far_all_are(site: Site, capsys: Captu
     assert "r2-2: no pod of a gang is left; kubectl drain ends what else is there" in told
 
 
-async def test_a_node_that_is_not_there_is_named(site: Site, capsys: Capture) -> None:
+async def test_a_node_that_is_not_there_is_named(site: DrainSite, capsys: Capture) -> None:
     assert await drain(site.cluster, "r9-9", "--dry-run") == 1
     assert "node 'r9-9': there is none" in capsys.readouterr().err
 
@@ -563,14 +432,14 @@ async def test_a_node_that_is_not_there_is_named(site: Site, capsys: Capture) ->
     ],
 )
 async def test_flags_that_make_no_sense_are_refused(
-    site: Site, capsys: Capture, arguments: tuple[str, ...], text: str
+    site: DrainSite, capsys: Capture, arguments: tuple[str, ...], text: str
 ) -> None:
     assert await drain(site.cluster, *arguments) == 2
     assert text in capsys.readouterr().err
 
 
 async def test_it_waits_until_no_gang_is_left_and_says_so_or_that_the_time_is_over(
-    site: Site, capsys: Capture
+    site: DrainSite, capsys: Capture
 ) -> None:
     await site.runs(Gang("a", 1), "r1-0")
     await site.taint("r1-0")

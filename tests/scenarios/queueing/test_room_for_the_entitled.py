@@ -14,9 +14,9 @@ from support.clusters.roomsite import RoomSite
 from extender.planning.vacancies import Vacancies
 from muster.cluster.events import PodGone
 from muster.cluster.ids import GangKey
+from muster.cluster.specs.podconstraints import GRACE_S
 from muster.decisions.roomplan import NoRoom, WhyNoRoom
 from muster.queueing.backfill import runtimes
-from muster.queueing.backfill.expectedends import LEAVING_S
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def test_the_entitled_gang_has_the_gang_with_the_least_work_lost_give_way(
     assert victim.lost_seconds == 16 * 100, "16 GPUs for 100 s; the old one has run for longer"
     promise = site.promise_of(owner)
     assert promise.is_firm
-    assert promise.start == NOW + 200 + LEAVING_S
+    assert promise.start == NOW + 200 + GRACE_S
     assert promise.waits_for == (new,)
     assert site.runs(old, new, owner) == [True, True, False]
 
@@ -384,7 +384,7 @@ async def on_promised_nodes() -> tuple[RoomSite, GangKey, GangKey]:
 
 async def test_room_on_nodes_promised_to_another_gang_is_kept_for_whom_it_was_made() -> None:
     site, big, small = await on_promised_nodes()
-    assert site.promise_of(small).start == NOW + 20 + LEAVING_S
+    assert site.promise_of(small).start == NOW + 20 + GRACE_S
     await site.settle(NOW + 36)
     assert site.promise_of(small).nodes == ("n1",), "as long as third leaves"
     assert site.promised(big) == NOW + 400, "beside that room"

@@ -78,9 +78,13 @@ class Site(Bench):
         assert not due, "the planner comes to rest: it looks at no gang again at once"
 
     def _bind(self, uid: PodUid) -> None:
-        hold, row = self.state.hold(uid), self.state.pod_row(uid)
-        key = self.state.gang_of(uid)
+        hold = self.state.hold(uid)
         assert hold is not None
+        self.see(uid, hold.node, started=self.now)
+
+    def see(self, uid: PodUid, node: str, **fields: object) -> None:
+        """Show a member on its node; ``fields``: of its PodUpserted."""
+        row, key = self.state.pod_row(uid), self.state.gang_of(uid)
         assert row is not None
         pods = self.state.snapshot().pods
         self.engine.apply(
@@ -90,14 +94,14 @@ class Site(Bench):
                 f"{(key or '').rpartition('/')[2]}-{int(pods.rank[row])}",
                 self.state.snapshot().classes[int(pods.pod_class[row])],
                 LabelSet("ns"),
-                node=hold.node,
+                node=node,
                 gang=key,
                 rank=int(pods.rank[row]),
                 created=float(pods.created[row]),
-                started=self.now,
                 priority=int(pods.priority[row]),
                 managed=True,
                 owned=True,
+                **fields,  # type: ignore[arg-type]
             )
         )
 

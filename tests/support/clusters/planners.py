@@ -13,7 +13,7 @@ from loadtest.queuereplay.planner import LonePlanner
 from muster.cluster.events import GangUpserted, NodeUpserted, PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
-from muster.cluster.specs.podconstraints import LabelSet, PodClass
+from muster.cluster.specs.podconstraints import GRACE_S, LabelSet, PodClass
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
 from muster.kube import names
@@ -82,6 +82,7 @@ class Bench:
         gpus: int = 8,
         priority: int = 0,
         at: float = 0.0,
+        grace: int = GRACE_S,
         **spec: object,
     ) -> GangKey:
         """Add a gang with all its members; ``spec`` overrides fields of its GangSpec."""
@@ -91,7 +92,7 @@ class Bench:
         )  # type: ignore[arg-type]
         self.engine.apply(GangUpserted(made))
         for rank in range(members):
-            self.member(key, rank, gpus=gpus, priority=priority, at=at)
+            self.member(key, rank, gpus=gpus, priority=priority, at=at, grace=grace)
         return key
 
     def end(self, key: GangKey) -> None:
@@ -100,12 +101,20 @@ class Bench:
             self.engine.apply(PodGone(uid))
 
     def member(
-        self, key: GangKey, rank: int, *, gpus: int = 8, priority: int = 0, at: float = 0.0
+        self,
+        key: GangKey,
+        rank: int,
+        *,
+        gpus: int = 8,
+        priority: int = 0,
+        at: float = 0.0,
+        grace: int = GRACE_S,
     ) -> PodUid:
         """Add one gated member."""
         uid = PodUid(f"{key}:{rank}".encode()[-16:].rjust(16, b"."))
         own = (("cpu", self.milli_cpu),) if self.milli_cpu else ()
-        pod_class = PodClass(requests=(*own, ("nvidia.com/gpu", gpus), ("pods", 1)))
+        requests = (*own, ("nvidia.com/gpu", gpus), ("pods", 1))
+        pod_class = PodClass(requests=requests, grace_seconds=grace)
         self.engine.apply(
             PodUpserted(
                 uid,

@@ -109,6 +109,16 @@ class RoomSite(Site):
             self.engine.apply(PodGone(uid))
         self.orders.leaving.pop(key, None)
 
+    def evict(self, key: GangKey) -> None:
+        """Delete what the last order takes of a gang, as the API server does: it may take time."""
+        view, snapshot = self.view(key), self.state.snapshot()
+        by = self.now + snapshot.longest_grace(view.bound)
+        for row in view.bound.tolist():
+            node = snapshot.nodes.name(int(snapshot.pods.node[row]))
+            began = float(snapshot.pods.started[row])
+            uid = snapshot.pods.uid(row)
+            self.see(uid, node, started=began, terminating=True, ends_by=by)
+
     def end_one(self, key: GangKey) -> None:
         """End the first member of a gang that is there."""
         self.engine.apply(PodGone(self.state.members(key)[0]))
@@ -118,9 +128,10 @@ class RoomSite(Site):
         self.engine.apply(NodeGone(node))
 
     def node_of(self, key: GangKey) -> str:
-        """Return the node of the first member of a gang that runs."""
-        snapshot = self.state.snapshot()
-        return snapshot.nodes.name(int(snapshot.pods.node[int(self.view(key).bound[0])]))
+        """Return the node of the first member of a gang that runs, or is being deleted."""
+        snapshot, view = self.state.snapshot(), self.view(key)
+        row = int([*view.bound, *view.leaving][0])
+        return snapshot.nodes.name(int(snapshot.pods.node[row]))
 
     def answer(self, key: GangKey) -> RoomAnswer:
         """Return what was last found out about who gives way to a gang."""

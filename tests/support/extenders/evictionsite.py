@@ -101,12 +101,12 @@ class EvictionSite(Clocked):
     def metrics(self) -> Any:
         return self.cluster.extender.partial._metrics
 
-    async def run(self, gang: Gang = GANG) -> None:
+    async def run(self, gang: Gang = GANG, grace: int = 30) -> None:
         """Have a gang bound, each member on its node."""
         owner = await create_owner(self.cluster.api, gang)
         for pod in members(gang, owner):
             pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            pod["spec"]["terminationGracePeriodSeconds"] = 30
+            pod["spec"]["terminationGracePeriodSeconds"] = grace
             await self.cluster.api.create(PODS, pod)
         placed = await self.cluster.released([f"{gang.name}-{n}" for n in range(gang.size)])
         for name, node in placed.items():

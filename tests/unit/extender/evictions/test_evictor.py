@@ -393,6 +393,21 @@ async def test_a_member_that_does_not_end_is_named_with_what_keeps_it(
     assert KEY in evictor
 
 
+async def test_members_with_a_long_grace_period_hang_only_once_it_is_over(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    await site.run(grace=300)
+    evictor = await site.evictor()
+    assert evictor.order(_order())
+    await site.look(evictor)
+
+    await site.look(evictor, after=SETTINGS.hangs_after_seconds + 269)
+    assert "eviction hangs" not in caplog.text
+    await site.look(evictor, after=1)
+
+    assert "eviction hangs" in caplog.text
+
+
 async def test_too_many_gangs_of_a_queue_do_not_give_way_within_a_minute(site: Site) -> None:
     gangs = [Gang(f"{letter}", 1) for letter in "abc"]
     for gang in gangs:

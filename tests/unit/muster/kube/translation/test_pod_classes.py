@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 import msgspec
+import pytest
 from support.pods.jsonpods import pod
 
 from muster.cluster.events import PlanNote, PodUpserted
@@ -70,6 +71,21 @@ def test_daemon_pods_that_are_bound_share_a_class() -> None:
         return translator.pod_event(pod(affinity=affinity, nodeName=node))
 
     assert daemon("a").pod_class is daemon("b").pod_class
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+@pytest.mark.parametrize(("written", "seconds"), [(None, 30), (600, 600), (0, 0), (-1, 0)])
+def test_pods_that_may_take_longer_to_end_are_of_another_class(
+    node: str, written: int | None, seconds: int
+) -> None:
+    translator = Translator()
+
+    def class_of(seconds: int | None) -> PodClass:
+        found = pod(nodeName=node, terminationGracePeriodSeconds=seconds)
+        return translator.pod_event(found).pod_class
+
+    assert class_of(45).grace_seconds == 45
+    assert class_of(written).grace_seconds == seconds
 
 
 def test_the_order_of_writing_makes_no_difference() -> None:

@@ -57,6 +57,7 @@ def test_a_pods_event_says_everything_about_it() -> None:
     assert (event.node, event.nominated, event.priority) == ("n1", "n2", 7)
     assert (event.created, event.started) == (1767225600.0, 1767225610.0)
     assert (event.finished, event.succeeded, event.terminating) == (True, False, True)
+    assert event.ends_by == 1767225900.0
     assert (event.owned, event.managed, event.plan) == (True, True, None)
     assert (event.rank, event.role, event.queue, event.preemptible) == (3, "worker", "q", True)
 

@@ -67,6 +67,30 @@ def test_until_when_gangs_may_stay(scene: Scene, key: str, value: str, until: fl
     assert node.until == until
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "grace", "due"),
+    [
+        ("spot", "", 10, 1090.0),  # never later than for the default grace period
+        ("spot", "", 50, 1070.0),
+        ("spot", "", 600, 520.0),  # so at once
+        ("muster.dev/drain", "5000", 600, 5000.0),  # whoever sets a deadline says when they end
+        ("maintenance", "", 600, None),
+    ],
+)
+def test_gangs_that_take_longer_to_end_end_sooner(
+    scene: Scene, key: str, value: str, grace: int, due: float | None
+) -> None:
+    scene.node("n1", taints=(taint(key, value),))
+    [node] = leaving(scene, since=1000.0)
+    assert node.due(grace) == due
+
+
+def test_a_later_deadline_does_not_hide_when_the_node_is_gone(scene: Scene) -> None:
+    scene.node("n1", taints=(taint("muster.dev/drain", "1080"), taint("spot")))
+    [node] = leaving(scene, since=1000.0)
+    assert (node.until, node.due(30), node.due(90)) == (1080.0, 1080.0, 1030.0)
+
+
 def test_of_several_notices_the_most_urgent_counts(scene: Scene) -> None:
     taints = (taint("maintenance"), taint("muster.dev/drain", "5000"), taint("spot"))
     scene.node("n1", taints=taints)
