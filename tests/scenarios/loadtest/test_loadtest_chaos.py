@@ -101,7 +101,8 @@ def test_a_change_of_leaders_between_slow_answers_conflicts_and_cut_watches(
 def test_a_storm_of_410s_while_the_clock_jumps(tmp_path: Path) -> None:
     found = survived(tmp_path, "--chaos", "gone-storm@one,clock-step@one,clock-step@two:1")
     assert set(found) == {"gone-storm@one", "clock-step@one", "clock-step@two"}
-    assert found["gone-storm@one"]["told"] == "4 times"
+    times = int(found["gone-storm@one"]["told"].removesuffix(" times"))
+    assert 2 <= times <= 4, "once a second for three seconds; a busy machine sleeps longer"
 
 
 @pytest.mark.parametrize(
