@@ -27,6 +27,7 @@ class Gang:
     priority_class: str = ""
     spares: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    grace_s: int = 0  # how long its pods may take to end
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -93,6 +94,7 @@ def members(gang: Gang, owner: JSON | None = None) -> Iterator[JSON]:
             annotations={**gang.annotations, **index},
             owner=owner,
             priority_class=gang.priority_class,
+            grace_s=gang.grace_s,
         )
 
 
@@ -107,6 +109,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     owner: JSON | None = None,
     priority_class: str = "",
+    grace_s: int = 0,
 ) -> JSON:
     """Return a v1 Pod with one container; without gpus it is one that Muster does not manage."""
     resources = {"cpu": cpu, "memory": memory}
@@ -128,7 +131,7 @@ def pod(
     }
     spec: JSON = {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
+        "terminationGracePeriodSeconds": grace_s,
         "containers": [container],
     }
     if priority_class:

@@ -10,6 +10,8 @@ Vision borrows what speech leaves idle, until speech wants it back.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -186,3 +188,38 @@ async def test_what_a_disruption_budget_protects_stays_and_the_next_gang_gives_w
     assert await fleet.bound_of("first") == 0
     events = (await fleet.api.get(EVENTS))["items"]
     assert not [event for event in events if event["reason"] == "EvictionRefused"]
+
+
+async def test_a_start_is_promised_for_when_pods_with_a_long_grace_period_are_killed(
+    fleet: Cluster,
+) -> None:
+    """No kubelet runs: evicted pods are there until the test deletes them."""
+    for name in ("first", "second"):
+        gang = replace(_gang(name, "vision"), grace_s=120)
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+    owner = _gang("owner", "speech")
+    await fleet.submit(owner)
+
+    async def killed() -> list[float]:
+        metas = [pod["metadata"] for pod in await fleet.list_pods()]
+        times = [meta["deletionTimestamp"] for meta in metas if "deletionTimestamp" in meta]
+        return [datetime.fromisoformat(time).timestamp() for time in times]
+
+    async def promised() -> list[float]:
+        found = await fleet.muster.get("/v1/queues/speech")
+        return [row["starts_at"] for row in found["waiting"]]
+
+    async def is_promised_then() -> bool:
+        times = await killed()
+        return len(times) == 2 and await promised() == [max(times)]
+
+    await until(is_promised_then)
+
+    for pod in await fleet.list_pods():
+        meta = pod["metadata"]
+        if "deletionTimestamp" in meta:
+            await fleet.api.delete(f"{PODS}/{meta['name']}?gracePeriodSeconds=0")
+    await fleet.bound(owner)
+    for pod in await fleet.list_pods():
+        await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}?gracePeriodSeconds=0")
