@@ -6,7 +6,8 @@
     a           entitled to a third, borrows the rest: its gangs may give way
     b           entitled to the rest, or to 4: its gangs are those that others give way to
 
-What gives way may be submitted again in the same moment. Where ``b`` is entitled to 4, its larger
+What gives way may take its time once its pods are deleted, some up to five minutes, and may be
+submitted again in the moment in which it has gone. Where ``b`` is entitled to 4, its larger
 gangs borrow: they are promised a start, and room for others is made on the nodes of that promise.
 """
 
@@ -24,6 +25,7 @@ from muster.cluster.quota.cells import Quota
 
 RUN_TIMES = st.none() | st.integers(1, 60)
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (1, 4), (2, 4), (3, 4)))
+GRACES = (30, 300, 30, 5)
 
 
 class RoomMachine(RuleBasedStateMachine):
@@ -61,7 +63,12 @@ class RoomMachine(RuleBasedStateMachine):
         self.count += 1
         known = None if run_time is None else float(run_time)
         key = self.site.gang(
-            f"g{self.count}", size[0], gpus=size[1], queue=queue, max_run_time=known
+            f"g{self.count}",
+            size[0],
+            gpus=size[1],
+            queue=queue,
+            grace=GRACES[self.count % len(GRACES)],
+            max_run_time=known,
         )
         self.there.append(key)
         self.sizes[key] = size
@@ -83,6 +90,12 @@ class RoomMachine(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(self._ending()))
         self.there.remove(key)
         self.site.end(key)
+        self._settle()
+
+    @precondition(lambda self: self.orders.leaving)
+    @rule(data=st.data())
+    def pods_are_deleted(self, data: st.DataObject) -> None:
+        self.site.evict(data.draw(st.sampled_from(sorted(self.orders.leaving))))
         self._settle()
 
     @precondition(lambda self: self.orders.leaving)

@@ -5,8 +5,8 @@
     n0 … n3     8 GPUs each, in one or two racks
     a, b, c     entitled to 16, 8 and 0; all gangs have one priority
 
-Victims leave when the machine likes, some of them at once and others later. Once all have left, the
-gang for which the last one did so runs at the next look, whoever else waits.
+Victims leave when the machine likes, some at once and others long after their deletion. Once all
+have left, the gang for which the last one did so runs at the next look, whoever else waits.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from muster.kube.names import RACK
 from muster.queueing.backfill.expectedends import ExpectedEnd, certain_ends, expected_ends
 
 ENTITLED = {"a": 16, "b": 8, "c": 0}
+GRACES = (30, 300, 30, 5)
 SIZES = st.sampled_from(((1, 8), (2, 8), (3, 8), (4, 8), (1, 4), (2, 4), (4, 2)))
 FIRST = st.tuples(
     st.sampled_from(((1, 8), (1, 8), (1, 4), (2, 8))), st.sampled_from("cca"), st.booleans()
@@ -95,6 +96,7 @@ class RoomMachine(RuleBasedStateMachine):
             members,
             gpus=gpus,
             queue=queue,
+            grace=GRACES[self.count % len(GRACES)],
             max_run_time=None if known is None else float(known),
             required_level=RACK if rack and not elastic else None,
             min_count=1 if elastic else members,
@@ -133,6 +135,14 @@ class RoomMachine(RuleBasedStateMachine):
         self._settle(1.0)
         if preemptor in self.gangs and not self.site.orders.leaving:
             assert self.site.runs(preemptor) == [True], (preemptor, self.site.orders.taken)
+
+    @precondition(lambda self: self.site.orders.leaving)
+    @rule(choice=st.integers(0, 99))
+    def evict(self, choice: int) -> None:
+        """The pods of a gang that gives way are deleted."""
+        leaving = list(self.site.orders.leaving)
+        self.site.evict(leaving[choice % len(leaving)])
+        self._settle()
 
     @rule(seconds=st.sampled_from((1.0, 10.0, 20.0, 60.0)))
     def wait(self, seconds: float) -> None:

@@ -111,13 +111,14 @@ class RoomSite(Site):
 
     def evict(self, key: GangKey) -> None:
         """Delete what the last order takes of a gang, as the API server does: it may take time."""
-        view, snapshot = self.view(key), self.state.snapshot()
-        by = self.now + snapshot.longest_grace(view.bound)
-        for row in view.bound.tolist():
-            node = snapshot.nodes.name(int(snapshot.pods.node[row]))
-            began = float(snapshot.pods.started[row])
+        rows, snapshot = self.view(key).bound, self.state.snapshot()
+        by, goes = self.now + snapshot.longest_grace(rows), self.orders.going().get(key)
+        for row in rows.tolist():
             uid = snapshot.pods.uid(row)
-            self.see(uid, node, started=began, terminating=True, ends_by=by)
+            if not goes or uid in goes:
+                node = snapshot.nodes.name(int(snapshot.pods.node[row]))
+                began = float(snapshot.pods.started[row])
+                self.see(uid, node, started=began, terminating=True, ends_by=by)
 
     def end_one(self, key: GangKey) -> None:
         """End the first member of a gang that is there."""
