@@ -144,7 +144,7 @@ class PromiseKeeper:
 
         ``said``: the last decision about it.
         """
-        if view is None:
+        if view is None or self.parts.claims.tries.is_barred(view.key):
             return False
         if not isinstance(said, Wait) or said.reason not in ENDS_HELP:
             self.reports.waits_no_turn(view.key)

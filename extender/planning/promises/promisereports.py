@@ -96,10 +96,13 @@ class PromiseReports:
     def failed(self, key: GangKey) -> None:
         """Count an error while a gang was promised a start or kept off one.
 
-        Its own promise ends, so that the same error does not hold others back.
+        Its own promise ends, so that the same error does not hold others back. For a minute it gets
+        none: all that wait are looked at again when a promise ends, and the same error would come
+        again and again.
         """
         self._metrics.faults.labels("promise").inc()
         self.void(key)
+        self._tries.bar(key, self._engine.clock() + CHECK_S)
 
     def void(self, key: GangKey) -> None:
         """Forget what a gang was promised that is gone, or has nothing to be planned any more."""

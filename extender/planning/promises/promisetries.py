@@ -72,6 +72,9 @@ class PromiseTries:
     seconds: float
     #: whether gangs that got nothing are passed over until all had their turn
     in_turn: bool = False
+    #: gangs about which there was an error, and until when they are let alone (seconds since the
+    #: epoch)
+    _barred: dict[GangKey, float] = field(default_factory=dict)
     _looks: dict[TryClass, _Look] = field(default_factory=dict)
     #: when looks that are over were forgotten, seconds since the epoch
     _cleared: float = 0.0
@@ -114,11 +117,23 @@ class PromiseTries:
 
     def forget(self, gang: GangKey) -> None:
         """Have a gang wait for no turn: it has its room, is gone, or waits for something else."""
+        self._barred.pop(gang, None)
         for look in self._looks.values():
             look.forget(gang)
 
+    def bar(self, gang: GangKey, until: float) -> None:
+        """Let a gang alone until a time (seconds since the epoch): there was an error about it."""
+        self._barred[gang] = until
+
+    def is_barred(self, gang: GangKey) -> bool:
+        """Return whether a gang is let alone now."""
+        if self._barred.get(gang, 0.0) > self.clock():
+            return True
+        self._barred.pop(gang, None)
+        return False
+
     def turns(self) -> Iterator[tuple[GangKey, float]]:
-        """Yield gangs that wait for a turn, and when it is (seconds since the epoch).
+        """Yield gangs that wait for a turn, or are let alone, and until when (epoch seconds).
 
         Of each tree and priority a few, the first ones. Those behind them are yielded once these
         had their turn, or wait for none any more.
@@ -127,6 +142,7 @@ class PromiseTries:
             again = look.began + self.seconds
             for gang in (*islice(look.behind, MOST_TRIED), *islice(look.early, MOST_TRIED)):
                 yield gang, again
+        yield from self._barred.items()
 
     def _look(self, tries: TryClass) -> _Look:
         """Return the look of a tree and priority; a new one begins when it is over."""

@@ -49,6 +49,7 @@ CLASS_LIMIT: Final = 8_192
 2 KiB. This is enough for the gangs of half an hour at 1,000 pods/s; older ones are not needed.
 """
 
+_LONGEST_GRACE_S: Final = 365 * 86_400  # an int64 of seconds is beyond all that a date can write
 DYNAMIC_CLAIM: Final = "dynamic resource claim"
 PER_POD_SELECTOR: Final = "selector on a label that differs for every pod"
 UNREADABLE_QUANTITY: Final = "resource quantity that cannot be read"
@@ -173,9 +174,9 @@ def settled_class(pod: wire.Pod) -> PodClass:
 
 
 def _grace(pod: wire.Pod) -> int:
-    """Return how many seconds a pod may take to end, none where the number is negative."""
+    """Return how many seconds a pod may take to end: none of a negative number, a year at most."""
     seconds = pod.spec.termination_grace_period_seconds
-    return GRACE_S if seconds is None else max(seconds, 0)
+    return GRACE_S if seconds is None else min(max(seconds, 0), _LONGEST_GRACE_S)
 
 
 def _requests(pod: wire.Pod, words: set[str]) -> tuple[tuple[str, int], ...]:

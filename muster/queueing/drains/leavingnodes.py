@@ -20,8 +20,8 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import Taint
 from muster.queueing.drains.notices import LEAD_S, Notice
 
-_LONGEST_DIGITS: Final = 12
-"""Seconds since the epoch have ten digits until the year 2286."""
+_LATEST: Final = 253_402_300_799
+"""The last second of the year 9999: no later one can be written as a date."""
 
 Since = Callable[[str, str], float]
 """Returns when a node's notice was seen first, seconds since the epoch: of its name and the key."""
@@ -82,6 +82,6 @@ def _leaving(
 def _until(taint: Taint, notice: Notice, since: float) -> float | None:
     """Return from when on gangs end without another place; a value that is no time is none."""
     if notice.has_deadline:
-        is_time = taint.value.isdecimal() and len(taint.value) <= _LONGEST_DIGITS
-        return float(taint.value) if is_time else None
+        is_time = taint.value.isdecimal() and len(taint.value) <= len(str(_LATEST))
+        return float(taint.value) if is_time and int(taint.value) <= _LATEST else None
     return None if notice.seconds is None else since + max(notice.seconds - LEAD_S, 0.0)

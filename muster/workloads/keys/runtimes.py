@@ -14,12 +14,14 @@ job.go (``ReconcileJobs``); mpi-operator v0.6 pkg/controller/mpi_job_controller.
 from dataclasses import replace
 
 from muster.cluster.specs.gangspec import GangSpec
+from muster.workloads.keys.userkeys import LONGEST_RUN_S
 
 
 def within_deadline(spec: GangSpec, seconds: int | None, field: str) -> GangSpec:
     """Return ``spec`` with a deadline as its longest run time, unless its user named one.
 
-    ``seconds``: ``None`` or 0 for no deadline. ``field``: where it is written.
+    ``seconds``: ``None`` or 0 for no deadline; more than the longest run time that a user may name
+    counts as that. ``field``: where it is written.
     """
     if not seconds or spec.max_run_time is not None:
         return spec
@@ -27,4 +29,4 @@ def within_deadline(spec: GangSpec, seconds: int | None, field: str) -> GangSpec
         problem = f'{field}: "{seconds}" is not allowed: 0 or more seconds'
         return replace(spec, problems=(*spec.problems, problem))
     written = (*spec.written, ("max_run_time", field))
-    return replace(spec, max_run_time=float(seconds), written=written)
+    return replace(spec, max_run_time=float(min(seconds, LONGEST_RUN_S)), written=written)

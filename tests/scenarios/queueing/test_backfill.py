@@ -25,6 +25,7 @@ from muster.cluster.resumable import Steps
 from muster.decisions.earlieststart import EarliestStart, earliest_start
 from muster.placement.decision import Wait, WaitReason
 from muster.placement.rules.feasibility import PROMISED
+from muster.queueing.backfill import promisetext
 
 
 def _large(site: Site, members: int = 2, **fields: object) -> GangKey:
@@ -447,6 +448,28 @@ async def test_an_error_about_promises_ends_nobodys_planning(
     assert site.metrics.registry.get_sample_value(
         "muster_planner_faults_total", {"kind": "order" if part == "since" else "promise"}
     )
+
+
+@pytest.mark.timeout(30)
+async def test_an_error_about_a_promise_that_was_given_comes_once_a_minute_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that wait are looked at again when a promise ends, and the error would come again."""
+    site, _ = await _busy()
+    errors = []
+
+    def fail(*_args: object) -> None:
+        errors.append(site.now)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(promisetext, "event_of", fail)
+    large, small = _large(site), site.gang("small", 1, queue="b", max_run_time=30.0)
+    for seconds in (0, 1, 59, 60, 61):
+        await site.settle(NOW + seconds)
+
+    assert errors == [NOW, NOW + 60]
+    assert site.promised(large) is None
+    assert site.runs(small) == [True]
 
 
 async def test_a_queue_that_goes_while_a_start_is_looked_for_takes_no_charges_along(

@@ -74,7 +74,9 @@ def test_daemon_pods_that_are_bound_share_a_class() -> None:
 
 
 @pytest.mark.parametrize("node", ["", "n1"])
-@pytest.mark.parametrize(("written", "seconds"), [(None, 30), (600, 600), (0, 0), (-1, 0)])
+@pytest.mark.parametrize(
+    ("written", "seconds"), [(None, 30), (600, 600), (0, 0), (-1, 0), (2**63 - 1, 365 * 86_400)]
+)
 def test_pods_that_may_take_longer_to_end_are_of_another_class(
     node: str, written: int | None, seconds: int
 ) -> None:

@@ -57,6 +57,8 @@ def test_a_node_that_is_gone_leaves_no_more(scene: Scene) -> None:
         ("muster.dev/drain", "1764325000", 1764325000.0),
         ("muster.dev/drain", "soon", None),
         ("muster.dev/drain", "9" * 40, None),
+        ("muster.dev/drain", "9" * 12, None),
+        ("muster.dev/drain", "253402300799", 253402300799.0),
         ("spot", "1764325000", 1090.0),  # 120 s from its notice on, 30 s before that
         ("maintenance", "", None),
     ],

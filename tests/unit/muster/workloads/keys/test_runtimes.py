@@ -16,6 +16,7 @@ from muster.workloads.dialects import batchjob, coscheduling, jobset
 from muster.workloads.dialects.kubeflow import KUBEFLOW, TrainingJob
 from muster.workloads.gangbook import GangBook
 from muster.workloads.keys.labels import validate
+from muster.workloads.keys.userkeys import LONGEST_RUN_S
 
 OWN, KUEUES = "muster.dev/max-run-time", "kueue.x-k8s.io/max-exec-time-seconds"
 JOB = """
@@ -187,6 +188,11 @@ def test_a_wrong_run_time_hides_no_other_problem() -> None:
     spec = job(filled(JOB, notes=f'{KUEUES}: "0", {level}'))
     assert spec is not None
     assert len(spec.problems) == 2
+
+
+def test_a_deadline_that_no_date_can_show_counts_as_the_longest_run_time() -> None:
+    assert lone({}, {}, 2**63 - 1).max_run_time == LONGEST_RUN_S
+    assert lone({}, {}, LONGEST_RUN_S - 1).max_run_time == LONGEST_RUN_S - 1
 
 
 def test_a_negative_deadline_is_a_problem() -> None:
