@@ -504,7 +504,8 @@ class Evictor:
             self._gone(one)
             return
         late = self._engine.clock() - one.since
-        if one.is_named or late < self._hangs_after(view):
+        over = late - self._settings.hangs_after_seconds
+        if one.is_named or over < 0 or over < self._longer_grace(view):
             return
         pods = await self._read(one, view)
         metas = [pod.metadata for pod in pods[:MOST_NAMED]]
@@ -514,11 +515,10 @@ class Evictor:
             one.is_named = True
             self._parts.reports.hangs(one.victim, pods, ", ".join(named), late)
 
-    def _hangs_after(self, view: GangView) -> float:
-        """Return for how many seconds members may leave: the setting, and a long grace period."""
+    def _longer_grace(self, view: GangView) -> int:
+        """Return how many seconds more than the default grace period members may take to end."""
         held = np.concatenate([view.in_room, view.leaving]).tolist()
-        longer = self._engine.state.longest_grace(held) - GRACE_S
-        return self._settings.hangs_after_seconds + max(longer, 0)
+        return max(self._engine.state.longest_grace(held) - GRACE_S, 0)
 
     def _gone(self, one: Departure) -> None:
         self._parts.reports.ended(one.victim, self._engine.clock() - one.since)

@@ -45,10 +45,14 @@ class Job:
         for text in pods:
             index = {INDEX: text.partition("-")[0]}
             wanted = pod(
-                f"{self.name}-{text}", gpus=8, labels=index, annotations=index, owner=self.owner
+                f"{self.name}-{text}",
+                gpus=8,
+                labels=index,
+                annotations=index,
+                owner=self.owner,
+                grace_s=grace_s,
             )
             wanted["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            wanted["spec"]["terminationGracePeriodSeconds"] = grace_s
             await self.cluster.api.create(PODS, wanted)
 
     async def run(self, *pods: str) -> dict[str, str]:

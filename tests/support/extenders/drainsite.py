@@ -7,6 +7,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from support.clusters.clocked import Clocked
@@ -46,8 +47,7 @@ class DrainSite(Clocked):
     ) -> None:
         """Have a gang bound on nodes; ``wide``: it tolerates every taint."""
         owner = await create_owner(self.cluster.api, gang) if owned else None
-        for rank, made in enumerate(members(gang, owner)):
-            made["spec"]["terminationGracePeriodSeconds"] = grace
+        for rank, made in enumerate(members(replace(gang, grace_s=grace), owner)):
             if wide:
                 made["spec"]["tolerations"] = [{"operator": "Exists"}]
             await self.cluster.api.create(PODS, made)

@@ -4,7 +4,7 @@ The two racks are drawn in support/clusters/clocked.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from support.clusters.clocked import Clocked
@@ -104,9 +104,8 @@ class EvictionSite(Clocked):
     async def run(self, gang: Gang = GANG, grace: int = 30) -> None:
         """Have a gang bound, each member on its node."""
         owner = await create_owner(self.cluster.api, gang)
-        for pod in members(gang, owner):
+        for pod in members(replace(gang, grace_s=grace), owner):
             pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            pod["spec"]["terminationGracePeriodSeconds"] = grace
             await self.cluster.api.create(PODS, pod)
         placed = await self.cluster.released([f"{gang.name}-{n}" for n in range(gang.size)])
         for name, node in placed.items():
@@ -202,7 +201,7 @@ class EvictionSite(Clocked):
 
         ``minimum``: of an elastic one; ``rules``: of its podFailurePolicy.
         """
-        gang = Gang(name, pods)
+        gang = Gang(name, pods, grace_s=30)
         made = await self.cluster.api.create(JOBS, _indexed(gang, minimum, rules))
         for pod in members(gang, owner_reference(gang, made["metadata"]["uid"])):
             del (
@@ -210,7 +209,6 @@ class EvictionSite(Clocked):
                 pod["metadata"]["annotations"][names.GANG_SIZE],
             )
             pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-            pod["spec"]["terminationGracePeriodSeconds"] = 30
             await self.cluster.api.create(PODS, pod)
         for pod_name, node in (
             await self.cluster.released([f"{name}-{n}" for n in range(pods)])

@@ -75,7 +75,7 @@ def test_until_when_gangs_may_stay(scene: Scene, key: str, value: str, until: fl
         ("spot", "", 10, 1090.0),  # never later than for the default grace period
         ("spot", "", 50, 1070.0),
         ("spot", "", 600, 520.0),  # so at once
-        ("muster.dev/drain", "5000", 600, 5000.0),  # whoever sets a deadline says when they end
+        ("muster.dev/drain", "5000", 600, 5000.0),  # it says when gangs end
         ("maintenance", "", 600, None),
     ],
 )
